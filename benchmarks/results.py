@@ -29,14 +29,14 @@ def main() -> None:
 def head() -> list[str]:
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     return [
-        "How well tabweave does: on tables that took no part in choosing its defaults, beside",
-        "other packages, and against the tables that the papers print. [A page](compare.md) has",
-        "it in short. Figures are F, precision or R² in per cent unless they say otherwise; at",
-        "ranks, 1 is best; a *bar* is what was demanded before the run.",
+        "How accurate tabweave is: on tables that were not used to choose its defaults, compared",
+        "with other packages, and compared with the published tables of the papers. [How tabweave",
+        "compares](compare.md) is a summary. Figures are F, precision or R² in per cent unless",
+        "stated otherwise; rank 1 is best; a *bar* is the result that was required before the run.",
         "",
         "This page is written by `python benchmarks/results.py` from the reports under",
-        "`benchmarks/reports`, which name their commands. `make bench` measures everything anew",
-        "(hours), `make bench-quick` a part (minutes).",
+        "`benchmarks/reports`, which state their commands. `make bench` measures everything again",
+        "(hours), `make bench-quick` a part of it (minutes).",
         "",
         f"Machine: {len(os.sched_getaffinity(0))} cores, {platform.machine()}, Python "
         f"{platform.python_version()}, {packages}; {datetime.date.today()}; seeds from 0 up.",
@@ -54,16 +54,16 @@ def arena() -> list[str]:
         return ["## The arena", "", "Not measured yet: run `python benchmarks/arena.py`.", ""]
     found = re.search(r"## What it must show\n\n(.*?)\n\n## ", path.read_text("utf-8"), re.S)
     return [
-        "## On tables that took no part in choosing",
+        "## On tables that were not used to choose defaults",
         "",
-        f"[The arena]({REPORTS}/arena.md) cuts the papers' tables, general ones and those of R",
+        f"[The arena]({REPORTS}/arena.md) splits the papers' tables, general ones and those of R",
         "packages into halves: defaults were chosen on one (*choosing*) and are reported on the",
         "other (*reporting*). *No twins*: without tables that are also in a choosing half under",
-        "another name. *Weave before* is the default until then.",
+        "another name. *Weave before* is the previous default.",
         "",
         *demanded(found.group(1) if found else ""),
         "",
-        f"[Set by set at 10,000 rows]({REPORTS}/arena-large.md): classifiers and regressors.",
+        f"[Classifiers and regressors on tables of 10,000 rows]({REPORTS}/arena-large.md).",
         "",
     ]
 
@@ -92,7 +92,7 @@ def peers() -> list[str]:
         "## Against what people use today",
         "",
         f"[The full report]({REPORTS}/peers.md) has every cell and every failure. `tabweave` is",
-        "the default of the day it was measured, on sets on which it had been chosen. In short:",
+        "an earlier default, measured on tables on which it had been chosen. In short:",
         "",
     ]
     for section in re.split(r"\n## ", path.read_text(encoding="utf-8"))[1:]:
@@ -104,18 +104,18 @@ def peers() -> list[str]:
         verdicts = re.findall(r"^(?:Friedman .*|- (?:first|furthest) .*)$", body, re.M)
         lines += [f"### {title}", "", table.group(0).strip() if table else "", ""]
         lines += [*verdicts, "", f"![average ranks]({REPORTS}/{picture.group(1)})", ""]
-    return [*lines, "### Why tabweave loses where it does", "", *WHY, ""]
+    return [*lines, "### Where tabweave loses, and why", "", *WHY, ""]
 
 
 WHY = (
     "- *Full grids of combinations* (monks, three_of_9, balance, car, nursery, tictactoe): columns",
-    "  do not depend on each other, and what a sample of the grid seems to couple is noise, which",
-    "  the default of that time took for couplings. Today's Weave is one-hot there.",
-    "- *Small sets with many classes* (audiology, primary_tumor): a few test rows decide.",
-    "- *Linear models*: target encodings hand them the answer per value; HELIC is a metric, and is",
-    "  level with them.",
+    "  are independent, and the apparent couplings of a sample are noise, which the default of",
+    "  that time took for real. Today's Weave equals one-hot there.",
+    "- *Small tables with many classes* (audiology, primary_tumor): a few test rows decide.",
+    "- *Linear models*: target encodings give them the answer for each value; HELIC is a metric,",
+    "  and is level with them.",
     "- *Forests*: trees split on single columns and find couplings themselves; rotated vectors",
-    "  cost them splits. Give a forest one-hot or target-encoded columns.",
+    "  make them split more often. Give a forest one-hot or target-encoded columns.",
 )
 
 
@@ -143,9 +143,9 @@ OTHERS = {
     "numeric-accuracy": "Coupled numeric analysis, Table 5",
     "hierarchy-accuracy": "Distance hierarchies and DRDH, Table 4",
     "sparse": "Sparse codes of set-valued categories",
-    "sources-gbc": "GBC: Figures 4, 5, 8, 9",
-    "sources-coca": "CoCA: Figures 11–13",
-    "sources-hemap": "HeMap: Figures 15, 19 and Table IV",
+    "sources-gbc": "GBC: Figures 4, 5, 8, 9 and Table IV",
+    "sources-coca": "CoCA: Figures 11–13 and 15",
+    "sources-hemap": "HeMap: Figures 19 and 25, Table X",
     "studies": "Parameters, convergence, scale: Figures 5.6, 6.10, 7.12, 8.7",
     "goodness": "(ε, γ)-curves",
     "growth": "Growth with rows and values",

@@ -1,8 +1,8 @@
-"""One-hot or woven.
+"""One-hot or Weave.
 
-Seven segments of a faulty display and seventeen coin flips: one-hot gives each column the same
-say, Weave hears which columns hang together. Both tables are projected on their first two
-components.
+Seven segments of a faulty display and seventeen coin flips: one-hot gives every column the same
+weight, Weave finds the columns that depend on each other. Both embeddings are projected on their
+first two principal components.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
-"""What a table knows about its values.
+"""Distances between the values of a column.
 
-Nobody told Weave what first class and crew mean: the company a value keeps in the other columns
-says how close it is to another value of its own.
+Weave does not know what "first class" and "crew" mean. It learns how similar two values are from
+the values of the other columns that they occur with.
 """
 
 from tabweave import Weave, plots

@@ -1,7 +1,7 @@
-"""Why two rows are close.
+"""Why two rows differ.
 
-A squared distance is a sum over columns, so it can be taken apart. Two passengers of the
-Titanic differ in class and sex: which of the two tells more?
+A squared distance is a sum over columns, so each column has a share of it. Two passengers of the
+Titanic differ in class and sex: which of the two contributes more?
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
 """Clusters of categories.
 
-k-modes with Hamming's measure, k-modes with another, and k-means on woven vectors: F under the
-best matching with the true digits.
+k-modes with Hamming distance, k-modes with another measure, and k-means on Weave vectors: F under
+the best matching with the true digits.
 """
 
 import matplotlib.pyplot as plt

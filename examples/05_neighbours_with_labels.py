@@ -1,8 +1,8 @@
-"""Neighbours that listen to labels.
+"""Nearest neighbours that use labels.
 
-HELIC weighs couplings by what the classes say; every neighbour at a tie votes, so the order of
-rows decides nothing. Seven of the 24 columns of the LED digits say something: HELIC finds out
-which.
+HELIC learns from classes how much each coupling counts. All neighbours at a tie vote, so the order
+of rows does not matter. Seven of the 24 columns of the LED digits are informative, and HELIC finds
+them.
 """
 
 import matplotlib.pyplot as plt

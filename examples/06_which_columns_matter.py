@@ -1,7 +1,7 @@
 """Which columns matter.
 
-The weights of Weave (no labels) and of HELIC (labels) on the LED digits: seven segments,
-seventeen coins. Both find the segments.
+The column weights of Weave (without labels) and of HELIC (with labels) on the LED digits: seven
+segments, seventeen coin flips. Both find the segments.
 """
 
 import matplotlib.pyplot as plt

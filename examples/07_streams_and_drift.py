@@ -1,7 +1,7 @@
-"""Streams, and what changed.
+"""Streams and drift.
 
-Windows are added as they come and subtracted when they are old, exactly. Between two counts, a
-report ranks the columns and couplings that changed, with a test for each.
+Windows are added as they arrive and subtracted exactly when they are old. A drift report compares
+two counts and ranks the columns and couplings that changed, with a test for each.
 """
 
 import numpy as np

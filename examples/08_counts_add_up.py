@@ -1,7 +1,7 @@
 """Counts add up.
 
-Learning sees counts, never rows. Parts counted apart, on as many machines as you like, give
-what the whole gives: to the bit. And what was added can be taken away.
+Learning uses counts, never rows. Parts that were counted separately, on as many machines as you
+like, give exactly the same model as the whole table, and counts can be subtracted again.
 """
 
 import matplotlib.pyplot as plt

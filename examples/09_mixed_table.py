@@ -1,7 +1,7 @@
-"""Numbers, categories and grades in one space.
+"""Numbers, categories and ordinal levels in one space.
 
-Each block gets as much say as it has columns; numbers are binned as well, so that what a
-category says about them counts in its couplings.
+Every column counts as one column, whatever its kind. Numbers are also binned, so that categories
+are compared by the numbers they occur with.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """A tree of values.
 
-Distance hierarchies put the values of a column on a tree, grown from labels or from couplings,
-or given by hand. Manhattan distance of the vectors is tree distance, exactly.
+Distance hierarchies put the values of a column on a tree, built from labels or from couplings, or
+given by you. The Manhattan distance of the vectors is exactly the tree distance.
 """
 
 from tabweave import DistanceHierarchy, plots

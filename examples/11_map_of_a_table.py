@@ -1,7 +1,7 @@
 """A map of a table.
 
-DRDH: tree vectors, their nearest neighbours under Manhattan distance, and t-SNE; new rows are
-placed on the same map. Needs `pip install 'tabweave[map]'`.
+DRDH: tree vectors, their nearest neighbours in Manhattan distance, and t-SNE; new rows are
+projected onto the same map. Needs the extra `map`.
 """
 
 from tabweave import DRDH, plots

@@ -1,7 +1,7 @@
-"""Untangle a table.
+"""A mixture model of a table.
 
-Non-BEND splits a table into parts within which columns are independent. It then knows how
-likely a row is (odd rows stand out) and can draw new ones.
+Non-BEND splits a table into parts within which columns are independent. It then gives the
+likelihood of a row, so that odd rows stand out, and can draw new rows.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Cells that are sets.
 
-Products with tags: terms are the tags and their pairs, weighed by how rare they are; K-SVD
-learns a small dictionary and codes every cell with a few of its atoms.
+Products with tags: terms are the tags and their pairs, weighted by how rare they are. K-SVD learns
+a small dictionary and codes every cell with a few of its atoms.
 """
 
 import matplotlib.pyplot as plt

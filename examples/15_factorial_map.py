@@ -1,7 +1,7 @@
 """A factorial map.
 
-Multiple correspondence analysis of the Titanic from its pair counts: values that go together lie
-together. Survival took no part and is laid on the map afterwards.
+Multiple correspondence analysis of the Titanic from its pair counts: values that occur together lie
+close together. Survival was not used, and is added to the map afterwards.
 """
 
 import matplotlib.pyplot as plt

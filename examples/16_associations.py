@@ -1,7 +1,7 @@
-"""Associations of all pairs of columns.
+"""Associations between all pairs of columns.
 
-One counting pass, and every two columns have a strength, whatever their kinds, and a p-value that
-is adjusted for how many pairs there are.
+One counting pass gives every pair of columns, whatever their kinds, a strength and a p-value
+adjusted for the number of pairs.
 """
 
 from tabweave import associations, plots

@@ -1,7 +1,7 @@
-"""Fill gaps, and say why.
+"""Fill missing cells.
 
-A fifth of the cells of the LED digits are hidden and guessed from the rest of their rows. Cells
-that the imputer is sure of are mostly right: its probabilities mean what they say.
+A fifth of the cells of the LED digits are hidden and predicted from the rest of their rows. Cells
+that the imputer is sure of are mostly right: its probabilities are well calibrated.
 """
 
 import matplotlib.pyplot as plt

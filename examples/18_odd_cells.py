@@ -1,7 +1,7 @@
-"""Cells that do not fit.
+"""Odd cells.
 
 Twenty cells of the LED digits are flipped. Their values are common ones; only the rest of the row
-gives them away.
+shows that they are wrong.
 """
 
 import matplotlib.pyplot as plt

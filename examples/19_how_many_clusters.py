@@ -1,6 +1,6 @@
 """How many clusters.
 
-A table drawn from five groups: the criteria of latent classes have their lowest points there.
+A table drawn from five groups: the criteria for latent classes have their minimum there.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
 """The same four values by six measures.
 
-How far apart are the classes on the Titanic? Measures of frequency see that the crew was many,
-measures of context see who travelled in a class, and supervised ones see who was saved. Each
-measure's largest distance is 1 here.
+How far apart are the classes on the Titanic? Measures of frequency use how many people were in a
+class, measures of context who travelled in it, and supervised ones who was saved. Each measure is
+scaled to a largest distance of 1.
 """
 
 import matplotlib.pyplot as plt

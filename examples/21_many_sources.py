@@ -1,9 +1,9 @@
 """Several tables about the same people.
 
-The breast cancer table of scikit-learn holds means, errors and worst values of ten measurements:
-three tables, as if three laboratories had sent them, each without a third of the patients, and one
-of noise. GBC trains a model for each and weighs them by rows they have not seen. Patients that a
-table does not have are predicted as the commonest class.
+The breast cancer table of scikit-learn has means, errors and worst values of ten measurements. Here
+they are three tables, each without a third of the patients, and there is a fourth one of noise. GBC
+trains a model for each and weights them by held-out rows. Patients that a table does not have are
+predicted as the most common class.
 """
 
 import matplotlib.pyplot as plt

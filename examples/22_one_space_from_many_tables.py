@@ -1,8 +1,8 @@
 """One space from many tables.
 
-Handwritten digits seen by three tables: upper half, lower half, and one whose 32 columns all follow
-two numbers that have nothing to do with the digit. PCA on the joined tables listens to the loudest;
-CoCA learns from some labels which tables to believe.
+Handwritten digits in three tables: upper half, lower half, and one whose 32 columns all follow two
+numbers that have nothing to do with the digit. PCA on the joined tables is dominated by the last
+one; CoCA learns from some labels how much to trust each table.
 """
 
 import matplotlib.pyplot as plt

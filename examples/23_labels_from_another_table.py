@@ -1,8 +1,8 @@
 """Labels from another table.
 
-A scanner keeps every second line of handwritten digits, 60 of them labeled; another one kept the
-lines between, all labeled. HeMap projects both tables into one space. With the right pairs of rows
-labels carry over; with pairs drawn at random they do not, and HeMap refuses the source.
+One scanner keeps every second line of handwritten digits, 60 of them labeled; another one keeps the
+lines in between, all labeled. HeMap projects both tables into one space. With the right pairs of
+rows, labels can be transferred; with random pairs they cannot, and HeMap rejects the source.
 """
 
 import matplotlib.pyplot as plt

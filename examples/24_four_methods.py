@@ -1,7 +1,7 @@
 """One table by four methods.
 
-Handwritten digits as categories: sixteen fields of the picture, each empty, light, grey or dark.
-The rows by cKML, CDE, UNTIE and Non-BEND, on their first two principal axes; colours are the
+Handwritten digits as categories: sixteen fields of the image, each empty, light, grey or dark. The
+rows embedded by cKML, CDE, UNTIE and Non-BEND, on their first two principal axes; colours are the
 digits, which none of the methods has seen.
 """
 

@@ -1,7 +1,7 @@
-"""Numbers that speak with one voice.
+"""Correlated numbers.
 
-Fisher's irises: columns that are correlated, and their squares, add to each other in the coupled
-representation, so what they have in common stands out.
+Fisher's irises: in the coupled representation, correlated columns and their squares reinforce each
+other, so what they have in common stands out.
 """
 
 import matplotlib.pyplot as plt

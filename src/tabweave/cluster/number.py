@@ -86,7 +86,7 @@ def number_of_clusters(
     schema: Any = None,
     random_state: Any = 0,
 ) -> NumberOfClusters:
-    """Say how many clusters a table has.
+    """Estimate how many clusters a table has.
 
     Parameters
     ----------

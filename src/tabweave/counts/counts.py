@@ -65,12 +65,12 @@ class Counts(OfVocabulary):
     vocabulary : Vocabulary
         The categorical columns and their values.
     pairs : ndarray or scipy.sparse.csr_array of shape (V, V)
-        In how many rows two values meet; value counts on the diagonal. Sparse when V > 2048. Of
-        schemas that are not ``coupled``, the diagonal only.
+        The number of rows in which two values occur together; value counts on the diagonal. Sparse
+        if V > 2048. Of schemas that are not ``coupled``, the diagonal only.
     classes : tuple or None
         The class labels, if rows were counted with ``y``.
     class_pairs : ndarray of shape (V, number of classes)
-        In how many rows a value meets a class.
+        The number of rows in which a value occurs with a class.
     class_n : ndarray
         Number of rows of each class.
     exact_moments : ndarray

@@ -49,10 +49,10 @@ class OneHotAutoencoder(TabularInput, ClassNamePrefixFeaturesOutMixin, Transform
     width : int, default=10
         Number of nodes in each of the three hidden layers.
     activation : {"relu", "tanh", "logistic", "identity"}, default="tanh"
-        What each node does with its sum.
+        The activation function.
     max_iter : int, default=5000
-        At most so many passes over the rows; learning rests before, when ten of them in a row
-        have not lowered the loss by 1e-7.
+        Largest number of passes over the rows; training stops earlier if ten passes in a row have
+        not lowered the loss by 1e-7.
     schema, unknown, dtype
         As in :class:`~tabweave.OneHot`.
     random_state : int, RandomState or None, default=None

@@ -84,7 +84,8 @@ class HELIC(ValueEmbedder):
     Notes
     -----
     ``d_ij = Σ ω_l (φ_il - φ_jl)²`` (6.17), over 11 Gaussians and 3 polynomials of each space. Each
-    is scaled so that the mean distance of two rows is the column's Gini index ``1 - Σf²``, and
+    is scaled so that the mean distance of two rows is the column's Gini index ``1 - Σf²`` over the
+    sum of those of all columns, and
     ω ≥ 0, b minimise ``½ Σ p_ij [1 + r_ij (d_ij - b)]₊² + (μ/2) Σ s_l (ω_l - ω⁰_l)²``.
 
     *Errata.* The penalty λ‖ω‖₁ of Eq. (6.19) shrinks ω to 0 and 1000 steps of 10⁻³ move a weight by

@@ -62,32 +62,32 @@ _NUMERIC: dict[str, type[Standard]] = {"standard": Standard, "absolute": Absolut
     page="mixed",
 )
 class MixedEmbedder(Embedder):
-    """Embed rows of mixed columns, in one Euclidean space that ``explain`` splits by column.
+    """Embed categories with any embedder and numbers with another, in one Euclidean space.
 
     Parameters
     ----------
     categorical : "auto" or ValueEmbedder, default="auto"
-        What embeds nominal and set columns; "auto" is :class:`~tabweave.Weave`. It also sees the
-        bins of numeric and ordinal columns. A Weave embeds numbers, too, if ``numeric`` and
-        ``weights`` are left as they are: ``MixedEmbedder()`` and ``Weave()`` give the same vectors.
+        The embedder of nominal and set columns; "auto" is :class:`~tabweave.Weave`. It also sees
+        the bins of numeric and ordinal columns. A Weave also embeds the numbers if ``numeric`` and
+        ``weights`` have their defaults: ``MixedEmbedder()`` and ``Weave()`` give the same vectors.
     numeric : {"auto", "standard", "absolute", "coupled"} or transformer, default="auto"
-        What embeds numbers, and ordinal columns as ranks. "auto": by differences and ranks, as
-        :class:`~tabweave.Weave` does. "standard": mean 0 and variance 1, one dimension each.
+        The embedder of numbers, and of ordinal columns as ranks. "auto": by differences and ranks,
+        as :class:`~tabweave.Weave` does. "standard": mean 0 and variance 1, one dimension each.
         "absolute": three dimensions each, in which squared distances follow the absolute difference
         in standard deviations. "coupled": :class:`~tabweave.CoupledNumeric`. Or any scikit-learn
         transformer.
     weights : "inertia" or mapping, default="inertia"
-        How blocks are balanced: each is scaled to as much inertia as it has columns, times
-        ``weights["categorical"]`` or ``weights["numeric"]``, 1 if not given. Or what the squared
-        distances of single columns are multiplied by, by their names.
+        How the two blocks are balanced: each is scaled so that its total variance equals its
+        number of columns, times ``weights["categorical"]`` or ``weights["numeric"]`` (default 1).
+        Or factors of the squared distances of single columns, by their names.
     n_components : int, optional
         Project on this many principal components of the rows, as :class:`~tabweave.Weave` does.
     n_bins : int, default=16
         Number of quantile bins of a numeric column; 1 leaves numbers out of the couplings.
     schema : Schema or mapping of column to kind, optional
-        What the columns are that it names; the others are read by type, name and values.
+        The kinds of the columns that it names; the others are inferred from type, name and values.
     unknown : {"centroid", "error"}, default="centroid"
-        What becomes of values not seen in fit.
+        What to do with values not seen in fit: use the column's centroid, or raise an error.
     dtype : {"float64", "float32"}, default="float64"
         Type of the vectors.
 
@@ -100,7 +100,7 @@ class MixedEmbedder(Embedder):
     numeric_, numeric_scale_
         The numeric block and the factor it is balanced by.
     blocks_ : Blocks
-        Both, side by side: what rows, distances and explanations are made of.
+        Both side by side, from which vectors, distances and explanations are computed.
     counts_ : Counts
         What was seen: values, bins, exact moments of numbers.
     schema_, n_features_in_, feature_names_in_
@@ -111,9 +111,9 @@ class MixedEmbedder(Embedder):
     A missing number is a separate bin in the couplings, and counts as the mean, with
     ``numeric="auto"`` on a separate axis; a missing category is a separate category.
     ``partial_fit`` keeps the bins of the first batch. ``fit_counts`` takes the counts of another
-    such model, or of plain rows if ``n_bins=1``: counts hold moments of numbers, and no bins. Where
-    the categorical embedder learns from classes (:class:`~tabweave.HELIC`), numbers do: their
-    columns count half alike, half as their bins are tied to the classes.
+    such model, or of plain rows if ``n_bins=1``: counts hold moments of numbers, and no bins. If
+    the categorical embedder learns from classes (:class:`~tabweave.HELIC`), numbers do, too: half
+    of a numeric column's weight is the same for all, half depends on its bins and the classes.
 
     Examples
     --------

@@ -24,9 +24,9 @@ class OneHot(ValueEmbedder):
     Parameters
     ----------
     schema : Schema or mapping of column to kind, optional
-        What the columns are; undeclared ones are inferred.
+        The kinds of the columns that it names; the others are inferred.
     unknown : {"centroid", "error"}, default="centroid"
-        What becomes of values not seen in fit: the column's centroid, or an error.
+        What to do with values not seen in fit: use the column's centroid, or raise an error.
     dtype : {"float64", "float32"}, default="float64"
         Type of the vectors.
 

@@ -1,9 +1,9 @@
-"""SupervisedWeave: couplings, and what each value says of the target; all from counts with y.
+"""SupervisedWeave: couplings, and what each value says about the target; from counts with y.
 
-Two values of a column are close if they keep the same company and if rows that have them have the
-same classes. A column counts as it is tied to the classes. Beside the columns, one block holds the
-linear discriminant of the whole row, solved from the counts of pairs. Nothing is searched for, and
-rows are seen once. A numeric target is seen through its quantile bins.
+Two values of a column are close if they occur with the same values of other columns and with the
+same classes. A column counts as much as it depends on the classes. Beside the columns, one block
+holds the linear discriminant of the whole row, solved from pair counts. Rows are seen once. A
+numeric target is cut into quantile bins.
 """
 
 from __future__ import annotations
@@ -70,26 +70,30 @@ _COEFFICIENTS = 8192  # of values in all, if 16 of each column are not more: sol
 
 @embedder(
     "supervised",
-    "couplings of the columns and their ties to the target",
+    "couplings of the columns and what they say about the target",
     "tabweave",
     reads="mixed",
     needs_y=True,
     page="weave",
 )
 class SupervisedWeave(Derived, Weave):
-    """Embed the rows of any table by couplings and by what they say of a target.
+    """Embed the rows of any table by couplings and by what they say about a target.
+
+    For vectors that another model is trained on: use :meth:`fit_transform`, which is cross-fitted,
+    or a pipeline, which calls it. To predict directly, see :class:`~tabweave.WeaveClassifier` and
+    :class:`~tabweave.WeaveRegressor`.
 
     Parameters
     ----------
     discriminant : float, default=0.3
-        How far the linear discriminant of the row counts: its mean squared distance over that of
-        all columns together.
+        How much the linear discriminant counts: its mean squared distance relative to that of all
+        columns together.
     weight_power : float, default=1.0
-        Power of the tie between a column and the target that is the column's weight: 0 makes all
-        alike, 1 leaves little to those that say nothing.
+        The weight of a column is its dependence on the target to this power: 0 gives all columns
+        the same weight, 1 gives little to columns that say nothing about the target.
     weights : mapping of column to number, optional
-        What the learned weight of a column is multiplied by, in its own distance and in what it
-        adds to the discriminant; 0 leaves it out, columns not named have 1.
+        Factors by which the learned weights are multiplied, in the column's own distance and in
+        what it adds to the discriminant; 0 leaves a column out, columns not named have 1.
     max_landmarks, n_bins, schema, unknown, dtype
         As in :class:`~tabweave.Weave`.
 
@@ -108,20 +112,21 @@ class SupervisedWeave(Derived, Weave):
 
     Notes
     -----
-    Two values of column a differ by ``w_a (½ d_a(v, w) + ½ ‖p(y|v) - p(y|w)‖²)``, d_a the coupling
-    distance of :class:`~tabweave.Weave` (a mismatch where couplings are not trusted, and of 1 %
-    everywhere, lest two values of one company coincide), p(y|v) with 5 pseudo-counts of the prior;
-    both are scaled to the column's rate of mismatches ``1 - Σf²``.
-    Numbers are seen through the bins they fall in, straight between the means of two bins, both
-    parts scaled to a mean of 1. The weights ``w_a`` are powers of bias-corrected symmetric
-    uncertainty with the classes, at least 1 % of the largest. The discriminant is ridge regression
+    Two values of column a have the squared distance
+    ``w_a (½ d_a(v, w) + ½ ‖p(y|v) - p(y|w)‖²)``. d_a is the coupling distance of
+    :class:`~tabweave.Weave` (a mismatch where couplings are not trusted, and 1 % of a mismatch
+    everywhere, so that no two values coincide), p(y|v) has 5 pseudo-counts of the prior; both are
+    scaled to the column's rate of mismatches ``1 - Σf²``. For numbers p(y|v) is that of their bins,
+    interpolated linearly between the means of two bins; both parts are scaled to a mean of 1. The
+    weights ``w_a`` are powers of the bias-corrected symmetric uncertainty with the classes, at
+    least 1 % of the largest. The discriminant is ridge regression
     of the classes on the values of all columns, ``B = (C₀ + λI)⁻¹ Zᵀ(Y - Ȳ)``, exact from counts of
     pairs. For a numeric target the classes are its bins, and points on a ladder (see
     :func:`tabweave.blocks.numbers.ladder`) stand for their indicators.
 
-    ``fit_transform`` is cross-fitted, as that of scikit-learn's TargetEncoder: what teaches the
-    vector of a row leaves out its target, so that a model on top does not see its own answers (the
-    weights of columns and a few scales are those of all rows). ``fit(X, y).transform(X)`` is not.
+    ``fit_transform`` is cross-fitted, like that of scikit-learn's TargetEncoder: the vector of a
+    row is computed without its own target, so that the target does not leak into another model (the
+    column weights and a few scales come from all rows). ``fit(X, y).transform(X)`` is not.
 
     Examples
     --------

@@ -54,7 +54,7 @@ class UNICORN(Remembering, ValueEmbedder):
         Number of clusters k, if known: rows are projected on the 2k directions in which they
         differ most. The first windows may have fewer rows than that.
     kernels : mapping of name to kernel, optional
-        As in :class:`~tabweave.Weave`.
+        By default 11 Gaussians and 3 polynomials, as in :class:`~tabweave.UNTIE`.
     decay : float, default=1.0
         What the counts of the past are multiplied by when a window comes. 1 keeps everything;
         0 is the static variant UNICORN-S, which learns from the last window only.

@@ -42,8 +42,8 @@ class ValueMetric(ValueEmbedder):
     """Compare rows by a dissimilarity of their values.
 
     The distance of two rows is the sum over columns of the dissimilarity of their values; no root
-    is taken. Every measure is symmetric, non-negative and 0 between equal values; which of them
-    satisfy the triangle inequality says ``tabweave.measures.MEASURES[name].metric``.
+    is taken. Every measure is symmetric, non-negative and 0 between equal values;
+    ``tabweave.measures.MEASURES[name].metric`` says whether it satisfies the triangle inequality.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
 """Weave: couplings of all kinds and scales, woven with fixed, reasoned weights.
 
-The default embedder, for any table. Two values of a column are close if they are as frequent,
-appear in the same company and keep the same company, at all scales; two numbers by their absolute
-difference and by their ranks. A column counts as far as it is tied to the others, and is scaled as
-a plain mismatch would be. Nothing is searched for, so nothing collapses. Rows are seen once;
-learning costs O(V³), not O(n).
+The default embedder, for any table. Two values of a column are close if they are about equally
+frequent and occur with the same values of other columns, at all scales; two numbers are compared by
+their absolute difference and their ranks. The more a column depends on the others, the more it
+counts; its scale is that of a plain mismatch. There is no optimisation, so nothing can collapse.
+Rows are seen once; learning costs O(V³), not O(n).
 """
 
 from __future__ import annotations
@@ -62,36 +62,37 @@ _WEAK_SUM = 1 / 8  # unless one has a larger ΣSU⁺ than this
     reads="mixed",
 )
 class Weave(ValueEmbedder):
-    """Embed the rows of any table by what their values have in common, without labels.
+    """Embed the rows of any table, without labels; the default embedder.
 
-    Values are close if they are about equally frequent and occur with the same values of other
-    columns, numbers by their difference and their ranks; columns that depend on others count more.
+    Two values of a column are close if they are about equally frequent and occur with the same
+    values of other columns; two numbers are compared by their difference and their ranks. Columns
+    that depend on others count more. Nothing has to be encoded, scaled or imputed first.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Number k of clusters looked for, if known: vectors are then projected on the 2k directions
-        in which rows differ most, and those equal to the last of them.
+        Number k of clusters to look for, if known: vectors are projected on the 2k directions in
+        which rows differ most (more if the last one is tied with others).
     n_components : int, optional
-        Project on this many principal components of the rows, fewer if fewer vary; from counts,
-        numbers at the means of their bins. Saved and exported with the model; new rows do not
-        change it. Goes before ``n_clusters``.
+        Project on this many principal components of the rows, or on fewer if fewer vary. They are
+        computed from counts, with numbers at the means of their bins, saved and exported with the
+        model, and not changed by new rows. Takes precedence over ``n_clusters``.
     weights : mapping of column to number, optional
-        What the learned weight of a column is multiplied by; 0 leaves it out of distances, columns
-        not named have 1.
+        Factors by which the learned weights are multiplied; 0 leaves a column out of distances,
+        columns not named have 1.
     max_landmarks : int, default=512
-        The couplings of columns with more values are seen through this many of the most frequent
-        ones.
+        In a column with more values than this, couplings are computed through this many of its
+        most frequent values.
     n_bins : int, default=16
-        Number of quantile bins through which a numeric column is coupled to the others, and by
-        which its ranks are known; they stay those of ``fit`` (of a file, too, of all its rows), or
-        of the first ``partial_fit``. All numeric columns together are coupled in 4,096 bins at
-        most, 2 each at least; ranks keep theirs.
+        Number of quantile bins of a numeric column, by which it is coupled to other columns and
+        its ranks are known. They are those of ``fit`` (of a file: of all its rows), or of the first
+        ``partial_fit``. For couplings, all numeric columns together have at most 4,096 bins, each
+        at least 2.
     schema : Schema or mapping of column to kind, optional
-        What the columns are that it names; the others are read by type, name and values, as
-        :meth:`kinds` shows.
+        The kinds of the columns that it names; the others are inferred from type, name and values,
+        see :meth:`kinds`.
     unknown : {"centroid", "error"}, default="centroid"
-        What becomes of values not seen in fit: the column's centroid, or an error.
+        What to do with values not seen in fit: use the column's centroid, or raise an error.
     dtype : {"float64", "float32"}, default="float64"
         Type of the vectors.
 
@@ -100,45 +101,48 @@ class Weave(ValueEmbedder):
     weights_ : dict of str to float
         Weight of each column, mean 1.
     landmarks_ : dict of str to int
-        The columns seen through landmarks, and through how many.
+        The columns with more than ``max_landmarks`` values, and how many landmarks they have.
     tables_ : ValueTables
         The vectors of the values of the nominal and set columns.
     numbers_ : Curves or None
         The curves of the numeric and ordinal columns.
     blocks_ : Block
-        Both: what rows, distances and explanations are made of.
+        Both together, from which vectors, distances and explanations are computed.
 
     Notes
     -----
-    Two values of column a differ by ``w_a ((1 - t_a/2) [v ≠ w] + t_a/2 d_a(v, w))``. d_a is the
-    mean over the kernels of f(v), [p(v|w)] and [p(w|v)], each centred and scaled to unit inertia,
-    of squared distances; it is scaled so that its mean over pairs of rows is ``1 - Σf²``, the rate
-    at which they mismatch. Two numbers differ by ``w_a |g(x) - g(y)|``, g the mean of x in standard
-    deviations and of its rank, each scaled to a mean difference of 1; on three curves of the column
-    and g itself, which nearly add up to that. A missing number counts as the mean, on a
-    separate axis, as far from the others as they are from each other. The weights ``w_a`` are
-    ``max(√(t_a s_a), 0.1)^¼``, ``s_a = Σ_b SU⁺_ab`` with SU⁺ bias-corrected symmetric uncertainty,
-    numbers in bins. The trust ``t_a`` in what a column shows of others is 0 if chance explains it,
-    or if all dependence is weak (SU⁺ up to 1/20, s up to 1/8, two standard errors off), else 1
-    (see :func:`ties`), so that a grid of all combinations is embedded as one-hot does.
+    Two values of column a have the squared distance
+    ``w_a ((1 - t_a/2) [v ≠ w] + t_a/2 d_a(v, w))``. d_a is the mean squared distance over kernels
+    of f(v), [p(v|w)] and [p(w|v)], each centred and scaled to unit inertia, and then scaled so that
+    its mean over pairs of rows is ``1 - Σf²``, the rate of mismatches. Two numbers have
+    ``w_a |g(x) - g(y)|``, where g is the mean of x in standard deviations and of its rank, each
+    scaled to a mean difference of 1; three curves of the column and g itself nearly add up to it. A
+    missing number is at the mean, but on an axis of its own: as far from the others as they are
+    from each other. The weights ``w_a`` are proportional to
+    ``max(√(t_a s_a), 0.1)^¼``, with ``s_a = Σ_b SU⁺_ab``, SU⁺ the bias-corrected symmetric
+    uncertainty, numbers in bins. The trust ``t_a`` is 0 if chance explains how the column depends
+    on others, or if all dependence is weak (SU⁺ up to 1/20, s up to 1/8, two standard errors below
+    their estimates), and otherwise rises to 1 (see :func:`ties`), so that a full grid of
+    combinations, or a part of one, is embedded as by one-hot.
 
-    A column of 3 to 128 values takes one dimension for each: the symmetric root of its Gram, the
-    nearest to one-hot of all vectors with these distances, one-hot but for scale where t_a is 0.
+    A column of 3 to 128 values takes one dimension per value: the symmetric root of its Gram
+    matrix, of all vectors with these distances the nearest to one-hot; where t_a is 0, it is
+    one-hot up to scale.
 
     A column of more than 129 values takes 128 dimensions: 64 in which rows differ most, and 64 for
-    a code word of what each value has of its own. Distances, index and explanations are exact in
-    the latter; those of vectors are off by at most a quarter of it between any two of 4,096 values,
-    and by nothing between the 64 most frequent ones. If more than half of its values are strings
-    with letters, half of the mismatch is one of spelling, by character n-grams, and a string that
-    was not seen lies between those that are spelled like it (:class:`~tabweave.Column` has the
-    switch, :mod:`tabweave.rows.spelling` the formulas).
+    a code word of each value's own part. Distances, index and explanations use the own parts
+    exactly; distances computed from vectors are off by at most a quarter of them between any two
+    of 4,096 values, and exact between the 64 most frequent ones. If at least half of the values are
+    strings with a letter, half of the mismatch is one of spelling, by character n-grams, and a
+    string not seen in fit lies between those that are spelled like it (:class:`~tabweave.Column`
+    has the switch, :mod:`tabweave.rows.spelling` the formulas).
 
-    In tables of more than 2,048 columns no pairs are counted: values differ by mismatch (and
-    spelling), numbers as above, and all columns weigh alike. ``n_clusters`` and ``n_components``
-    are then refused.
+    In tables of more than 2,048 columns pairs are not counted: values differ by mismatch (and
+    spelling), numbers as above, and all columns have the same weight. ``n_clusters`` and
+    ``n_components`` then raise an error.
 
-    Which of these forms are taken was chosen on half of the tables of ``benchmarks/arena.py``; the
-    report gives the figures of the other half, and what else was tried.
+    These choices were made on half of the tables of ``benchmarks/arena.py``; the report gives the
+    figures of the other half, and what else was tried.
 
     Examples
     --------
@@ -151,8 +155,7 @@ class Weave(ValueEmbedder):
     >>> {column: round(share, 1) for column, share in shares.items()}
     {'job': 1.0, 'age': 2.2}
 
-    Columns weigh more, the more they depend on others: segments of a digit count more than coin
-    flips.
+    Columns that depend on others weigh more: here the segments of a digit, not the coin flips.
 
     >>> from tabweave.datasets import led24
     >>> digits = led24(500, random_state=0)

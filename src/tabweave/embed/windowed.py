@@ -90,24 +90,24 @@ class Remembering(Resumable):
     page="unicorn",
 )
 class Windowed(Remembering, TransformerMixin, Estimator):
-    """Let an embedder follow a stream and forget what is old.
+    """Fit an embedder to a stream of windows, and forget old ones.
 
     Parameters
     ----------
     embedder : ValueEmbedder, optional
-        What learns; :class:`~tabweave.Weave` by default. It is cloned, not changed. One that learns
-        from whole rows (:class:`~tabweave.HELIC`, :class:`~tabweave.NonBEND`) cannot forget.
+        The embedder; :class:`~tabweave.Weave` by default. It is cloned, not changed. Embedders that
+        learn from whole rows (:class:`~tabweave.HELIC`, :class:`~tabweave.NonBEND`) cannot forget.
     decay : float, default=1.0
-        What the counts of the past are multiplied by when a window comes: 1 keeps everything,
-        0 learns from the last window only.
+        Factor by which earlier counts are multiplied for each new window: 1 keeps everything, 0
+        learns from the last window only.
     window : int, optional
-        Remember so many windows; the oldest is subtracted, exactly. Instead of ``decay``.
+        Number of windows to remember; the oldest is subtracted exactly. Instead of ``decay``.
     refresh : int, default=1
-        Learn anew after every so many windows; :meth:`transform` uses what was learned last.
-        Counting goes on all the time.
+        Learn again after this many windows; until then :meth:`transform` uses what was learned
+        last. Every window is counted.
     align : bool, default=True
-        Turn what is learned towards what was learned before, so that vectors of one row from
-        different windows can be compared. Distances stay as they are.
+        Rotate the vectors towards those before, so that vectors of one row from different windows
+        can be compared. Distances are not affected.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Windowed(Remembering, TransformerMixin, Estimator):
         The fitted embedder; its other methods (``explain``, ``value_distances``, ...) work here,
         too.
     counts_ : Counts
-        What is remembered.
+        The counts of the windows that are remembered.
     n_windows_, n_rows_ : int
         The position in the stream: windows and rows so far.
 

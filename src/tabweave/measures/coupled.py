@@ -28,13 +28,13 @@ Variant = Literal["object", "intra", "inter"]
 
 @measure(
     "cos",
-    "coupled: similar frequency and similar company, multiplied",
+    "coupled: similar frequency and similar co-occurrence, multiplied",
     "Wang, Dong, Zhou, Cao & Chi 2015; Zhu 2019, Eqs. (2.7), (2.11)",
 )
 def cos(counts: Counts) -> list[np.ndarray]:
     """Eqs. (2.7), (2.11): ``d = (1/s_Ia - 1)(1 - s_Ie)``, as Wang et al. join the two.
 
-    ``1/s_Ia - 1 = 1/|O_v| + 1/|O_w|``: company counts for more the rarer the values are. A product
+    ``1/s_Ia - 1 = 1/|O_v| + 1/|O_w|``: co-occurrence counts more, the rarer the values. A product
     of metrics is none.
     """
     pairs = zip(cos_intra_similarity(counts), cos_inter(counts), strict=True)
@@ -66,7 +66,7 @@ def cos_intra(counts: Counts) -> list[np.ndarray]:
 
 @measure(
     "cos_inter",
-    "coupled: values that meet the same values are alike",
+    "coupled: values that occur with the same values are alike",
     "Wang et al. 2011; Zhu 2019, Eq. (2.11)",
     metric=True,
 )
@@ -79,7 +79,7 @@ def cos_inter(counts: Counts) -> list[np.ndarray]:
     return ahmad(counts)
 
 
-@measure("ckml", "coupled kernel metric: frequency and company", "Zhu 2019, Eqs. (4.1)-(4.5)")
+@measure("ckml", "coupled kernel metric: frequency and co-occurrence", "Zhu 2019, Eqs. (4.1)-(4.5)")
 def ckml(counts: Counts) -> list[np.ndarray]:
     """Eq. (4.5), squared: ``d² = 2 β_l (1 - k_Ia k_Ie)``; rows add it up over columns.
 
@@ -94,7 +94,7 @@ def ckml_intra(counts: Counts) -> list[np.ndarray]:
     return published_squares(counts, "intra")
 
 
-@measure("ckml_inter", "coupled kernel metric: company alone", "Zhu 2019, Eqs. (4.2), (4.5)")
+@measure("ckml_inter", "coupled kernel metric: co-occurrence alone", "Zhu 2019, Eqs. (4.2), (4.5)")
 def ckml_inter(counts: Counts) -> list[np.ndarray]:
     """Eq. (4.5) of (4.2), squared: ``d² = 2 β_l (1 - k_Ie)``."""
     return published_squares(counts, "inter")

@@ -41,7 +41,7 @@ def hamming(counts: Counts) -> list[np.ndarray]:
 
 @measure(
     "akusok",
-    "extended Jaccard: matches among columns of much, and of little entropy, each over their union",
+    "extended Jaccard: matches among columns of high and of low entropy, each over their union",
     "Akusok, Miche, Hegedus, Nian & Lendasse 2014; Zhu 2019, Eq. (2.2)",
     form="pairwise",
 )
@@ -205,7 +205,10 @@ def goodall3_similarity(counts: Counts) -> list[np.ndarray]:
 
 
 @measure(
-    "goodall3", "losing a match on a rare value costs more, others aside", _BORIAH, metric=True
+    "goodall3",
+    "losing a match on a rare value costs more; other values do not matter",
+    _BORIAH,
+    metric=True,
 )
 def goodall3(counts: Counts) -> list[np.ndarray]:
     """(S(v, v) + S(w, w)) / 2 for v ≠ w, S as in :func:`goodall3_similarity` [B 9]."""

@@ -21,7 +21,7 @@ MAX_VALUES = 4096
 
 @measure(
     "vdm",
-    "value difference metric: difference of the classes two values speak for",
+    "value difference metric: difference of the class shares of two values",
     "Stanfill & Waltz 1986; Zhu 2019, Eq. (2.18)",
     needs_y=True,
 )

@@ -749,7 +749,7 @@ class Origin(NamedTuple):
 @storable
 @dataclass(frozen=True)
 class Column:
-    """What one column is.
+    """The kind of one column, and how its cells are written.
 
     Parameters
     ----------
@@ -773,8 +773,9 @@ class Column:
         durations, such as 36:10:05. What is left open is found from the cells.
     spelling : bool, callable or object with ``transform``, optional
         Whether :class:`~tabweave.Weave` also compares values by how they are spelled; by default
-        where more than 129 values are strings. An encoder of your own (a list of strings in, an
-        array with a row for each out) takes the place of n-grams, e.g. for sentences.
+        if there are more than 129, at least half of them strings with a letter. An encoder of your
+        own (a list of strings in, an array with a row for each out) replaces the n-grams, e.g. for
+        sentences.
     origin : Origin
         What was found when the column was read: see :attr:`why`, :attr:`judged`,
         :attr:`position`, :attr:`asks`.
@@ -908,17 +909,17 @@ def _checked_levels(name: str, levels: Any) -> tuple[Label, ...]:
 @storable
 @dataclass(frozen=True)
 class Schema:
-    """What the columns of a table are, and what counts as missing.
+    """The kinds of the columns of a table, and what counts as missing.
 
-    A schema given by a user may name some columns only; the others are inferred. The schema of a
-    :class:`Table` is complete.
+    A schema given by a user may declare only some of the columns; the others are inferred. The
+    schema of a :class:`Table` is complete.
 
     Parameters
     ----------
     columns : mapping of name to kind or Column, or sequence of Column
         The columns that are declared.
     missing : {"value", "error"}, default="value"
-        Whether missing is a separate category or refused.
+        Whether a missing cell is a category of its own, or an error.
     empty_is_missing : bool, default=False
         Whether empty text counts as missing.
 

@@ -167,14 +167,14 @@ def _check_ends(low: Any, high: Any, first: Any, last: Any) -> None:
 
 @storable
 class SimilarityIndex(Derived, TabularInput, Estimator):
-    """Keep rows and find those nearest to others, by the distance of an embedder.
+    """Store rows and find the ones nearest to a query, by the distance of an embedder.
 
     Parameters
     ----------
     embedder : embedder or None, default=None
-        What says how far rows are from each other: any embedder of tabweave, or anything with
-        ``transform``. A fitted one is used as it is, another is cloned and fitted on the first
-        rows. None stands for :class:`~tabweave.Weave`.
+        Defines the distance of two rows: any embedder of tabweave, or any object with
+        ``transform``. A fitted one is used as it is; otherwise a clone is fitted on the first rows.
+        None means :class:`~tabweave.Weave`.
     backend : {"exact", "faiss-hnsw", "faiss-flat", "auto"}, default="exact"
         How to search. ``"exact"`` compares with every distinct row. ``"faiss-hnsw"`` walks a
         neighbour graph that faiss builds: much faster on large tables, nearly always right, and
@@ -185,11 +185,11 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         :class:`~tabweave.DistanceHierarchy`, the dissimilarity of a :class:`~tabweave.ValueMetric`,
         else Euclidean), or one of its vectors.
     links : int, default=16
-        Links of a node of the graph; more make it better, larger and slower to build.
+        Links per node of the graph; more make it better, larger and slower to build.
     breadth : int or "auto", default="auto"
-        Nodes a walk keeps in sight; more find more and take longer. Can be changed at any time.
-        ``"auto"`` takes the fewest with which walks find 95 % of the true neighbours, measured on
-        the index's own rows whenever the graph is built.
+        Candidates that a walk through the graph keeps; more find more neighbours and take longer.
+        Can be changed at any time. ``"auto"`` takes the smallest number with which walks find 95 %
+        of the true neighbours, measured on the index's own rows whenever the graph is built.
 
     Attributes
     ----------
@@ -209,20 +209,21 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
 
     Notes
     -----
-    Equal distances are ordered by the arrival of their rows. Distances agree in all backends to
-    the last bit, so they differ in which rows they miss only; ``"faiss-flat"`` may choose others
-    among rows at nearly the same distance. Filters that leave less than a tenth of the rows, and
-    rows of which some columns are given, are searched exactly whatever the backend.
+    Rows at equal distances are ordered by arrival. All backends return exactly the same distances
+    and differ only in which rows they miss; ``"faiss-flat"`` may choose differently among rows at
+    nearly the same distance. Queries with a filter that keeps less than a tenth of the rows, and
+    queries by some of the columns, are searched exactly whatever the backend.
 
-    After rows were added the next query takes them in. Removed rows stay as tombstones until
-    they are a third of all; new ones are compared one by one until they are a quarter of the
-    graph; then it is built anew. The graph is built by one thread, since its links would
-    otherwise depend on timing.
+    Added rows are found from the next query on. Removed rows stay in the graph until they are a
+    third of all, and new ones are compared one by one until they are a quarter of the graph; then
+    it is built again. The graph is built by one thread, since its links would otherwise depend on
+    timing.
 
-    The breadth is chosen from 32 to 1,024, by the same rows each time, so that equal tables get
-    equal ones: the least whose recall is 0.95 by two standard errors. That costs at most 4,096
-    exact searches and six times as many walks, little beside building the graph. Where nothing
-    is near anything, even the widest may find less; ``recall_`` says what it found.
+    The breadth is chosen from 32 to 1,024 with the same rows each time, so that equal tables get
+    the same breadth: the smallest whose recall is above 0.95 by two standard errors. That costs at
+    most 4,096 exact searches and six times as many walks, little compared with building the graph.
+    If all rows are about equally far apart, even the largest breadth may find less; ``recall_``
+    says how much.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""WeaveClassifier and WeaveRegressor: answers that are nearest rows, in a space of counts.
+"""WeaveClassifier and WeaveRegressor: predictions from the nearest rows.
 
 A row gets the weighted votes of its nearest training rows in the space of
-:class:`~tabweave.SupervisedWeave`. Which member of that family, and how many neighbours, is decided
-on training rows that took no part in teaching it, and so is whether columns are weighed anew around
-each row that is asked. Every answer is a mean over rows by their weights, and every distance a sum
-over columns. Rows can be added and forgotten exactly.
+:class:`~tabweave.SupervisedWeave`. Which member of that family, how many neighbours, and whether
+columns are weighted anew around each query is decided on held-out training rows. Every prediction
+is a mean over rows by their weights, and every squared distance a sum over columns. Rows can be
+added and forgotten exactly.
 """
 
 from __future__ import annotations
@@ -555,27 +555,30 @@ class _Neighbors(Derived, TabularInput, Estimator):
 
 @storable
 class WeaveClassifier(ClassifierMixin, _Neighbors):
-    """Classify rows of any table by their nearest rows; every answer is rows and columns.
+    """Classify rows of any table by their nearest rows, and explain each answer by them.
+
+    Numbers need no scaling and missing values no filling. :meth:`explain` returns the neighbours
+    behind a prediction, with what each column adds to their distances.
 
     Parameters
     ----------
     n_neighbors : "auto" or int, default="auto"
-        Number of neighbours; "auto" tries 3 to 320 on training rows, and lets the three best vote
-        together.
+        Number of neighbours; "auto" tries 3 to 320 on training rows and averages the votes of the
+        three best.
     embedder : "validated" or SupervisedWeave, default="validated"
-        The space. "validated" chooses among six members of the family: two powers of the weights
-        of columns, three shares of the discriminant.
+        The space. "validated" chooses among six variants of :class:`~tabweave.SupervisedWeave`: two
+        powers of the column weights, three shares of the discriminant.
     sharpness : float, default=4.0
-        A neighbour at squared distance d votes with ``exp(-sharpness · d / d_k)``, d_k that of the
-        last one; 0 gives all the same vote. All rows at d_k share the places that are left for
-        them, so that no order of rows decides.
+        A neighbour at squared distance d votes with ``exp(-sharpness · d / d_k)``, where d_k is
+        that of the k-th neighbour; 0 gives all the same vote. Rows that tie at d_k share the
+        remaining votes, so the order of rows does not matter.
     n_validation : int, default=1000
-        How many rows at most are asked when members are compared, among at most 10,000 others: the
-        cost of choosing does not grow with the rows beyond that.
+        Largest number of held-out rows by which variants are compared, each with at most 10,000
+        other rows: for larger tables the cost of choosing does not grow.
     schema : Schema or mapping of column to kind, optional
-        What the columns are that it names; the others are read by type, name and values.
+        The kinds of the columns that it names; the others are inferred from type, name and values.
     random_state : int, RandomState, Generator or None, default=0
-        Which rows are asked.
+        Seed of the choice of held-out rows.
 
     Attributes
     ----------
@@ -586,30 +589,29 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     n_neighbors_ : tuple of int
         The numbers of neighbours that vote.
     local_ : float
-        How far columns are weighed anew around each row that is asked, λ below: 0 or 10.
+        How strongly columns are weighted anew around each query, λ below: 0 or 10.
     validation_ : list of dict
-        Macro F of each member on rows that did not teach it, best first; "local" of the best one
-        has that of both λ.
+        Macro F of each variant on held-out rows, best first; "local" of the best one has that of
+        both λ.
     calibration_ : tuple of float
         Floor and exponent by which votes become probabilities.
 
     Notes
     -----
-    When members are compared, a row's classes are taken out of the counts before it is asked: what
-    a value says of the class is learned from the other rows. Probabilities are the votes v as
-    ``(v + floor)^exponent``, scaled to 1, where both minimise the log-loss of the same rows; the
-    class of most votes stays the most probable.
+    When variants are compared, the classes of held-out rows are first taken out of the counts:
+    what a value says about the class is learned from the other rows. A class with the share v of
+    the votes has a probability proportional to ``(v + floor)^exponent``, where floor and exponent
+    minimise the log-loss of the held-out rows; the class with most votes stays the most probable.
 
-    A column may matter in one part of a table and not in another. Where that helps the same rows,
-    distances are *local*, as Hastie and Tibshirani (1996) adapt theirs: around a row x the squared
-    distance of column a counts ``1 + λ η²_a(x)``, divided by the mean of this over the columns.
-    η²_a is the share of the column's variance among the 50 nearest rows (all that tie with the
-    last, weights ``exp(-2 d / d_50)``) that lies between classes, less what chance gives. The
-    nearest different rows, 100 at least and up to 100 more than vote, are ranked anew by these
-    distances, and their votes weighted. So distances that are shown are those seen from the row
-    that is asked; what columns add to them still sums to their squares. Weights come from the rows
-    that are there when a row is asked. The discriminant is weighed as one more column, the sum of
-    its shares.
+    A column may matter in one part of a table and not in another. If it improves the held-out rows,
+    distances are made *local*, as by Hastie and Tibshirani (1996): around a query x the squared
+    distance of column a is multiplied by ``1 + λ η²_a(x)``, divided by its mean over the columns.
+    η²_a is the share of the column's variance among the 50 nearest rows (with all that tie with the
+    last, weights ``exp(-2 d / d_50)``) that lies between classes, minus what chance gives. The
+    nearest distinct rows, at least 100 and up to 100 more than vote, are ranked again by these
+    distances, which also weight their votes. Distances that are shown are then those seen from the
+    query; the contributions of the columns still sum to their squares. The weights come from the
+    rows stored at the time of the query. The discriminant is treated as one more column.
 
     Examples
     --------
@@ -730,7 +732,7 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
 
 @storable
 class WeaveRegressor(RegressorMixin, _Neighbors):
-    """Predict a number for rows of any table by their nearest rows.
+    """Predict a number for rows of any table from their nearest rows, and explain it by them.
 
     Parameters
     ----------
@@ -746,30 +748,29 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
     linear_ : float
         The share ρ of the linear prediction.
     reliability_ : float
-        How far neighbours are believed, b below: 1 entirely, 0 not at all.
+        How much neighbours are trusted, b below: 1 fully, 0 not at all.
     factors_ : dict of str or None to float
-        What the weight of each column is multiplied by, and (None) that of the discriminant; empty
-        if the space was given. ``embedder_.weights_`` has them in it.
+        Factors of the column weights and, under None, of the discriminant; empty if an
+        embedder was given. ``embedder_.weights_`` already contains them.
     validation_ : list of dict
-        R² of each member on rows that did not teach it, best first; "tuned" of the best one is that
-        with the factors.
+        R² of each variant on held-out rows, best first; "tuned" of the best one is that with the
+        factors.
 
     Notes
     -----
-    The answer is ``ρ l(x) + ȳ + b Σ w_i (y_i - ρ l(x_i) - ȳ)``: the weighted mean of the
+    The prediction is ``ρ l(x) + ȳ + b Σ w_i (y_i - ρ l(x_i) - ȳ)``: the weighted mean of the
     neighbours' targets, corrected by how far the row lies from them along a ridge regression l of
     the target on the values of all columns (centred), and shrunk towards the mean ȳ of all rows. ρ
-    is 0, ½ or 1, as is best on training rows, and b the regression, between 0 and 1, of their
-    targets on what their neighbours say.
+    is 0, ½ or 1, whichever is best on held-out rows, and b, between 0 and 1, the regression of
+    their targets on what their neighbours predict.
 
-    The ties by which columns weigh look at one column at a time: of five columns that say the same,
-    each counts fully, and two that matter only together count nothing. So the weights of the member
-    that was chosen are multiplied by factors that make the same rows best foretold by those near
-    them, if votes fall smoothly with the distance (see :func:`learned_factors`; soft neighbours are
-    those of Goldberger et al. 2004). They are drawn towards 1, so that few rows change little. Then
-    numbers of neighbours, ρ and b are chosen again. At most 1,000 rows and the 160 nearest of each
-    (fewer of more than 25 columns) teach the factors, however many there are. They stay as rows are
-    added, and distances remain sums over columns.
+    Column weights are computed one column at a time: five columns with the same information all
+    count fully, and two that matter only together do not count. So the weights of the best variant
+    are multiplied by factors that minimise the error of the held-out rows when predicted by soft
+    nearest neighbours (Goldberger et al. 2004; see :func:`learned_factors`). The factors are shrunk
+    towards 1, so that a few rows change little. Then the numbers of neighbours, ρ and b are chosen
+    again. At most 1,000 rows and the 160 nearest of each (fewer if there are more than 25 columns)
+    are used for this. The factors stay as rows are added, and distances remain sums over columns.
 
     Examples
     --------

@@ -41,9 +41,9 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     The coordinates are projections on the top eigenvectors of ``X + X̃``, Eqs. (4.8) and (4.14):
     variance within each table, agreement between tables, similarity along graphs. Each table is
-    centred and scaled to unit trace, each graph to ``D^{-½} M D^{-½}``. Any row may be missing
-    anywhere, and any table or graph may be absent from :meth:`transform`. A graph that does not
-    join like with like is refused.
+    centred and scaled to unit trace, each graph to ``D^{-½} M D^{-½}``. Any row may be missing in
+    any table, and any table or graph may be absent in :meth:`transform`. A graph that does not
+    connect similar rows is not used.
 
     Parameters
     ----------
@@ -54,16 +54,16 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         ``"learned"``: weights ω by Eq. (4.19) from labels or links, equal ones without any; √ω is
         applied to the data.
     alpha : float or "auto", default="auto"
-        How much tables have to agree. ``"auto"`` is 1/p for p tables: with equal weights and no
+        How much the tables should agree. ``"auto"`` is 1/p for p tables: with equal weights and no
         graph CoCA is then PCA on the joined, scaled tables.
     solver : {"auto", "dense", "lanczos"}, default="auto"
-        Write the matrix out, or only multiply by it; auto writes out up to 512 columns.
+        Form the matrix, or only multiply by it; "auto" forms it up to 512 columns.
     graph_share : float or "auto", default="auto"
-        How much neighbours count beside a row itself; 0 is CoCA without graphs. ``"auto"`` is 1
-        for graphs that help and refuses the others (``refused_``). With labels: edges must join
-        equal ones more often than by chance, and coordinates with the neighbours' share must not
-        have worse nearest neighbours. Without: edges must join rows that are alike. A number is
-        believed as it is.
+        How much neighbours count relative to the row itself; 0 is CoCA without graphs. ``"auto"``
+        is 1 for graphs that help and leaves out the others (``refused_``). With labels, edges must
+        connect equal labels more often than by chance, and nearest neighbours must not get worse
+        with the graph. Without labels, edges must connect similar rows. A number is used for all
+        graphs.
     unit_trace, normalized_graphs : bool, default=True
         Whether each table is scaled to unit trace, and each graph M to ``D^{-½} M D^{-½}``; if
         not, units and densities decide what counts.

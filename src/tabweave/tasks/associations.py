@@ -134,35 +134,34 @@ def associations(
     Parameters
     ----------
     X : frame, array, mapping of columns, list of dicts, Table or Counts
-        The rows; of counts the categorical columns.
+        The rows, or their counts, of which only the categorical columns are used.
     schema : Schema or mapping of column to kind, optional
-        What the columns are; the others are read by the rules of :mod:`tabweave.rows.kinds`.
-        Identifiers are set aside: they go with everything.
+        The kinds of the columns that it names; the others are inferred by the rules of
+        :mod:`tabweave.rows.kinds`. Identifiers are set aside, since they predict every column.
     n_bins : int, default=10
-        Quantile bins in which numbers are compared with categories, and by ``strength``.
+        Number of quantile bins of numbers, for ``strength`` and for comparisons with categories.
     missing : {"value", "drop"}, default="value"
-        Whether a missing category is a separate category, or its rows are left out of the pair; a
-        missing number is left out of correlations, and in bins is like a missing category.
+        Whether a missing cell is a category of its own, or its rows are left out of the pair.
+        Missing numbers are always left out of correlations.
 
     Returns
     -------
     Associations
-        ``frame()`` lists the pairs, ``matrix(measure)`` lays one measure out.
+        ``frame()`` lists the pairs, ``matrix(measure)`` returns one measure as a matrix.
 
     Notes
     -----
     ``cramers_v`` is the root of χ²/(n (min(r, k) - 1)), ``cramers_v_corrected`` that of Bergsma
-    (2013), without the part that chance brings; ``mutual_information`` is in nats,
-    ``symmetric_uncertainty`` is 2I/(H + H), ``theils_u`` is U(left | right) = I/H(left) and
-    ``theils_u_reversed`` the other way; ``phi_k`` is the correlation of two normal numbers, cut
-    into as many bins, that would have this χ² beyond its noise [Baak et al. 2020]; it is NaN for
-    columns of more than 100 values. Numbers take part in these by their bins.
+    (2013), corrected for chance; ``mutual_information`` is in nats, ``symmetric_uncertainty`` is
+    2I/(H + H), ``theils_u`` is U(left | right) = I/H(left) and ``theils_u_reversed`` the reverse;
+    ``phi_k`` is the correlation of a bivariate normal distribution, cut into as many bins, that has
+    this χ² after its noise is subtracted [Baak et al. 2020]; it is NaN for columns of more than 100
+    values. For these measures numbers are binned.
     ``correlation_ratio`` is η, the root of the share of a number's variance that lies between the
     values of a category. ``strength`` is the corrected V for all pairs. The p-value is that of
-    Pearson's chi-square for two categories, of the F test of η for a
-    number and a category, of Spearman's correlation for two numbers; ``adjusted_p_value`` controls
-    the rate of false discoveries [Benjamini and Hochberg 1995]. An element of a set counts as a
-    row of its own.
+    Pearson's chi-square for two categories, of the F test of η for a number and a category, and of
+    Spearman's correlation for two numbers; ``adjusted_p_value`` controls the false discovery rate
+    [Benjamini and Hochberg 1995]. An element of a set counts as a row of its own.
 
     Examples
     --------

@@ -120,22 +120,22 @@ def drift_report(
     n_draws: int | None = None,
     random_state: Any = 0,
 ) -> DriftReport:
-    """Say which columns, and which couplings between columns, changed from one time to another.
+    """Test which columns, and which couplings between columns, changed between two periods.
 
     Parameters
     ----------
     before, after : Table, frame, mapping of columns, or Counts
-        Two windows, or a window and what came before it: no row may be in both. Of a numeric
-        column counts know the mean, the variance and the gaps only: give tables to have its
-        distribution tested. Columns of rows are read for what they are (:mod:`tabweave.rows.kinds`:
-        dates, times of day and money in text are compared as numbers), identifiers are set aside.
-        Columns that both have are compared; which others there are is said, and which columns are
-        of another kind than before: words or lists in place of numbers.
+        Two windows, or a window and what came before it: no row may be in both. Counts hold only
+        the mean, the variance and the missing cells of a numeric column: give tables to have its
+        distribution tested. How columns are read is inferred (:mod:`tabweave.rows.kinds`: dates,
+        times of day and money in text are compared as numbers), identifiers are set aside. Columns
+        that both sides have are compared; the report also names the other columns, and those whose
+        kind changed: words or lists instead of numbers.
     level : float, default=0.05
         Chance of any false alarm among the columns, and likewise among the couplings.
     min_size : float, default=0.0
-        Effect size that a change must have to be named, besides being certain: with many rows
-        small changes are certain, too. Around 0.1 is small, 0.3 medium, 0.5 large.
+        Smallest effect size of a change that is reported: with many rows even small changes are
+        significant. Around 0.1 is small, 0.3 medium, 0.5 large.
     couplings : bool, default=True
         Whether to test pairs of columns, too.
     n_draws : int, optional

@@ -51,28 +51,29 @@ _SIGNS = re.compile(r"[-+−()]")
 
 @storable
 class Imputer(TabularInput, TransformerMixin, Estimator):
-    """Fill the gaps of a table: categories, numbers, grades and sets.
+    """Fill the missing cells of a table: categories, numbers, dates, ordinal levels and sets.
 
     Parameters
     ----------
     engine : {"all", "validated", "counts", "mixture", "neighbors"}, default="all"
-        What looks at the rest of a row: a regression from counts and moments, the mixture of
-        :class:`~tabweave.NonBEND`, the nearest rows, or the mean of what all three say.
-        "validated" hides observed cells of each column, in rows that take no part in teaching, and
-        takes the engine, or the mean of some, that guesses them best; it learns five times.
+        How a cell is predicted from the rest of its row: "counts" is a regression from counts and
+        moments, "mixture" that of :class:`~tabweave.NonBEND`, "neighbors" uses the nearest rows,
+        "all" averages the three (for numbers, "counts" and "neighbors"). "validated" hides observed
+        cells of held-out rows and takes, for each column, the engine or mean of engines that
+        predicts them best; it fits five times.
     n_neighbors : int, default=20
         Number of nearest rows.
     n_bins : int, default=12
-        Quantile bins in which mixture and neighbours see numbers.
+        Quantile bins of numbers in the mixture and among neighbours.
     n_rounds : int, default=2
-        How often rows with several gaps are gone through, each time with the last guesses.
+        Number of passes over rows with several missing cells; each pass uses the last guesses.
     max_rows : int, default=20000
-        Rows that are learned from, drawn at random if there are more.
+        Largest number of rows to learn from, drawn at random if there are more.
     schema : Schema or mapping of column to kind, optional
-        What the columns are; the others are read by the rules of :mod:`tabweave.rows.kinds`.
-        Identifiers are set aside: their gaps stay.
+        The kinds of the columns that it names; the others are inferred by the rules of
+        :mod:`tabweave.rows.kinds`. Identifiers are set aside: their missing cells stay missing.
     random_state : int, RandomState or None, default=0
-        Seed of the mixture, and of which rows are learned from.
+        Seed of the mixture, and of the rows that are drawn.
 
     Attributes
     ----------
@@ -89,10 +90,10 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     likeliest value, a set with the elements that are likelier than not (or the likeliest one). Sets
     are guessed by counts alone. Columns keep their types: a column of integers gets whole numbers,
     dates stay dates, and text (``$1,200``, ``7/21/2016``) is written as the others are, or as in
-    fit where rows have none. (Of integers with gaps pandas makes floats, unless they are
-    ``Int64``; floats get fractions.) A column that is all gaps stays so.
-    Of a column with more than 200 values the most frequent 200 are guessed. Choosing engines column
-    by column was tried and is no better than their mean (``benchmarks/reports/impute.md``).
+    fit where rows have none. (pandas turns integers with missing values into floats unless they are
+    ``Int64``; floats get fractions.) A column that is entirely missing stays so.
+    In a column with more than 200 values, only the most frequent 200 are guessed. Choosing engines
+    column by column was tried and is no better than their mean (``benchmarks/reports/impute.md``).
 
     Examples
     --------

@@ -41,13 +41,14 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
     Parameters
     ----------
     level : float, default=0.01
-        Share of false alarms: of rows like those of fit, so many are called odd.
+        The share of false alarms: of rows like those of fit, at most about this share is called
+        odd.
     engine : {"all", "counts", "mixture"}, default="all"
-        What says how likely a cell is, given the others: a regression from counts and moments, the
-        mixture of :class:`~tabweave.NonBEND`, or the mean of both.
+        How the probability of a cell given the others is estimated: by a regression from counts
+        and moments, the mixture of :class:`~tabweave.NonBEND`, or the mean of both.
     n_bins, max_rows, schema, random_state
-        As in :class:`~tabweave.Imputer`, whose model of rows this is; of a stream the latest
-        ``max_rows`` rows teach.
+        As in :class:`~tabweave.Imputer`, which uses the same model of rows; with ``partial_fit``
+        the latest ``max_rows`` rows are used.
 
     Attributes
     ----------
@@ -58,12 +59,12 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
 
     Notes
     -----
-    The score of a row is the sum over its cells of ``log (p(likeliest value) / p(cell))``, how much
-    less likely each is than what the rest of the row would have there. P-values come from four
-    parts of the rows, each judged by what the others teach; so do the answers of ``fit_predict``.
-    A missing cell is no surprise; a value that fit has not seen is a great one, and so is a number
-    or date that is farther from all of fit than those are from each other. Sets are looked at as
-    part of the rest of a row, and not judged.
+    The score of a row is the sum over its cells of ``log (p(likeliest value) / p(cell))``: how much
+    less likely each cell is than the value that fits the rest of the row best. P-values, and the
+    results of ``fit_predict``, come from four parts of the rows, each judged by a model of the
+    others. A missing cell is no surprise; a value not seen in fit is a great one, and so is a
+    number or date that is farther from all of fit than those are from each other. Set-valued cells
+    help to judge the others, but are not judged themselves.
 
     Examples
     --------

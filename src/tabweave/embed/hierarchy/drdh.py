@@ -45,8 +45,8 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
     n_components : int, default=2
         Dimensions of the map.
     perplexity : float or "auto", default="auto"
-        About how many neighbours each row minds; three times as many are looked up. "auto" is 30,
-        or a third of the other rows if there are fewer.
+        Roughly the number of neighbours that count for a row; three times as many are searched.
+        "auto" is 30, or a third of the other rows if there are fewer.
     trees, linkage, schema
         As in :class:`DistanceHierarchy`.
     neighbors : {"auto", "exact", "faiss"}, default="auto"

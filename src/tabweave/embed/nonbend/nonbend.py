@@ -52,7 +52,8 @@ class NonBEND(RowKeeper):
     alpha0 : float, default=0.1
         Pseudo-count of every value in a subspace; from 5 on everything falls into one subspace.
     n_fits : int, default=8
-        Fits whose Grams are averaged: the result hangs less on the seed; 1 is the thesis.
+        Number of fits whose Gram matrices are averaged, so that the result depends less on the
+        seed; the thesis has 1.
     random_state : int, RandomState or None
         Seed of the fits.
     schema, unknown, dtype
@@ -81,7 +82,7 @@ class NonBEND(RowKeeper):
     -----
     *Errata.* In (5.22) the sum of E[log(1−V_l)] stops at l = t−1; in (5.25) the digamma of the sum
     runs over the values of the column. The column weights of (5.31), which
-    :class:`tabweave.published.NonBEND` has, are left out: they cost half a point of F and more.
+    :class:`tabweave.published.NonBEND` has, are left out: they cost one to two points of F.
 
     Examples
     --------

@@ -68,7 +68,7 @@ def _gives_probabilities(model: HeMap) -> bool:
 
 @storable
 class HeMap(Estimator):
-    """A learner that borrows labels from a source with other columns, or says why it does not.
+    """Learn from the labels of a source table with other columns, if validation shows a gain.
 
     Parameters
     ----------

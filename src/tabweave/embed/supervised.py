@@ -467,10 +467,11 @@ class SupervisedWeave(Derived, Weave):
         ``fit(X, y).transform(X)``.
         """
         self.__dict__.pop("target_", None)
-        self._fit_shared(X, y, sample_weight)
+        given = self._read_whole(X)
+        self._fit_shared(given, y, sample_weight)
         if not in_memory(X):
             return self.release().transform(X)
-        table = self._read_fitted(X)
+        table = self._read_fitted(given)
         out = np.empty((table.n_rows, self.blocks_.width), np.dtype(self.dtype))
         for rows, pairs in self.left_out(table, y, sample_weight):
             block = self.taught_by(pairs)

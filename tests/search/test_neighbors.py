@@ -14,6 +14,7 @@ import tabweave
 from tabweave import SupervisedWeave, Weave, WeaveClassifier, WeaveRegressor, WeightedKNN
 from tabweave.embed import supervised
 from tabweave.rows.table import take_rows
+from tabweave.search import kernels
 from tabweave.search.neighbors import (
     LOCAL,
     Columns,
@@ -450,6 +451,25 @@ class TestColumnsAroundARow:
         assert weights[0, one] > 1.5 * weights[0, two]
         assert weights[1, two] > 1.5 * weights[1, one]
         assert model.score(fresh, right) > weighed(model, 0.0).score(fresh, right) + 0.01
+
+    @pytest.mark.parametrize("name", ["explained", "local_distances"])
+    def test_one_compiled_loop_serves_fit_and_answers(self, name, monkeypatch):
+        """Arrays of other types would be compiled for again, which takes a second or two."""
+        X, y = table()
+        WeaveClassifier().fit(X, y)  # loads all loops: what is put in their place stays
+        seen, loop = [], getattr(kernels, name)
+
+        def noted(*args):
+            flat = [part for arg in args for part in (arg if isinstance(arg, tuple) else (arg,))]
+            seen.append([part.dtype for part in flat if hasattr(part, "dtype")])
+            return loop(*args)
+
+        monkeypatch.setattr(kernels, name, noted)
+        model = WeaveClassifier().fit(X, y)
+        in_fit = len(seen)
+        weighed(model, 10.0).predict(X)
+        assert 0 < in_fit < len(seen)
+        assert all(types == seen[0] for types in seen)
 
     def test_models_saved_before_answer_as_before(self):
         X, y = table()

@@ -1043,7 +1043,9 @@ class Apart:
 
     def ranked(self, near: Near, voters: Voters, share: float, strength: float) -> Near:
         """Return them by columns that are weighed anew around each row."""
-        left, right = self.vectors
+        # As a search has them: for other types numba would compile the same loops again.
+        left, right = (vectors.astype(np.float64) for vectors in self.vectors)
+        near = near._replace(squared=near.squared.astype(np.float64))
         widths, scales = self.widths, np.ones(len(self.widths))
         if self.edge < sum(widths):
             scales[-1] = share

@@ -332,7 +332,7 @@ class SupervisedWeave(Derived, Weave):
         found: Scales = {} if scales is None else scales
         smoothed = conditional_means(pairs, points, self._smoothing)
         features, curves, total = [], [], 0.0
-        bare = self._curves(coupled)
+        bare, known = self._curves(coupled), self._kept("factors", self._factored)
         weights = vars(self).get("_part_weights") or self.weights_  # older files have columns only
         for name in self._parts():
             weight = weights[name]
@@ -344,7 +344,7 @@ class SupervisedWeave(Derived, Weave):
                 found[name] = (scale_to(own, f, size), 0.0)
             own = own * found[name][0]
             if name in self._plain:
-                factors = plain(self._plain[name]).beside(own).scaled(weight / 2)
+                factors = known[name].beside(own).scaled(weight / 2)
                 features.append(factors)
                 if learn:
                     mean = mean_squared(factors.common, f) + mean_mismatch(factors.own, f)
@@ -367,6 +367,10 @@ class SupervisedWeave(Derived, Weave):
         tables = tables.with_unknown_elements(own)
         numbers = joined(curves, self._numbering.levels)
         return Taught(tables, numbers, *self._lines(coupled, found[""][0] * linear), found)
+
+    def _factored(self) -> dict[str, Factors]:
+        """Return the couplings of each column's values in few coordinates."""
+        return {name: plain(factors) for name, factors in self._plain.items()}
 
     def _asked(self, coupled: Counts) -> np.ndarray:
         """Return what each value's lengths are multiplied by: the root of the weight asked for."""

@@ -304,23 +304,6 @@ def _add_some_lines(point, line, some, root, total):
             total[m] = math.sqrt(max(total[m], 0.0))
 
 
-@njit(nogil=True, cache=True)
-def smallest(apart, limits, out, rows):
-    """Find the entries of each line below its limit, and of those that equal it the first."""
-    for i in range(len(out)):
-        count = 0
-        for j in range(apart.shape[1]):
-            if apart[i, j] < limits[i]:
-                out[i, count], rows[i, count] = apart[i, j], j
-                count += 1
-        for j in range(apart.shape[1]):
-            if count == out.shape[1]:
-                break
-            if apart[i, j] == limits[i]:
-                out[i, count], rows[i, count] = apart[i, j], j
-                count += 1
-
-
 def _expand_plain(found, first, node_of, starts, members, allowed, out, rows):
     out[:], rows[:] = np.inf, -1
     for i in range(len(out)):

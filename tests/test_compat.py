@@ -270,6 +270,14 @@ def test_blas_has_one_thread_until_the_last_one_leaves():
     assert blas_threads() == before
 
 
+def test_few_products_use_one_thread_of_blas():
+    before = blas_threads()
+    with _compat.blas_threads(1e6):
+        assert set(blas_threads()) == {1}
+    with _compat.blas_threads(1e12):
+        assert blas_threads() == before
+
+
 def threads_of_all():
     import sklearn.cluster  # noqa: F401  has an OpenMP of its own
     from threadpoolctl import threadpool_info

@@ -10,7 +10,8 @@ from sklearn.metrics import mutual_info_score
 from sklearn.model_selection import cross_val_score
 
 import tabweave
-from tabweave import Column, Counts, SupervisedWeave, Table, Weave
+from tabweave import Column, Counts, SupervisedWeave, Table, Weave, _compat
+from tabweave.embed import supervised
 from tabweave.embed.supervised import _PENALTIES, aligned, most_coefficients
 from tabweave.rows.table import take_rows
 
@@ -436,3 +437,17 @@ def test_true_and_1_are_two_classes():
     odd, plain = [True, 0, 1] * 4, ["a", "b", "c"] * 4  # in the same order
     found = SupervisedWeave().fit_transform(rows, odd)
     np.testing.assert_allclose(found, SupervisedWeave().fit_transform(rows, plain))
+
+
+def test_a_system_of_some_thousand_coefficients_is_factored_in_one_thread(monkeypatch):
+    inside, factor = [], supervised.cho_factor
+
+    def noted(*args, **named):
+        inside.append(len(_compat._limited))
+        return factor(*args, **named)
+
+    monkeypatch.setattr(supervised, "cho_factor", noted)
+    monkeypatch.setattr(supervised, "_WIDEST", 5)
+    solved, _ = supervised.Ridge(np.eye(9)).solve(np.ones((9, 1)), 9.0, 100.0, 1.0)
+    np.testing.assert_allclose(solved, 0.5)
+    assert inside == [1]

@@ -21,7 +21,7 @@ from scipy.linalg import cho_factor, cho_solve, helmert
 from scipy.special import entr
 from sklearn.utils.multiclass import type_of_target
 
-from tabweave._compat import Interval, eigh
+from tabweave._compat import Interval, blas_threads, eigh
 from tabweave.base import ValueEmbedder, check_target
 from tabweave.blocks.block import Block, Blocks, Summed
 from tabweave.blocks.numbers import (
@@ -753,6 +753,7 @@ class Ridge:
         if penalty not in self._factors:
             shifted = self._gram.copy()
             shifted.flat[:: self.n_features + 1] += penalty
-            # Transposed, it is in the order of LAPACK, which then works in its memory.
-            self._factors[penalty] = cho_factor(shifted.T, lower=True, overwrite_a=True)
+            with blas_threads(self.n_features**3 / 6):
+                # Transposed, it is in the order of LAPACK, which then works in its memory.
+                self._factors[penalty] = cho_factor(shifted.T, lower=True, overwrite_a=True)
         return self._factors[penalty]

@@ -10,7 +10,6 @@ over columns. Rows can be added and forgotten exactly.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +24,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from tabweave._compat import Interval, StrOptions, one_blas_thread
+from tabweave._compat import Interval, StrOptions, blas_threads, one_blas_thread
 from tabweave.base import (
     Estimator,
     TabularInput,
@@ -67,7 +66,6 @@ _MORE = 4  # times as many nodes are asked for where those at the last distance 
 _MOST = 1024  # nodes that are asked for at most, unless more vote: the first ones at that distance
 _HALF = np.uint64(32)  # bits of a key that hold a number
 _BLOCK = 2048  # rows that are answered at a time
-_SMALL_PRODUCT = 1 << 27  # multiplications, for which threads are not worth waiting for
 _RUN = 32  # rows whose columns are weighed at a time
 _FLOORS = (0.001, 0.003, 0.01, 0.03, 0.1)
 _EXPONENTS = (0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0)
@@ -1074,8 +1072,7 @@ class Apart:
 
 def squares(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return squared distances by products; small ones may be rounded."""
-    few = x.size * len(y) < _SMALL_PRODUCT
-    with one_blas_thread() if few else nullcontext():
+    with blas_threads(x.size * len(y)):
         out = (-2 * x) @ y.T
     out += (x**2).sum(axis=1)[:, None]
     out += (y**2).sum(axis=1)

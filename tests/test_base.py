@@ -48,6 +48,7 @@ from tabweave.base import (
     target_array,
 )
 from tabweave.blocks.value_tables import ValueTables
+from tabweave.rows import table as table_module
 
 ROWS = pd.DataFrame(
     {"color": ["red", "blue", "red", None], "size": ["S", "M", "L", "S"], "n": [1, 2, 2, 1]}
@@ -256,6 +257,61 @@ class TestColumns:
         np.testing.assert_array_equal(embedder.transform(convert(ROWS)), embedder.transform(ROWS))
         other = OneHot().fit(convert(ROWS))
         assert other.counts_ == embedder.counts_
+
+
+class TestFitTransform:
+    """Rows are read once, and vectors are those of ``fit`` and ``transform``."""
+
+    @pytest.fixture
+    def readings(self, monkeypatch):
+        """Note what columns are taken from, each time."""
+        noted, read = [], table_module.columns_of
+        monkeypatch.setattr(table_module, "columns_of", lambda X: noted.append(X) or read(X))
+        return noted
+
+    @pytest.mark.parametrize("method", [OneHot, Weave, MixedEmbedder])
+    @pytest.mark.parametrize("rows", [ROWS, ROWS.to_dict("list"), ROWS.to_dict("records")])
+    def test_rows_are_read_once(self, method, rows, readings):
+        found = method().fit_transform(rows)
+        assert [X is rows for X in readings] == [True]
+        np.testing.assert_array_equal(found, method().fit(rows).transform(rows))
+
+    def test_rows_with_a_target_are_read_once(self, readings):
+        rows, y = pd.concat([ROWS] * 5), [0, 1, 1, 0] * 5
+        table = Table.of(rows, numbers="numeric", rules="whole")
+        expected = SupervisedWeave().fit_transform(table, y)
+        readings.clear()
+        found = SupervisedWeave().fit_transform(rows, y)
+        assert sum(X is rows for X in readings) == 1  # besides the classes
+        np.testing.assert_array_equal(found, expected)
+
+    def test_what_is_read_by_values_and_zones(self):
+        rows = pd.concat([ROWS] * 10, ignore_index=True)
+        rows["id"], rows["alike"] = np.arange(40), "a"
+        rows["day"] = [f"{1 + i % 28:02d}.03.2024" for i in range(40)]
+        rows["at"] = pd.Timestamp("2024-03-30", tz="Europe/Berlin") + pd.to_timedelta(
+            np.arange(40), "h"
+        )
+        rows["size"] = pd.Categorical(rows["size"], ["S", "M", "L"], ordered=True)
+        model = Weave()
+        found = model.fit_transform(rows)
+        assert set(model.kinds().aside) == {"id", "alike"}
+        np.testing.assert_array_equal(found, Weave().fit(rows).transform(rows))
+        np.testing.assert_array_equal(found, model.transform(rows))
+
+    def test_frames_keep_their_index(self):
+        rows = ROWS.set_index([[4, 5, 6, 7]])
+        frame = OneHot().set_output(transform="pandas").fit_transform(rows)
+        assert [*frame.index] == [4, 5, 6, 7]
+
+    def test_a_transform_of_a_subclass_counts(self):
+        class Doubled(OneHot):
+            def transform(self, X):
+                return 2 * super().transform(X)
+
+        np.testing.assert_array_equal(
+            Doubled().fit_transform(ROWS), 2 * OneHot().fit_transform(ROWS)
+        )
 
 
 class TestOutput:

@@ -19,21 +19,39 @@ from tabweave._compat import eigh
 from tabweave.blocks import block, numbers
 from tabweave.counts import counting, spectra
 from tabweave.counts.counting import DIGITS
+from tabweave.search import kernels
+from tabweave.search.scan import Copies, Nodes
 
 SEEDS = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 
 
-def both(name, module, *args, out):
-    """Run a function as numba compiles it and as NumPy does it; return what each leaves behind."""
+def ways(name, module):
+    """Return a function as numba compiles it, and as NumPy does it."""
     found = getattr(module, name)
     if isinstance(found, _compat._Compiled):
         found._load()
         found = found.compiled
+    return found, getattr(module, f"_{name.lstrip('_')}_plain")
+
+
+def both(name, module, *args, out):
+    """Run a function in both ways; return what each leaves behind."""
     results = []
-    for function in (found, getattr(module, f"_{name.lstrip('_')}_plain")):
+    for function in ways(name, module):
         results.append(out.copy())
         function(*args, results[-1])
     return results
+
+
+def searched(name, *args, shape):
+    """Search in both ways, which must agree; return distances and row numbers."""
+    results = []
+    for function in ways(name, kernels):
+        results.append((np.empty(shape), np.empty(shape, np.int64)))
+        function(*args, *results[-1])
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)
+    return results[0]
 
 
 def codes(rng, n, size):
@@ -130,6 +148,24 @@ def test_looking_up_is_the_same_to_the_last_bit(rng, kind, wide):
     np.testing.assert_array_equal(*pieces)
 
 
+@given(SEEDS, st.sampled_from([(1, False), (2, False), (2, True)]))
+def test_searching_is_the_same_to_the_last_bit(rng, sums):
+    n, k, n_queries = (int(rng.integers(1, most)) for most in (60, 9, 5))
+    widths = rng.integers(1, 9, rng.integers(0, 5)).tolist()
+    codes = [rng.integers(0, width, n) for width in widths]
+    line = rng.normal(size=(int(rng.integers(0, 7)), n)).round(int(rng.integers(3)))
+    nodes = Nodes.of(codes, widths, line, power=sums[0], root=sums[1], at_most=40)
+    asked = rng.random((n_queries, sum(widths))).round(1), rng.normal(size=(n_queries, len(line)))
+    node_of = np.concatenate([rng.permutation(n), rng.integers(0, n, 2 * n)])
+    allowed = rng.random(3 * n) < rng.choice([0.05, 0.5, 1])
+    copies = Copies.of(node_of, np.unique(node_of, return_index=True)[1])
+    first, plain = both("first_allowed", kernels, node_of, allowed, out=np.full(n, -1))
+    np.testing.assert_array_equal(first, plain)
+    found = searched("scan", asked, nodes.arrays(), first, shape=(n_queries, k))
+    owned = node_of, copies.starts, copies.members, allowed
+    searched("expand", *found, *owned, shape=(n_queries, k))
+
+
 FIT = """
 import sys
 import numpy as np
@@ -156,6 +192,22 @@ def fitted(n_rows, where=None, **environment):
     )
     assert not done.returncode, done.stderr
     return *done.stdout.split(), done.stderr
+
+
+QUERY = """
+import sys
+from tabweave import SimilarityIndex
+rows = {"a": [f"v{i % 7}" for i in range(200)], "b": [i % 13 / 2 for i in range(200)]}
+index = SimilarityIndex().fit(rows)
+index.query({"a": "v1", "b": 3.0}, k=5)
+index.query({"a": "v1", "b": 3.0}, k=5, where={"a": "v2"})
+print("numba" in sys.modules)
+"""
+
+
+def test_a_small_table_is_searched_without_numba():
+    done = subprocess.run([sys.executable, "-c", QUERY], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False"]
 
 
 def test_a_small_table_is_fitted_without_numba():
@@ -216,6 +268,14 @@ def test_blas_has_one_thread_until_the_last_one_leaves():
     assert set(blas_threads()) == {1}
     second.__exit__(None, None, None)
     assert blas_threads() == before
+
+
+def test_few_products_use_one_thread_of_blas():
+    before = blas_threads()
+    with _compat.blas_threads(1e6):
+        assert set(blas_threads()) == {1}
+    with _compat.blas_threads(1e12):
+        assert blas_threads() == before
 
 
 def threads_of_all():

@@ -10,7 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, update_wrapper
 from importlib import import_module
 from pathlib import Path
@@ -32,6 +32,7 @@ __all__ = [
     "Interval",
     "Options",
     "StrOptions",
+    "blas_threads",
     "eigh",
     "html_table",
     "njit",
@@ -46,6 +47,7 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 _PLAIN_WORK = 1 << 21  # elements that a plain function is trusted with before numba is loaded
 _CALL_WORK = 1 << 10  # what a call costs, in elements
+_FEW_PRODUCTS = 1 << 30  # multiplications that one thread of BLAS is trusted with
 _LOADING = RLock()
 _warned = False
 _LIMITING = RLock()
@@ -90,6 +92,15 @@ def one_blas_thread() -> Iterator[None]:
             if len(_limited) == 1:
                 _limited[0].restore_original_limits()
             _limited.pop()
+
+
+def blas_threads(n_products: float) -> AbstractContextManager[None]:
+    """Let BLAS use one thread, unless so many multiplications are worth waiting for others.
+
+    For less than a tenth of a second it is not: on a busy machine threads that wait for each other
+    take several times as long as one that works.
+    """
+    return one_blas_thread() if n_products < _FEW_PRODUCTS else nullcontext()
 
 
 @contextmanager

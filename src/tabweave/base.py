@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial, wraps
+from inspect import unwrap
 from itertools import islice
 from threading import Lock, RLock
 from types import FunctionType
@@ -657,6 +658,20 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         return self.unknown
 
     # -- using -----------------------------------------------------------------------------
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
+        """Learn from rows and return their vectors; rows in memory are read once."""
+        rows = self._read_whole(X)
+        transform = unwrap(type(self).transform)  # set_output makes its frame of X, with its index
+        vectors: np.ndarray = transform(self.fit(rows, y, **fit_params), rows)
+        return vectors
+
+    def _read_whole(self, X: Any) -> Any:
+        """Read rows to fit and to transform if they are in memory; leave what is elsewhere."""
+        if not in_memory(X) or isinstance(X, Table):
+            return X
+        self._validate_params()
+        return self._read(X, Schema.of(self.schema), whole=True)
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the vector of each row; learns nothing.

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tabweave import Counts, Table
+from tabweave import Counts, Table, _compat
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.counts.couplings import (
@@ -550,3 +550,15 @@ def test_what_a_table_of_all_pairs_takes_is_told():
     counts = SimpleNamespace(sizes=np.array([3, 50_000]), names=["few", "many"])
     with pytest.raises(ValueError, match=r"column 'many' has 50000 values, .*\(20 GB\)"):
         couplings.check_table_size(counts, "DILCA")
+
+
+def test_a_column_of_many_values_is_bounded_in_one_thread(monkeypatch):
+    """Products of a few thousand rows: threads of BLAS would wait for each other."""
+    inside = []
+    signs = couplings.fix_signs
+    monkeypatch.setattr(
+        couplings, "fix_signs", lambda axes: inside.append(len(_compat._limited)) or signs(axes)
+    )
+    common = np.random.default_rng(0).normal(size=(500, 80))
+    couplings.Factors(common, np.ones(500)).bounded(np.ones(500))
+    assert inside == [1]

@@ -10,7 +10,8 @@ from sklearn.metrics import mutual_info_score
 from sklearn.model_selection import cross_val_score
 
 import tabweave
-from tabweave import Column, Counts, SupervisedWeave, Table, Weave
+from tabweave import Column, Counts, SupervisedWeave, Table, Weave, _compat
+from tabweave.embed import supervised
 from tabweave.embed.supervised import _PENALTIES, aligned, most_coefficients
 from tabweave.io.codec import restored
 from tabweave.rows.table import take_rows
@@ -460,3 +461,17 @@ def test_the_discriminant_of_older_files_had_no_name():
     assert again._scales == scales and again._factors == factors and again._tuned == model._tuned
     more = again.partial_fit(rows, y).transform(rows)
     np.testing.assert_array_equal(more, model.partial_fit(rows, y).transform(rows))
+
+
+def test_a_system_of_some_thousand_coefficients_is_factored_in_one_thread(monkeypatch):
+    inside, factor = [], supervised.cho_factor
+
+    def noted(*args, **named):
+        inside.append(len(_compat._limited))
+        return factor(*args, **named)
+
+    monkeypatch.setattr(supervised, "cho_factor", noted)
+    monkeypatch.setattr(supervised, "_WIDEST", 5)
+    solved, _ = supervised.Ridge(np.eye(9)).solve(np.ones((9, 1)), 9.0, 100.0, 1.0)
+    np.testing.assert_allclose(solved, 0.5)
+    assert inside == [1]

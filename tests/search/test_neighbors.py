@@ -15,6 +15,7 @@ from tabweave import SupervisedWeave, Weave, WeaveClassifier, WeaveRegressor, We
 from tabweave.embed import supervised
 from tabweave.io.codec import restored
 from tabweave.rows.table import take_rows
+from tabweave.search import kernels
 from tabweave.search.neighbors import (
     LOCAL,
     Columns,
@@ -60,6 +61,12 @@ def grid(n=200):
     frame = pd.DataFrame({name: rng.choice(list("pqr"), n) for name in ("one", "two")})
     likely = np.where(frame["one"] == "p", 0.8, 0.3)
     return frame, np.where(rng.random(n) < likely, "a", "b")
+
+
+def smallest(apart, k):
+    """Return the k smallest entries of each line, the first first, and where they are."""
+    order = np.argsort(apart, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(apart, order, axis=1), order
 
 
 def weighed(model, local):
@@ -113,11 +120,13 @@ class TestVotes:
         np.testing.assert_allclose(vote_weights(squared, (5,), 4.0), 1 / 1024)
 
     def test_nearest_is_a_sort(self):
-        apart = np.random.default_rng(0).integers(4, size=(20, 15)).astype(float)
-        found, where = nearest(apart, 6)
-        order = np.argsort(apart, axis=1, kind="stable")[:, :6]
-        np.testing.assert_array_equal(found, np.take_along_axis(apart, order, axis=1))
-        np.testing.assert_array_equal(where, order)
+        apart = np.random.default_rng(0).integers(4, size=(20, 15)).astype(np.float32)
+        apart[:, 0] = -0.0  # which is not less than 0
+        for k in (1, 6, 15, 20):
+            found, where = nearest(apart, k)
+            assert found.dtype == np.float32
+            for one, other in zip((found, where), smallest(apart, k), strict=True):
+                np.testing.assert_array_equal(one, other)
 
     def test_those_that_cannot_vote_are_left_out(self):
         rng = np.random.default_rng(0)
@@ -125,8 +134,8 @@ class TestVotes:
         nodes = np.argsort(rng.random((30, 40)), axis=1)
         voters = Voters.of(rng.permutation(np.arange(80) % 40), np.zeros(80, int), 40)
         near = Near(np.arange(30), squared, nodes)
-        for k in (1, 5, 200):
-            expected, own = voters.weights(near, (k,), 4.0), voters.voting(near, k)
+        for k, own in zip((1, 5, 200), voters.voting(near, (1, 5, 200)), strict=True):
+            expected = voters.weights(near, (k,), 4.0)
             width = own.nodes.shape[1]
             np.testing.assert_allclose(voters.weights(own, (k,), 4.0), expected[:, :width])
             assert not expected[:, width:].any()
@@ -188,7 +197,7 @@ class TestClassifier:
         model = weighed(WeaveClassifier().fit(X[:200], y[:200]), 0.0)
         space = model.embedder_
         apart = space.pairwise_distances(X[200:], X[:200]) ** 2
-        squared, where = nearest(apart, max(model.n_neighbors_))
+        squared, where = smallest(apart, max(model.n_neighbors_))
         weights = vote_weights(squared, model.n_neighbors_, 4.0)
         votes = np.stack([(weights * (y[where] == c)).sum(axis=1) for c in model.classes_], axis=1)
         expected = probabilities(votes, *model.calibration_)
@@ -222,7 +231,7 @@ class TestClassifier:
         random = np.random.default_rng(0)
         for _ in range(n_orders):  # first come, first served, in every order
             order = random.permutation(len(X))
-            found, where = nearest(np.round(apart[:, order], 9), 7)
+            found, where = smallest(np.round(apart[:, order], 9), 7)
             labels = y[order][where]
             weights = np.exp(-4 * found / np.where(found[:, -1:] > 0, found[:, -1:], 1))
             weights /= weights.sum(axis=1, keepdims=True)
@@ -461,7 +470,7 @@ class TestColumnsAroundARow:
             np.hstack([part.coordinates(rows) for part in parts])
             for rows in (asked, take_rows(view.table, view.copies.heads))
         )
-        near = Near(np.arange(60), *nearest(squares(left, right), 40))
+        near = Near(np.arange(60), *smallest(squares(left, right), 40))
         plain = Columns.of_vectors(right, [part.width for part in parts])
         expected, weights = plain.ranked(near, voters, (np.zeros((60, 0)), left), 10.0)
         queries = view.queries(asked).asked(slice(None))
@@ -488,6 +497,25 @@ class TestColumnsAroundARow:
         assert weights[0, one] > 1.5 * weights[0, two]
         assert weights[1, two] > 1.5 * weights[1, one]
         assert model.score(fresh, right) > weighed(model, 0.0).score(fresh, right) + 0.01
+
+    @pytest.mark.parametrize("name", ["explained", "local_distances"])
+    def test_one_compiled_loop_serves_fit_and_answers(self, name, monkeypatch):
+        """Arrays of other types would be compiled for again, which takes a second or two."""
+        X, y = table()
+        WeaveClassifier().fit(X, y)  # loads all loops: what is put in their place stays
+        seen, loop = [], getattr(kernels, name)
+
+        def noted(*args):
+            flat = [part for arg in args for part in (arg if isinstance(arg, tuple) else (arg,))]
+            seen.append([part.dtype for part in flat if hasattr(part, "dtype")])
+            return loop(*args)
+
+        monkeypatch.setattr(kernels, name, noted)
+        model = WeaveClassifier().fit(X, y)
+        in_fit = len(seen)
+        weighed(model, 10.0).predict(X)
+        assert 0 < in_fit < len(seen)
+        assert all(types == seen[0] for types in seen)
 
     def test_models_saved_before_answer_as_before(self):
         X, y = table()
@@ -531,7 +559,7 @@ class TestRegressor:
         model.linear_ = 0.5
         del model._cache  # of the linear prediction, if it did not count
         apart = model.embedder_.pairwise_distances(X[300:], X[:300]) ** 2
-        squared, where = nearest(apart, max(model.n_neighbors_))
+        squared, where = smallest(apart, max(model.n_neighbors_))
         weights = vote_weights(squared, model.n_neighbors_, 4.0)
         pairs = model.embedder_._coupled().class_pairs.astype(float)
         line = model._line(model.embedder_, pairs)(model._read(X))

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
-from tabweave._compat import eigh, fix_signs
+from tabweave._compat import blas_threads, eigh, fix_signs
 from tabweave.counts.counting import divisor
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
@@ -613,19 +613,24 @@ class Factors:
             return Factors(np.hstack([self.common, alone]), np.zeros(len(self.own)))
         if not self.common.shape[1]:
             return self
-        share = f / max(f.sum(), 1e-300)
+        with blas_threads(self.common.size * self.common.shape[1] / 2):
+            return self._leading(f / max(f.sum(), 1e-300))
+
+    def _leading(self, share: np.ndarray) -> Factors:
+        """Return the directions in which rows differ most, all others as own."""
         centre, width = share @ self.common, self.common.shape[1]
         parts = slices(len(share), 1, _ROWS)
         scatter = np.zeros((width, width))
         for part in parts:  # with many values a copy of them all would be the largest array
-            some = self.common[part] - centre
-            scatter += (some * share[part, None]).T @ some
+            some = (self.common[part] - centre) * np.sqrt(share[part, None])
+            scatter += some.T @ some  # one array with itself: BLAS computes half
         axes = fix_signs(eigh(scatter)[1][:, ::-1][:, :N_COMMON])
         leading, own = np.zeros((len(share), N_COMMON)), self.own.copy()
         for part in parts:
             some = self.common[part] - centre
-            leading[part, : axes.shape[1]] = some @ axes
-            own[part] += ((some**2).sum(axis=1) - (leading[part] ** 2).sum(axis=1)).clip(0)
+            here = leading[part, : axes.shape[1]] = some @ axes
+            left = np.einsum("ij,ij->i", some, some) - np.einsum("ij,ij->i", here, here)
+            own[part] += left.clip(0)
         return Factors(leading, own)
 
 

@@ -20,7 +20,7 @@ from scipy.linalg import cho_factor, cho_solve, helmert
 from scipy.special import entr
 from sklearn.utils.multiclass import type_of_target
 
-from tabweave._compat import Interval, eigh, warn_caller
+from tabweave._compat import Interval, blas_threads, eigh, warn_caller
 from tabweave.base import ValueEmbedder, check_target, check_unit, target_array
 from tabweave.blocks.block import Block, Blocks, Summed
 from tabweave.blocks.numbers import (
@@ -336,7 +336,7 @@ class SupervisedWeave(Derived, Weave):
         found = {} if scales is None else scales.parts
         smoothed = conditional_means(pairs, points, self._smoothing)
         features, curves, total = [], [], 0.0
-        bare = self._curves(coupled)
+        bare, known = self._curves(coupled), self._kept("factors", self._factored)
         weights = vars(self).get("_part_weights") or self.weights_  # older files have columns only
         for name in self._parts():
             weight = weights[name]
@@ -348,7 +348,7 @@ class SupervisedWeave(Derived, Weave):
                 found[name] = scale_to(own, f, size)
             own = own * found[name]
             if name in self._plain:
-                factors = plain(self._plain[name]).beside(own).scaled(weight / 2)
+                factors = known[name].beside(own).scaled(weight / 2)
                 features.append(factors)
                 if learn:
                     mean = mean_squared(factors.common, f) + mean_mismatch(factors.own, f)
@@ -372,6 +372,10 @@ class SupervisedWeave(Derived, Weave):
         tables = tables.with_unknown_elements(own)
         numbers = joined(curves, self._numbering.levels)
         return Taught(tables, numbers, *self._lines(coupled, scales.discriminant * linear), scales)
+
+    def _factored(self) -> dict[str, Factors]:
+        """Return the couplings of each column's values in few coordinates."""
+        return {name: plain(factors) for name, factors in self._plain.items()}
 
     def _asked(self, coupled: Counts) -> np.ndarray:
         """Return what each value's lengths are multiplied by: the root of the weight asked for."""
@@ -468,10 +472,11 @@ class SupervisedWeave(Derived, Weave):
         ``fit(X, y).transform(X)``.
         """
         self.__dict__.pop("target_", None)
-        self._fit_shared(X, y, sample_weight)
+        given = self._read_whole(X)
+        self._fit_shared(given, y, sample_weight)
         if not in_memory(X):
             return self.release().transform(X)
-        table = self._read_fitted(X)
+        table = self._read_fitted(given)
         out = np.empty((table.n_rows, self.blocks_.width), np.dtype(self.dtype))
         for rows, pairs in self.left_out(table, y, sample_weight):
             block = self.taught_by(pairs)
@@ -769,6 +774,7 @@ class Ridge:
         if penalty not in self._factors:
             shifted = self._gram.copy()
             shifted.flat[:: self.n_features + 1] += penalty
-            # Transposed, it is in the order of LAPACK, which then works in its memory.
-            self._factors[penalty] = cho_factor(shifted.T, lower=True, overwrite_a=True)
+            with blas_threads(self.n_features**3 / 6):
+                # Transposed, it is in the order of LAPACK, which then works in its memory.
+                self._factors[penalty] = cho_factor(shifted.T, lower=True, overwrite_a=True)
         return self._factors[penalty]

@@ -11,8 +11,9 @@ starts, codes, line, power, root): ``codes[g]`` has each node's joint value in t
 ``groups[g]`` (padded with -1), ``line[c]`` the nodes' coordinates, and ``root`` says that sums are
 compared by their roots, so that those that differ by less than a root can tell are equal.
 
-No loop has a twin in NumPy (:func:`tabweave._compat.njit`): any search is worth loading numba.
-Tests compare them with brute force.
+What a few queries of some thousand rows need has a twin in NumPy, with the same answers to the last
+bit (:func:`tabweave._compat.njit`); anything more is worth loading numba. Tests compare all loops
+with brute force.
 """
 
 from __future__ import annotations
@@ -143,7 +144,39 @@ def _fill_distances(joint, starts, codes, point, line, begin, power, root, out):
             out[j] = math.sqrt(max(out[j], 0.0))
 
 
-@njit(nogil=True, cache=True)
+def _scan_plain(asked, nodes, first, out, rows):
+    (values, points), (groups, offsets, widths, _, codes, line, power, root) = asked, nodes
+    there = np.flatnonzero(first >= 0)
+    out[:], rows[:] = np.inf, NO_ROW
+    for i in range(len(out)):
+        total = np.zeros(len(first))
+        for group, code in zip(groups, codes, strict=True):
+            joint = np.zeros(1)
+            for a in group[group >= 0]:
+                own = values[i, offsets[a] : offsets[a] + widths[a]]
+                joint = np.add.outer(joint, own).ravel()
+            total += joint[code]
+        for x, other in zip(points[i], line, strict=True):
+            total += np.abs(x - other) if power == 1 else np.square(x - other)
+        total = np.sqrt(np.maximum(total, 0)) if root else total
+        _keep_nearest(total[there], first[there], out[i], rows[i])
+
+
+def _keep_nearest(distances, named, out, rows):
+    """Set the k nearest: by distance, then by row number."""
+    k = min(len(out), len(named))
+    if k:
+        near = np.flatnonzero(distances <= np.partition(distances, k - 1)[k - 1])
+        near = near[np.lexsort((named[near], distances[near]))[:k]]
+        out[:k], rows[:k] = distances[near], named[near]
+
+
+def _scanned(asked, nodes, first, out, rows):
+    """Return how many numbers are compared in a scan."""
+    return len(out) * len(first) * (1 + len(nodes[4]) + len(nodes[5]))
+
+
+@njit(nogil=True, cache=True, plain=_scan_plain, work=_scanned)
 def scan(asked, nodes, first, out, rows):
     """Find the k nearest nodes of each query; ``first`` is a node's row number, or -1.
 
@@ -271,24 +304,23 @@ def _add_some_lines(point, line, some, root, total):
             total[m] = math.sqrt(max(total[m], 0.0))
 
 
-@njit(nogil=True, cache=True)
-def smallest(apart, limits, out, rows):
-    """Find the entries of each line below its limit, and of those that equal it the first."""
+def _expand_plain(found, first, node_of, starts, members, allowed, out, rows):
+    out[:], rows[:] = np.inf, -1
     for i in range(len(out)):
-        count = 0
-        for j in range(apart.shape[1]):
-            if apart[i, j] < limits[i]:
-                out[i, count], rows[i, count] = apart[i, j], j
-                count += 1
-        for j in range(apart.shape[1]):
-            if count == out.shape[1]:
-                break
-            if apart[i, j] == limits[i]:
-                out[i, count], rows[i, count] = apart[i, j], j
-                count += 1
+        kept = first[i] != NO_ROW
+        nodes = node_of[first[i][kept]]
+        own = [members[starts[u] : starts[u + 1]] for u in nodes]
+        distances = np.repeat(found[i][kept], list(map(len, own)))
+        own = np.concatenate([members[:0], *own])
+        _keep_nearest(distances[allowed[own]], own[allowed[own]], out[i], rows[i])
 
 
-@njit(nogil=True, cache=True)
+def _expanded(found, first, node_of, *_):
+    """Return what it takes to expand nodes, in elements."""
+    return len(node_of) + 64 * first.size
+
+
+@njit(nogil=True, cache=True, plain=_expand_plain, work=_expanded)
 def expand(found, first, node_of, starts, members, allowed, out, rows):
     """Turn the k nearest nodes of each query into the k nearest rows: by distance, then number.
 
@@ -315,7 +347,12 @@ def expand(found, first, node_of, starts, members, allowed, out, rows):
                 rows[i, j] = -1
 
 
-@njit(nogil=True, cache=True)
+def _first_allowed_plain(node_of, allowed, out):
+    rows = np.flatnonzero(allowed)[::-1]
+    out[node_of[rows]] = rows  # the first of a node comes last, and stays
+
+
+@njit(nogil=True, cache=True, plain=_first_allowed_plain)
 def first_allowed(node_of, allowed, out):
     """Set each node's first allowed row."""
     for row in range(len(node_of)):
@@ -430,31 +467,43 @@ def explained(squared, nodes, sizes, classes, stored, around, out):
     have. Of m classes and n rows, as weights leave them, chance gives ``(m - 1) / (n - 1)``.
     """
     codes, offsets, points, starts, line, edges = stored
-    n_values, flat = codes.shape[1], line.reshape(-1)
+    n_values, n_lines, flat = codes.shape[1], line.shape[1], line.reshape(-1)
+    # By loops: NumPy's functions and indices take numba as long to compile as all the rest.
     for i in range(len(nodes)):
-        out[i] = 0
-        near = nodes[i, : _holding(squared[i], nodes[i], sizes, around)]
-        weight = np.empty(len(near))
-        last = squared[i, len(near) - 1]
-        for m in range(len(near)):
-            weight[m] = sizes[near[m]] * (math.exp(-2 * squared[i, m] / last) if last > 0 else 1.0)
-        weight /= weight.sum()
-        member, group, own, mass = _entries(near, weight, classes)
-        alone = (weight**2 / sizes[near]).sum()  # one over the number of rows, were they alike
+        weight, alone = _weights(squared[i], nodes[i], sizes, around)
+        member, group, own, mass = _entries(nodes[i], weight, classes)
         chance = (len(mass) - 1) * alone / max(1 - alone, 1e-300)
-        if len(mass) < 2 or chance >= 1:
-            continue
+        at = np.empty(len(member), np.int64)
         for a in range(out.shape[1]):
+            out[i, a] = 0.0
+            if len(mass) < 2 or chance >= 1:
+                continue
             if a < n_values:
                 width = (starts[a + 1] - starts[a]) // (offsets[a + 1] - offsets[a])
-                at = starts[a] + width * codes[near, a]
-                found = _between(points, at[member], width, group, own, mass)
+                for e in range(len(at)):
+                    at[e] = starts[a] + width * codes[nodes[i, member[e]], a]
             else:
                 first = edges[a - n_values]
-                at = line.shape[1] * near + first
                 width = edges[a - n_values + 1] - first
-                found = _between(flat, at[member], width, group, own, mass)
+                for e in range(len(at)):
+                    at[e] = n_lines * nodes[i, member[e]] + first
+            found = _between(points if a < n_values else flat, at, width, group, own, mass)
             out[i, a] = max((found - chance) / (1 - chance), 0.0)
+
+
+@njit(nogil=True, cache=True)
+def _weights(squared, nodes, sizes, around):
+    """Return the weights of the nearest nodes, and one over the number of rows, were they alike."""
+    weight = np.empty(_holding(squared, nodes, sizes, around))
+    last, total, alone = squared[len(weight) - 1], 0.0, 0.0
+    for m in range(len(weight)):
+        falls = math.exp(-2 * squared[m] / last) if last > 0 else 1.0
+        weight[m] = sizes[nodes[m]] * falls
+        total += weight[m]
+    for m in range(len(weight)):
+        weight[m] /= total
+        alone += weight[m] * weight[m] / sizes[nodes[m]]
+    return weight, alone
 
 
 @njit(nogil=True, cache=True)
@@ -474,12 +523,12 @@ def _entries(near, weight, classes):
     """List what each node gives to each class of its rows: node, class, weight; and their sums."""
     begin, number, share = classes
     n = 0
-    for u in near:
-        n += begin[u + 1] - begin[u]
+    for m in range(len(weight)):
+        n += begin[near[m] + 1] - begin[near[m]]
     member, group, own = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
     known, mass = np.empty(n, np.int64), np.zeros(n)
     n = n_groups = 0
-    for m in range(len(near)):
+    for m in range(len(weight)):
         for e in range(begin[near[m]], begin[near[m] + 1]):
             g = 0
             while g < n_groups and known[g] != number[e]:
@@ -496,16 +545,15 @@ def _entries(near, weight, classes):
 def _between(flat, at, width, group, own, mass):
     """Return the share of the variance of points that lies between their groups."""
     sums, squares = np.zeros((len(mass), width)), np.zeros(width)
-    origin = flat[at[0] : at[0] + width]
     for m in range(1, len(at)):
         if at[m] == at[0]:
             continue
-        weight, point, total = own[m], flat[at[m] : at[m] + width], sums[group[m]]
+        weight, g = own[m], group[m]
         for c in range(width):
-            z = np.float64(point[c]) - origin[c]  # from the first: equal points are 0
-            total[c] += weight * z
+            z = flat[at[m] + c] - flat[at[0] + c]  # from the first: equal points are 0
+            sums[g, c] += weight * z
             squares[c] += weight * z * z
-    between = whole = 0.0
+    between = whole = total = 0.0
     for c in range(width):
         mean = 0.0
         for g in range(len(mass)):
@@ -513,7 +561,8 @@ def _between(flat, at, width, group, own, mass):
             between += sums[g, c] ** 2 / mass[g]
         between -= mean * mean
         whole += squares[c] - mean * mean
-    return min(between / whole, 1.0) if whole > 1e-12 * squares.sum() else 0.0
+        total += squares[c]
+    return min(between / whole, 1.0) if whole > 1e-12 * total else 0.0
 
 
 # -- the walk through a neighbour graph ----------------------------------------------------------

@@ -10,7 +10,6 @@ added and forgotten exactly.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +23,7 @@ from scipy.optimize import minimize
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from tabweave._compat import Interval, StrOptions, one_blas_thread
+from tabweave._compat import Interval, StrOptions, blas_threads, one_blas_thread
 from tabweave.base import (
     Estimator,
     TabularInput,
@@ -66,8 +65,8 @@ _FEW = 10  # rows below which nothing is compared
 _TIED = 1e-9  # by how much squared distances differ that are equal but for rounding
 _MORE = 4  # times as many nodes are asked for where those at the last distance were not all found
 _MOST = 1024  # nodes that are asked for at most, unless more vote: the first ones at that distance
+_HALF = np.uint64(32)  # bits of a key that hold a number
 _BLOCK = 2048  # rows that are answered at a time
-_SMALL_PRODUCT = 1 << 27  # multiplications, for which threads are not worth waiting for
 _RUN = 32  # rows whose columns are weighed at a time
 _FLOORS = (0.001, 0.003, 0.01, 0.03, 0.1)
 _EXPONENTS = (0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0)
@@ -104,11 +103,16 @@ class Voters:
         """Count the rows of each node."""
         return cls(node_of, targets, np.bincount(node_of, minlength=n_nodes))
 
-    def voting(self, near: Near, k: int) -> Near:
-        """Return the nodes that vote: those that hold k rows, and those as far as the last."""
-        last = kth(near.squared, self.sizes[near.nodes], k)
-        width = int((near.squared <= last[:, None] * (1 + _TIED)).sum(axis=1).max(initial=1))
-        return Near(near.asked, near.squared[:, :width], near.nodes[:, :width])
+    def voting(self, near: Near, ks: Sequence[int]) -> Iterator[Near]:
+        """Yield the nodes that vote for each k: those that hold k rows, or are as far as the last.
+
+        Lines end where no node of any line votes.
+        """
+        held = self.sizes[near.nodes].cumsum(axis=1)
+        for k in ks:
+            last = kth(near.squared, held, k)
+            width = int((near.squared <= last[:, None] * (1 + _TIED)).sum(axis=1).max(initial=1))
+            yield Near(near.asked, near.squared[:, :width], near.nodes[:, :width])
 
     def weights(self, near: Near, ks: Sequence[int], sharpness: float) -> np.ndarray:
         """Return the weight of each node near the rows asked about."""
@@ -125,14 +129,18 @@ class Voters:
         shape = len(self.sizes), int(self.targets.max()) + 1
         return sparse.csr_array((each, (self.node_of, self.targets)), shape)
 
-    def shares(self, weights: np.ndarray, nodes: np.ndarray, n_classes: int) -> np.ndarray:
-        """Return each class's share in the votes."""
-        starts = np.arange(0, weights.size + 1, weights.shape[1])
-        shape = len(nodes), len(self.sizes)
-        votes = sparse.csr_array((weights.ravel(), nodes.ravel(), starts), shape) @ self.classes
-        out = np.zeros((len(nodes), n_classes))
+    def shares(self, ballots: Sequence[Found], n_classes: int) -> list[np.ndarray]:
+        """Return each class's share in votes, which are weights and the nodes they are of."""
+        widths = [np.full(len(nodes), nodes.shape[1]) for _, nodes in ballots]
+        starts = np.concatenate([[0], np.cumsum(np.concatenate(widths))])
+        weights, nodes = (
+            np.concatenate([part.ravel() for part in parts]) for parts in zip(*ballots, strict=True)
+        )
+        shape = len(starts) - 1, len(self.sizes)
+        votes = sparse.csr_array((weights, nodes, starts), shape) @ self.classes
+        out = np.zeros((shape[0], n_classes))
         out[:, : votes.shape[1]] = votes.toarray()
-        return out
+        return np.split(out, np.cumsum([len(nodes) for _, nodes in ballots])[:-1])
 
 
 class Columns(NamedTuple):
@@ -674,12 +682,11 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     def _votes(
         self, near: Near, voters: Voters, ks: Sequence[int], extra: None
     ) -> dict[int, np.ndarray]:
-        n = len(self.classes_)
-        out = {}
-        for k in ks:
-            own = voters.voting(near, k)
-            out[k] = voters.shares(voters.weights(own, (k,), self.sharpness), own.nodes, n)
-        return out
+        ballots = [
+            (voters.weights(own, (k,), self.sharpness), own.nodes)
+            for k, own in zip(ks, voters.voting(near, ks), strict=True)
+        ]
+        return dict(zip(ks, voters.shares(ballots, len(self.classes_)), strict=True))
 
     def _scores(
         self, folds: list[Fold], targets: np.ndarray, ks: Sequence[int]
@@ -726,7 +733,7 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         voters = self._searched().voters
         votes = np.empty((table.n_rows, n))
         for some, nodes, weights in self._voting(table):
-            votes[some] = voters.shares(weights, nodes, n)
+            (votes[some],) = voters.shares([(weights, nodes)], n)
         return probabilities(votes, *self.calibration_)
 
 
@@ -838,8 +845,7 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         theirs, ours = extra
         means = {share: voters.means(voters.targets - share * theirs) for share in LINEAR}
         out = {}
-        for k in ks:
-            own = voters.voting(near, k)
+        for k, own in zip(ks, voters.voting(near, ks), strict=True):
             weights = voters.weights(own, (k,), self.sharpness)
             for share, left in means.items():
                 out[k, share] = (weights * left[own.nodes]).sum(axis=1) + share * ours
@@ -899,7 +905,7 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         found = []
         for fold, (apart, all_near) in zip(folds, pairs, strict=True):
             near = Near(*(part[:rows] for part in all_near))
-            last = kth(near.squared, fold.voters.sizes[near.nodes], k)
+            last = kth(near.squared, fold.voters.sizes[near.nodes].cumsum(axis=1), k)
             near = Near(near.asked, near.squared[:, :most], near.nodes[:, :most])
             theirs, ours = fold.extra
             left = fold.voters.means(fold.voters.targets - linear * theirs)
@@ -963,12 +969,12 @@ def vote_weights(
     the same weight. Weights of a line add up to 1.
     """
     count = np.ones(squared.shape, np.int64) if sizes is None else sizes
-    out = np.zeros(squared.shape)
+    held, out = count.cumsum(axis=1), np.zeros(squared.shape)
     for k in ks:
-        last = kth(squared, count, k)[:, None]
+        last = kth(squared, held, k)[:, None]
         nearer, tied = squared < last * (1 - _TIED), squared <= last * (1 + _TIED)
         places = count * nearer
-        left = np.minimum(k, count.sum(axis=1)) - places.sum(axis=1)
+        left = np.minimum(k, held[:, -1]) - places.sum(axis=1)
         tied &= ~nearer
         places = places + count * tied * (left / (count * tied).sum(axis=1))[:, None]
         own = np.exp(-sharpness * squared / np.where(last > 0, last, 1)) * places
@@ -976,9 +982,9 @@ def vote_weights(
     return out
 
 
-def kth(squared: np.ndarray, sizes: np.ndarray, k: int) -> np.ndarray:
-    """Return the distance of the k-th row, or of the last if there are fewer."""
-    reached = np.minimum((sizes.cumsum(axis=1) < k).sum(axis=1), squared.shape[1] - 1)
+def kth(squared: np.ndarray, held: np.ndarray, k: int) -> np.ndarray:
+    """Return the distance of the k-th row, or of the last: nodes so far hold so many rows."""
+    reached = np.minimum((held < k).sum(axis=1), squared.shape[1] - 1)
     return np.asarray(squared[np.arange(len(squared)), reached])
 
 
@@ -992,7 +998,7 @@ def nearest_and_ties(nodes: Nodes, sizes: np.ndarray, queries: Queries, k: int) 
     most, limit = (min(n, len(nodes)) for n in (k + 1, max(k + 1, _MOST)))
     squared, found = nearest_nodes(nodes, queries, most)
     while most < limit:
-        last = kth(squared, sizes[found], k)
+        last = kth(squared, sizes[found].cumsum(axis=1), k)
         cut = np.flatnonzero(squared[:, -1] <= last * (1 + _TIED))
         if not len(cut):
             break
@@ -1004,15 +1010,20 @@ def nearest_and_ties(nodes: Nodes, sizes: np.ndarray, queries: Queries, k: int) 
     return np.maximum(squared, 0, out=squared), found
 
 
-def nearest(apart: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the k smallest entries of each line in order, the first first, and where they are."""
-    from tabweave.search.kernels import smallest
+def nearest(apart: np.ndarray, k: int) -> Found:
+    """Return the k smallest entries of each line in order, the first first, and where they are.
 
+    Entries are float32 and not negative, so that their bits are in their order: with the number of
+    the entry behind them they are whole numbers, none equal to another, which NumPy sorts fast.
+    """
     k = min(k, apart.shape[1])
-    out, where = np.empty((len(apart), k), apart.dtype), np.empty((len(apart), k), np.int64)
-    smallest(apart, np.partition(apart, k - 1, axis=1)[:, k - 1], out, where)
-    order = np.argsort(out, axis=1, kind="stable")
-    return np.take_along_axis(out, order, axis=1), np.take_along_axis(where, order, axis=1)
+    keys = np.abs(apart).view(np.uint32).astype(np.uint64) << _HALF
+    keys |= np.arange(apart.shape[1], dtype=np.uint64)
+    if k < apart.shape[1]:
+        keys.partition(k - 1, axis=1)
+    keys = np.sort(keys[:, :k], axis=1)
+    where = keys & ((np.uint64(1) << _HALF) - np.uint64(1))
+    return (keys >> _HALF).astype(np.uint32).view(np.float32), where.astype(np.int64)
 
 
 class Apart:
@@ -1052,7 +1063,10 @@ class Apart:
         left, right = self.vectors
         columns = squares(left[:, : self.edge], right[:, : self.edge])
         discriminant = squares(left[:, self.edge :], right[:, self.edge :])
-        found = {share: nearest(columns + share * discriminant, k) for share in shares}
+        found = {
+            share: nearest(columns + share * discriminant if share else columns, k)
+            for share in shares
+        }
         return {share: Near(self.asked, *own) for share, own in found.items()}
 
     def tuned(self, factors: np.ndarray) -> Apart:
@@ -1079,7 +1093,9 @@ class Apart:
 
     def ranked(self, near: Near, voters: Voters, share: float, strength: float) -> Near:
         """Return them by columns that are weighed anew around each row."""
-        left, right = self.vectors
+        # As a search has them: for other types numba would compile the same loops again.
+        left, right = (vectors.astype(np.float64) for vectors in self.vectors)
+        near = near._replace(squared=near.squared.astype(np.float64))
         widths, scales = self.widths, np.ones(len(self.widths))
         if self.edge < sum(widths):
             scales[-1] = share
@@ -1092,10 +1108,8 @@ class Apart:
 
 def squares(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return squared distances by products; small ones may be rounded."""
-    few = x.size * len(y) < _SMALL_PRODUCT
-    with one_blas_thread() if few else nullcontext():
-        out = x @ y.T
-    out *= -2
+    with blas_threads(x.size * len(y)):
+        out = (-2 * x) @ y.T
     out += (x**2).sum(axis=1)[:, None]
     out += (y**2).sum(axis=1)
     return np.maximum(out, 0, out=out)

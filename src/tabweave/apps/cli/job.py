@@ -421,14 +421,14 @@ class Rows:
 
     def targets(self, name: str) -> Any:
         """Return the cells of the target: text that is numbers, such as money, as these."""
-        from tabweave import Table
         from tabweave.rows.frames import infer_kind
+        from tabweave.rows.table import Numbers, Table
 
         self.check([name])
         cells = self.columns[name]
         if infer_kind(cells) == "nominal":
-            ((column, data),) = Table.of({name: cells}, rules="all")
-            if column.kind == "numeric":
+            ((_, data),) = Table.of({name: cells}, rules="all")
+            if isinstance(data, Numbers):
                 return data.values
         return self.column(name)
 

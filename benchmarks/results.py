@@ -201,7 +201,7 @@ def means_of(report: Path) -> list[str]:
     if not report.exists():
         return ["Not measured.", ""]
     lines = []
-    for line in report.read_text(encoding="utf-8").splitlines():
+    for line in report.read_text(encoding="utf-8").split("\n## Cells that differ")[0].splitlines():
         if line.startswith(("## ", "| data set", "| **mean**", "Average rank")):
             lines += ["", line.replace("## ", "*") + "*", ""] if line.startswith("## ") else [line]
             if line.startswith("| data set"):

@@ -68,7 +68,8 @@ def check(method: str, target: str | None, where: Where = "shell") -> None:
     """Raise ValueError for a name that is not offered, and for a method that lacks its classes."""
     find(method, where)
     if learns_from_classes(method) and not target:
-        raise ValueError(f"method {method!r} learns from classes; name their column as the target")
+        how = "by --target COLUMN" if where == "shell" else "as the target"
+        raise ValueError(f"method {method!r} learns from classes; name their column {how}")
 
 
 def build(

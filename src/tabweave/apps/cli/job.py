@@ -84,7 +84,7 @@ class Job:
         try:
             check(self.method, self.target)
         except ValueError as error:
-            raise Misuse(str(error).replace("as the target", "by --target COLUMN")) from None
+            raise Misuse(str(error)) from None
         if self.model is not None and self.method != "auto":
             raise Misuse("--model brings its own method; leave --method out")
         if self.model is not None and (self.columns or self.drop or self.kinds):
@@ -524,13 +524,12 @@ def _kind(name: str, text: str, cells: Any) -> Any:
     if kind == "ordinal" and detail:
         levels: list[Any] = [level.strip() for level in detail.split("<")]
         if infer_kind(cells) == "numeric":
-            try:
-                levels = [float(level) for level in levels]
-            except ValueError as error:
+            if odd := [level for level in levels if not _is_number(level)]:
                 raise Misuse(
                     f"--kind {name}={text}: expected numbers as levels, as the column holds, "
-                    f"got {str(error).partition(': ')[2]}"
-                ) from None
+                    f"got {odd[0]!r}"
+                )
+            levels = [float(level) for level in levels]
         return Column(name, "ordinal", levels=tuple(levels))
     if kind == "set" and detail:
         return Column(name, "set", delimiter=detail)
@@ -539,6 +538,14 @@ def _kind(name: str, text: str, cells: Any) -> Any:
             raise Misuse(f"--kind {name}={text}: use datetime:dmy, the day first, or datetime:mdy")
         return Column(name, "datetime", format=detail)
     return Column(name, kind)  # type: ignore[arg-type]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _counted(embedder: Any) -> bool:

@@ -399,8 +399,13 @@ def _infer_objects(cells: Sequence[Any]) -> str:
     if holds_sets(cells):
         return "set"
     types = {t for t in set(map(type, cells)) if t.__name__ not in _NO_VALUES}
-    numbers = all(issubclass(t, _NUMBERS) and t is not bool for t in types)
-    return "numeric" if types and (numbers or _are_durations(types)) else "nominal"
+    if all(issubclass(t, _NUMBERS) and t is not bool for t in types) or _are_durations(types):
+        return "numeric" if types else "nominal"
+    if float in types and not all(map(is_missing, (c for c in cells if type(c) is float))):
+        return "nominal"
+    typed = types - {float}  # as those of columns of a type of times
+    dated = all(issubclass(t, _DATETIMES) for t in typed) or typed == {dt.time}
+    return "numeric" if dated else "nominal"
 
 
 def _are_durations(types: Set[type]) -> bool:
@@ -1066,6 +1071,8 @@ def _number(value: Any) -> float:
     label = canonical(value)
     if label is None:
         return float("nan")
+    if isinstance(value, np.datetime64):
+        return float(_epoch(np.atleast_1d(value))[0])
     if isinstance(value, dt.date | dt.time | dt.timedelta):
         return _seconds(value)
     try:

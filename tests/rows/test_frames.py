@@ -514,3 +514,17 @@ def test_dates_are_the_same_numbers_as_objects_and_as_a_type(column):
 def test_dates_beside_numbers_or_text_are_values():
     for odd in (1.5, "2024-01-03", 7):
         assert infer_kind(np.array([dt.date(2024, 1, 1), odd], object)) == "nominal"
+
+
+def test_numbers_of_smaller_units_are_no_seconds():
+    days = np.arange(40).astype("M8[D]") + np.datetime64("2024-01-01").astype(int)
+    rows = {"t": days.astype("M8[ms]"), "a": list("ab") * 20}
+    seconds = {**rows, "t": days.astype("M8[s]").astype(np.int64)}
+    model = Weave().fit(rows)
+    np.testing.assert_allclose(model.transform(seconds), model.transform(rows))
+    smaller = {**rows, "t": rows["t"].astype(np.int64)}
+    for read in (model.transform, Weave(schema={"t": "datetime"}).fit):
+        with pytest.raises(
+            ValueError, match=r"column 't': expected seconds since 1970, got 17\d+,"
+        ):
+            read(smaller)

@@ -830,6 +830,7 @@ def numbers(
 
 OWN_CLOCK = "local"  # the zone of datetimes that have offsets of their own
 CLOCK = "clock"  # stands for the zone of times of day, which have no date
+_LAST_SECOND = 253_402_300_800  # of the year 9999, since 1970
 
 
 def datetimes(
@@ -851,7 +852,9 @@ def datetimes(
     if not holds_datetimes(column):
         if infer_kind(column) == "numeric":
             values = numbers(column)
-            return _dates_of_digits(values, order) if order in DIGIT_FORMATS else values, None
+            if order in DIGIT_FORMATS:
+                return _dates_of_digits(values, order), None
+            return _as_seconds(values), None
         return _datetimes_of_text(column, zone, first, order)
     library = type(column).__module__.partition(".")[0]
     if str(getattr(column, "dtype", "")).lower().startswith("object"):
@@ -860,6 +863,17 @@ def datetimes(
     found = _ZONE_NAMES.get(zone_of(column), zone_of(column))
     walls = walls_of(column, found, _wanted_zone(found, zone, first))
     return _epoch(np.asarray(walls)), found
+
+
+def _as_seconds(values: np.ndarray) -> np.ndarray:
+    """Return numbers as seconds since 1970; raise for those that count smaller units."""
+    beyond = np.flatnonzero(np.abs(values) > _LAST_SECOND)
+    if len(beyond):
+        raise ValueError(
+            f"expected seconds since 1970, got {values[beyond[0]]:.0f}, beyond the year 9999; if "
+            "they are milliseconds divide them by 1000, or give datetimes"
+        )
+    return values
 
 
 def _dates_of_digits(values: np.ndarray, order: str | None) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tabweave import Column, SimilarityIndex, Table, Weave
+from tabweave import FAMD, Column, SimilarityIndex, Table, Weave
 from tabweave.rows import frames
 from tabweave.rows.frames import (
     CLOCK,
@@ -478,3 +478,53 @@ def test_periods_and_intervals_of_arrow_are_those_of_pandas(tmp_path):
         model, like = Weave().fit(given), Weave().fit(expected)
         assert repr(model.kinds()) == repr(like.kinds())
         np.testing.assert_allclose(model.transform(given), like.transform(expected), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.date_range("2024-01-01", periods=30, freq="31h"),
+        pd.date_range("2024-03-20", periods=30, freq="31h", tz="Europe/Berlin"),
+        pd.date_range("2024-01-01", periods=30).where(np.arange(30) != 3),
+        np.arange(30).astype("M8[D]"),
+        [dt.date(2024, 1, 1) + dt.timedelta(days=i) for i in range(30)],
+        [dt.time(i % 24, i) for i in range(30)],
+    ],
+)
+def test_dates_are_the_same_numbers_as_objects_and_as_a_type(column):
+    """Of those who read columns by their type alone, such as FAMD."""
+    pa = pytest.importorskip("pyarrow")
+    letters = list("abc") * 10
+    objects = np.empty(30, object)
+    objects[:] = list(column)
+    plain = Table.of({"t": objects, "a": letters})
+    assert plain.schema["t"].kind == "numeric"
+    typed_table = pa.table({"t": pa.array(column, from_pandas=True), "a": letters})
+    for given in ({"t": list(objects), "a": letters}, typed_table):
+        found = Table.of(given)
+        assert found.schema["t"].kind == "numeric"
+        np.testing.assert_allclose(found["t"].values, plain["t"].values)
+        np.testing.assert_allclose(
+            FAMD().fit(given).pairwise_distances(given),
+            FAMD().fit(plain).pairwise_distances(plain),
+            atol=1e-9,
+        )
+
+
+def test_dates_beside_numbers_or_text_are_values():
+    for odd in (1.5, "2024-01-03", 7):
+        assert infer_kind(np.array([dt.date(2024, 1, 1), odd], object)) == "nominal"
+
+
+def test_numbers_of_smaller_units_are_no_seconds():
+    days = np.arange(40).astype("M8[D]") + np.datetime64("2024-01-01").astype(int)
+    rows = {"t": days.astype("M8[ms]"), "a": list("ab") * 20}
+    seconds = {**rows, "t": days.astype("M8[s]").astype(np.int64)}
+    model = Weave().fit(rows)
+    np.testing.assert_allclose(model.transform(seconds), model.transform(rows))
+    smaller = {**rows, "t": rows["t"].astype(np.int64)}
+    for read in (model.transform, Weave(schema={"t": "datetime"}).fit):
+        with pytest.raises(
+            ValueError, match=r"column 't': expected seconds since 1970, got 17\d+,"
+        ):
+            read(smaller)

@@ -63,7 +63,7 @@ class TestKinds:
             (["1", "2"], "nominal"),
             ([None, None], "nominal"),
             ([b"x"], "nominal"),
-            ([dt.date(2020, 1, 1)], "nominal"),
+            ([dt.date(2020, 1, 1)], "numeric"),
             ([["a"], None], "set"),
             ([{"a"}, frozenset()], "set"),
             ([("a", "b")], "set"),

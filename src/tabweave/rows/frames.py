@@ -400,8 +400,13 @@ def _infer_objects(cells: Sequence[Any]) -> str:
     if holds_sets(cells):
         return "set"
     types = {t for t in set(map(type, cells)) if t.__name__ not in _NO_VALUES}
-    numbers = all(issubclass(t, _NUMBERS) and t is not bool for t in types)
-    return "numeric" if types and (numbers or _are_durations(types)) else "nominal"
+    if all(issubclass(t, _NUMBERS) and t is not bool for t in types) or _are_durations(types):
+        return "numeric" if types else "nominal"
+    if float in types and not all(map(is_missing, (c for c in cells if type(c) is float))):
+        return "nominal"
+    typed = types - {float}  # as those of columns of a type of times
+    dated = all(issubclass(t, _DATETIMES) for t in typed) or typed == {dt.time}
+    return "numeric" if dated else "nominal"
 
 
 def _are_durations(types: Set[type]) -> bool:
@@ -826,6 +831,7 @@ def numbers(
 
 OWN_CLOCK = "local"  # the zone of datetimes that have offsets of their own
 CLOCK = "clock"  # stands for the zone of times of day, which have no date
+_LAST_SECOND = 253_402_300_800  # of the year 9999, since 1970
 
 
 def datetimes(
@@ -847,7 +853,9 @@ def datetimes(
     if not holds_datetimes(column):
         if infer_kind(column) == "numeric":
             values = numbers(column)
-            return _dates_of_digits(values, order) if order in DIGIT_FORMATS else values, None
+            if order in DIGIT_FORMATS:
+                return _dates_of_digits(values, order), None
+            return _as_seconds(values), None
         return _datetimes_of_text(column, zone, first, order)
     library = type(column).__module__.partition(".")[0]
     if str(getattr(column, "dtype", "")).lower().startswith("object"):
@@ -856,6 +864,17 @@ def datetimes(
     found = _ZONE_NAMES.get(zone_of(column), zone_of(column))
     walls = walls_of(column, found, _wanted_zone(found, zone, first))
     return _epoch(np.asarray(walls)), found
+
+
+def _as_seconds(values: np.ndarray) -> np.ndarray:
+    """Return numbers as seconds since 1970; raise for those that count smaller units."""
+    beyond = np.flatnonzero(np.abs(values) > _LAST_SECOND)
+    if len(beyond):
+        raise ValueError(
+            f"expected seconds since 1970, got {values[beyond[0]]:.0f}, beyond the year 9999; if "
+            "they are milliseconds divide them by 1000, or give datetimes"
+        )
+    return values
 
 
 def _dates_of_digits(values: np.ndarray, order: str | None) -> np.ndarray:
@@ -1070,6 +1089,8 @@ def _number(value: Any) -> float:
     label = canonical(value)
     if label is None:
         return float("nan")
+    if isinstance(value, np.datetime64):
+        return float(_epoch(np.atleast_1d(value))[0])
     if isinstance(value, dt.date | dt.time | dt.timedelta):
         return _seconds(value)
     try:

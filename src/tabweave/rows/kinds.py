@@ -237,7 +237,7 @@ def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
     labels = [label for label in data.labels if label is not None]
     types = set(map(type, labels))
     least = least if enough else 2.0
-    long = any(isinstance(label, int) and abs(label) > 2**53 for label in labels)
+    long = int in types and any(isinstance(v, int) and abs(v) > 2**53 for v in labels)
     if (types == {bytes} or (long and types <= {int, str})) and _hardly_repeats(data, least):
         return Verdict("nominal", _IDENTIFIER, aside=True)
     if long or str not in types or not types <= {str, int, float}:

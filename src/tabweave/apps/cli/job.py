@@ -407,9 +407,9 @@ class Rows:
         self.check([name])
         cells = self.columns[name]
         if infer_kind(cells) == "nominal":
-            ((column, data),) = Table.of({name: cells}, rules="all")
-            if column.kind == "numeric":
-                return data.values
+            read = Table.of({name: cells}, rules="all")
+            if read.schema[name].kind == "numeric":
+                return read[name].values
         return self.column(name)
 
     def without(self, words: Sequence[str], as_text: Container[str] = ()) -> Rows:

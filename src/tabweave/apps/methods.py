@@ -5,6 +5,9 @@ They come from the register, as text: completion in a shell must not wait for Nu
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Literal
@@ -130,3 +133,18 @@ def _numeric(method: str) -> Any:
 
 def _pairwise(measure: Declared) -> bool:
     return measure.flags.get("form") == "pairwise"
+
+
+@contextmanager
+def naming_target(target: str | None) -> Iterator[None]:
+    """Let errors about missing targets name the column that holds them."""
+    try:
+        yield
+    except ValueError as error:
+        found = re.search(r"\by\b.* (row \d+) is (?:missing|nan)", str(error))
+        if target is None or found is None:
+            raise
+        raise ValueError(
+            f"column {target!r}, the target, is missing in {found[1]}; leave such rows out (WHERE "
+            "... IS NOT NULL, in SQL), or take a method that does not learn from it"
+        ) from None

@@ -192,3 +192,9 @@ def test_associations_say_how_many_rows_they_are_of(mixed, monkeypatch):
     assert some["of"] == 100
     strongest = associations(part).frame().iloc[0]
     assert some["pairs"][0]["strength"] == pytest.approx(strongest["strength"], rel=1e-3)
+
+
+def test_a_target_with_gaps_is_named():
+    rows = {"a": ["x", "y"] * 20, "b": ["u", "v", "w", "z"] * 10, "kind": ["p", None] * 20}
+    with pytest.raises(ValueError, match="column 'kind', the target, is missing in row 1; leave"):
+        describe(rows, target="kind", method="helic")

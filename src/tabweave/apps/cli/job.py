@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import csv
-import re
 import shlex
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,8 +32,7 @@ from tabweave.apps.cli.app import (
 )
 from tabweave.apps.cli.files import STDIN, located
 from tabweave.apps.cli.show import plural, progress, working
-from tabweave.apps.methods import FIRST, build, check
-from tabweave.io.files import sql_name
+from tabweave.apps.methods import FIRST, build, check, naming_target
 
 if TYPE_CHECKING:
     from tabweave.rows.kinds import Finding
@@ -184,27 +182,12 @@ class Job:
         )
         values = getattr(embedder, "categorical", embedder)
         _warn(table, spells=getattr(values, "_rules", False))
-        with working("learning"), self._naming_target():
+        with working("learning"), naming_target(self.target):
             embedder.fit(table, None if self.target is None else rows.targets(self.target))
         if line := getattr(embedder, "_coupling_line", str)():
             note(line)
         mapped = keep_map and hasattr(embedder, "map_")
         return Learned(FittedMap(embedder) if mapped else embedder, rows, table)
-
-    @contextmanager
-    def _naming_target(self) -> Iterator[None]:
-        """Let errors about targets name their column, and the query without its gaps."""
-        try:
-            yield
-        except ValueError as error:
-            found = re.search(r"\by\b.* (row \d+) is (?:missing|nan)", str(error))
-            if found is None:
-                raise
-            raise ValueError(
-                f"column {self.target!r} is missing in {found[1]}, and {self.method!r} learns from "
-                "it; leave such rows out, by a query that ends in WHERE "
-                f"{sql_name(str(self.target))} IS NOT NULL"
-            ) from None
 
     def _loaded(self, model: Path) -> Learned:
         from tabweave import Table
@@ -286,7 +269,7 @@ class Job:
         from tabweave import count
 
         classes = self.target if embedder._uses_classes else None
-        with progress() as show, self._naming_target():
+        with progress() as show, naming_target(self.target):
             counts = count(self.source, columns=names, y=classes, progress=show)
         if not counts.n:
             raise ValueError(f"{self.source.name!r} has columns but no rows")

@@ -208,13 +208,12 @@ def _colours(learned: Learned, name: str) -> tuple[list[str], Any]:
     ((_, data),) = learned.column(name)
     values: Any = joined(data, learned.rows.n_rows) if isinstance(data, Sets) else as_values(data)
     met = np.bincount(values.codes, minlength=len(values.labels))
-    order = (
-        np.argsort(-met, kind="stable") if not isinstance(data, Numbers) else np.arange(len(met))
-    )
+    order = np.arange(len(met)) if isinstance(data, Numbers) else np.argsort(-met, kind="stable")
     order = order[met[order] > 0]
     fits = len(order) <= _MOST_COLOURS
     kept = order if fits else order[: _MOST_COLOURS - 1]
     colour = np.full(len(met), len(kept))
     colour[kept] = np.arange(len(kept))
-    labels = [cell(values.labels[i]) for i in kept] + ([] if fits else ["others"])
+    named = ["missing" if values.labels[i] is None else cell(values.labels[i]) for i in kept]
+    labels = named if fits else [*named, "others"]
     return labels, colour[values.codes]

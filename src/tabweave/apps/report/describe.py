@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from tabweave._compat import one_thread, require
-from tabweave.apps.methods import build, find
+from tabweave.apps.methods import build, find, naming_target
 from tabweave.apps.report.clusters import assign, describe_clusters, find_centers, how_many
 from tabweave.apps.report.columns import (
     describe_columns,
@@ -345,7 +345,8 @@ def fitted(reading: Reading, method: Any, wishes: Wishes) -> Any:
     if weights:
         mixed = model if isinstance(model, MixedEmbedder) else MixedEmbedder(model)
         model = mixed.set_params(weights=weights)
-    return model.fit(features, _classes(reading, model) if model._uses_classes else None)
+    with naming_target(reading.target):
+        return model.fit(features, _classes(reading, model) if model._uses_classes else None)
 
 
 def chosen(method: Any, table: Table, random_state: Any) -> Embedder:

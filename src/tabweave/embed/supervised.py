@@ -462,7 +462,9 @@ class SupervisedWeave(Derived, Weave):
         blocks += [taught.numbers, summed if self.discriminant > 0 else None]
         return Blocks([block for block in blocks if block is not None])
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+    def fit_transform(  # type: ignore[override]  # and no other parameters
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> np.ndarray:
         """Return vectors of the rows, each learned without the target of its row.
 
         Rows are cut into five parts at random, always in the same way; what the target teaches is

@@ -149,9 +149,9 @@ def _compressed(dense: np.ndarray) -> Any:
     data, indices, ends = np.empty(cells, kind), np.empty(cells, index), np.zeros(len(dense), index)
     first = 0
     for i, row in enumerate(dense):  # several times as fast as some rows at a time
-        columns = row.nonzero()[0]
+        columns = np.flatnonzero(row != 0)  # of booleans: twice as fast as of numbers
         own = slice(first, first + len(columns))
-        data[own], indices[own] = row[columns], columns
+        data[own], indices[own] = row.take(columns), columns
         ends[i] = first = own.stop
     return sparse.csr_array((data, indices, np.append(index(0), ends)), shape=dense.shape)
 

@@ -245,7 +245,8 @@ class Points:
         """Return the inner products of all points with those in ``rows``."""
         if not sparse.issparse(self.matrix):
             points = self._points()
-            return points @ points[rows].T
+            with blas_threads(points.size * len(rows)):
+                return np.asarray(points @ points[rows].T)
         part = self.matrix[rows]
         product = (self.matrix @ part.T).toarray()
         mine, theirs = self.matrix @ self.right, part @ self.right

@@ -463,7 +463,7 @@ class SupervisedWeave(Derived, Weave):
         blocks += [summed if self.discriminant > 0 else None]
         return Blocks([block for block in blocks if block is not None])
 
-    def fit_transform(  # type: ignore[override]  # by position, too
+    def fit_transform(  # type: ignore[override]  # and no other parameters
         self, X: Any, y: Any = None, sample_weight: Any = None
     ) -> np.ndarray:
         """Return vectors of the rows, each learned without the target of its row.

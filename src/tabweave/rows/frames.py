@@ -118,7 +118,7 @@ def _fields(name: str, column: Any) -> list[tuple[Any, Any]] | None:
             return None
         names = [column.type.field(i).name for i in range(column.type.num_fields)]
         return list(zip(names, column.flatten(), strict=True))
-    if str(dtype) != "object":
+    if not _is_object(dtype):
         return None
     cells = column.tolist()
     first = next((cell for cell in cells if not is_missing(cell)), None)
@@ -320,7 +320,7 @@ def typed(column: Any) -> Any:
         return pa.chunked_array([pa.array(column)])
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf" and hasattr(column, "to_numpy"):
         return column.to_numpy()  # of pandas, with nothing more to say
-    if str(dtype) != "object" or getattr(column, "ndim", 1) != 1:
+    if not _is_object(dtype) or getattr(column, "ndim", 1) != 1:
         return column
     cells = column.tolist()
     types = set(map(type, cells))
@@ -344,6 +344,11 @@ def _as_pandas(column: Any) -> Any:
     found = column.combine_chunks()
     codes, values = found.indices.fill_null(-1), found.dictionary.to_pandas()
     return pd.Series(pd.Categorical.from_codes(codes, values, ordered=column.type.ordered))
+
+
+def _is_object(dtype: Any) -> bool:
+    """Tell whether a type is that of Python objects; NumPy takes long to write its own names."""
+    return dtype.kind == "O" if isinstance(dtype, np.dtype) else str(dtype) == "object"
 
 
 def infer_kind(column: Any) -> str:

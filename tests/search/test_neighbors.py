@@ -500,14 +500,15 @@ class TestColumnsAroundARow:
 
     @pytest.mark.parametrize("name", ["explained", "local_distances"])
     def test_one_compiled_loop_serves_fit_and_answers(self, name, monkeypatch):
-        """Arrays of other types would be compiled for again, which takes a second or two."""
+        """For arrays of other types or layouts it would be compiled again: a second or two."""
         X, y = table()
         WeaveClassifier().fit(X, y)  # loads all loops: what is put in their place stays
         seen, loop = [], getattr(kernels, name)
 
         def noted(*args):
             flat = [part for arg in args for part in (arg if isinstance(arg, tuple) else (arg,))]
-            seen.append([part.dtype for part in flat if hasattr(part, "dtype")])
+            arrays = [part for part in flat if hasattr(part, "dtype")]
+            seen.append([(part.dtype, part.flags.c_contiguous) for part in arrays])
             return loop(*args)
 
         monkeypatch.setattr(kernels, name, noted)

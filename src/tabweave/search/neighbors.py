@@ -1093,9 +1093,10 @@ class Apart:
 
     def ranked(self, near: Near, voters: Voters, share: float, strength: float) -> Near:
         """Return them by columns that are weighed anew around each row."""
-        # As a search has them: for other types numba would compile the same loops again.
+        # As a search has them: for others numba would compile the same loops again.
         left, right = (vectors.astype(np.float64) for vectors in self.vectors)
-        near = near._replace(squared=near.squared.astype(np.float64))
+        squared, nodes = near.squared.astype(np.float64), np.ascontiguousarray(near.nodes)
+        near = near._replace(squared=squared, nodes=nodes)
         widths, scales = self.widths, np.ones(len(self.widths))
         if self.edge < sum(widths):
             scales[-1] = share

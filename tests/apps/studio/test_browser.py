@@ -1,6 +1,6 @@
 """The studio in a real browser, as a person uses it: by mouse, by keyboard, on a phone.
 
-``TABWEAVE_SCREENSHOTS=1 pytest tests/apps/studio/test_browser.py`` also keeps the pictures of the docs.
+``TABWEAVE_SCREENSHOTS=1 pytest tests/apps/studio/test_browser.py`` also takes the docs' pictures.
 """
 
 import csv

@@ -643,8 +643,10 @@ def _with_delimiter(column: Column, cells: Any) -> Column:
     """Return a column that was declared a set, with what joins the elements where it is plain."""
     if column.kind != "set" or column.delimiter is not None or infer_kind(cells) != "nominal":
         return column
-    labels = categories(cells)[1]
-    texts = [label for label in labels if isinstance(label, str)]
+    try:
+        texts = [label for label in categories(cells)[1] if isinstance(label, str)]
+    except (TypeError, ValueError) as error:
+        raise _named_error(error, column) from error
     return replace(column, delimiter=joined_by(texts) or None)
 
 

@@ -121,9 +121,8 @@ class Weave(ValueEmbedder):
     from each other. The weights ``w_a`` are proportional to
     ``max(√(t_a s_a), 0.1)^¼``, with ``s_a = Σ_b SU⁺_ab``, SU⁺ the bias-corrected symmetric
     uncertainty, numbers in bins. The trust ``t_a`` is 0 if chance explains how the column depends
-    on others, or if all dependence is weak (SU⁺ up to 1/20, s up to 1/8, one standard error below
-    their estimates), and otherwise rises to 1 (see :func:`ties`), so that a full grid of
-    combinations, or a part of one, is embedded as by one-hot.
+    on others, or if all dependence is weak (SU⁺ up to 1/20, s up to 1/8), and otherwise rises to 1
+    (see :func:`ties`), so that a full grid of combinations is embedded as by one-hot.
 
     A column of 3 to 128 values takes one dimension per value: the symmetric root of its Gram
     matrix, of all vectors with these distances the nearest to one-hot; where t_a is 0, it is
@@ -472,9 +471,7 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
     columns do not depend on each other, as in a grid of all combinations, conditional
     probabilities differ by chance alone, and a mismatch is all there is to know. So it is where the
     dependence is real but weak: trust is 0 if no ``SU⁺_ab`` is above 1/20 and no ``s_a`` above
-    1/8, and whole from 0.06 or 1/4 on. Both are taken one standard error lower than they are
-    estimated, lest a part of the rows be trusted where all of them are not: the variance of a weak
-    ``MI_ab`` is near ``2 MI_ab / n``.
+    1/8, and whole from 0.06 or 1/4 on.
     """
     if len(counts.names) < 2 or not is_coupled(counts):
         return np.zeros(len(counts.names)), np.zeros(len(counts.names))
@@ -489,11 +486,8 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
     expected = freedom.sum(axis=1)
     above = 2 * counts.n * mutual.sum(axis=1) - expected
     trust = np.clip(above / np.sqrt(2 * np.maximum(expected, 1)) / 2 - 1, 0, 1)
-    error = np.sqrt(2 * mutual / max(counts.n, 1)) * 2 / divisor(marginal + marginal.T)
-    strongest = (shared - error).max()
-    most_tied = (tied - np.sqrt((error**2).sum(axis=1))).max()
     # From 0 to 1 between 1/20 and 0.06, or between 1/8 and 1/4.
-    strong = max(5 * (strongest / _WEAK - 1), most_tied / _WEAK_SUM - 1)
+    strong = max(5 * (shared.max() / _WEAK - 1), tied.max() / _WEAK_SUM - 1)
     return tied, trust * np.clip(strong, 0, 1)
 
 

@@ -330,10 +330,10 @@ def grids(report: Report, known: Arena) -> None:
             shown = " | ".join(number(row[m]) for m in methods)
             report.line(f"| {task} | {name} | {shown} | {number(gap)} | {verdict} |")
     report.line(
-        "\nDistances are equal there, so are clusters but for ties: rounding decides which of the "
-        "equally good partitions k-means finds. Mean F over 20 seeds, one-hot and weave: monks3 50.0 "
-        "and 50.0, balance 39.0 and 37.6, car 27.1 and 25.3, three_of_9 56.8 and 56.8, tictactoe 54.8 "
-        "and 54.8, nursery 27.0 and 30.7 (deviations of single seeds 0 to 5.8)."
+        "\nDistances are equal there, and so are clusters but for ties: rounding decides which of "
+        "the equally good partitions k-means finds. Mean F over 20 seeds, one-hot and weave: "
+        "monks3 50.0 and 50.0, balance 39.0 and 37.6, car 27.1 and 25.3, three_of_9 56.8 and 56.8, "
+        "tictactoe 54.8 and 54.8, nursery 27.0 and 30.7 (deviations of single seeds 0 to 5.8)."
     )
 
 

@@ -116,8 +116,9 @@ WHY = (
     "- *Small tables with many classes* (audiology, primary_tumor): a few test rows decide.",
     "- *Linear models*: target encodings give them the answer for each value; HELIC is a metric,",
     "  and is level with them.",
-    "- *Forests*: trees split on single columns and find couplings themselves; rotated vectors",
-    "  make them split more often. Give a forest one-hot or target-encoded columns.",
+    "- *Forests*: trees split on single columns and find couplings themselves; the rotated vectors",
+    "  of that time made them split more often. Today's Weave has one axis per value, and forests",
+    "  on it are ahead of one-hot in the arena.",
 )
 
 

@@ -278,7 +278,12 @@ def target_array(y: Any) -> np.ndarray:
 def _unboxed(labels: np.ndarray) -> np.ndarray:
     if labels.dtype != object or labels.ndim != 1:
         return labels
-    cells = [float(cell) if isinstance(cell, Decimal) else cell for cell in labels.tolist()]
+    cells = labels.tolist()
+    types = set(map(type, cells))
+    if types == {str}:
+        return labels
+    if any(issubclass(kind, Decimal) for kind in types):
+        cells = [float(cell) if isinstance(cell, Decimal) else cell for cell in cells]
     return np.asarray(typed(object_array(cells)))
 
 

@@ -8,7 +8,6 @@ sets, under a :class:`Schema` that says what each column is. Nothing is learned 
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from tabweave._compat import html_table
+from tabweave._compat import html_table, warn_caller
 from tabweave.io.register import storable
 from tabweave.rows.formats import (
     DATE_ORDERS,
@@ -630,12 +629,10 @@ def _tell_alphabetical(table: Table) -> None:
         words = [label for label in data.labels if isinstance(label, str)]
         if len(words) > 2 and max(map(len, words)) > 1:
             shown = " < ".join(map(repr, sorted(words)[:4])) + " < ..." * (len(words) > 4)
-            warnings.warn(
+            warn_caller(
                 f"column {column.name!r} is ordinal without levels, and its texts are put in the "
                 f"order of the alphabet: {shown}; declare their order, lowest first: "
-                f"Column({column.name!r}, 'ordinal', levels=[...])",
-                UserWarning,
-                stacklevel=2,
+                f"Column({column.name!r}, 'ordinal', levels=[...])"
             )
 
 

@@ -364,11 +364,9 @@ class _Neighbors(Derived, TabularInput, Estimator):
         self, table: Table, targets: np.ndarray, members: list[tuple[float, float]]
     ) -> tuple[tuple[float, float], tuple[int, ...]]:
         """Return the best member and its numbers of neighbours, by rows that did not teach it."""
-        n = table.n_rows
-        ks = (int(self.n_neighbors),) if not isinstance(self.n_neighbors, str) else tries(n)
+        n, ks = table.n_rows, self._tries(table.n_rows)
         self.validation_: list[dict[str, Any]] = []
-        given = len(members) == 1 and len(ks) == 1
-        if n < _FEW or (given and not self._calibrates):
+        if n < _FEW or (self._given and not self._calibrates):
             self._without_validation()
             default = members[0] if len(members) == 1 else (1.0, 0.3)
             return default, tuple(sorted({min(k, n) for k in ks if k <= 5} or {min(*ks, n)}))
@@ -380,6 +378,15 @@ class _Neighbors(Derived, TabularInput, Estimator):
         folds = list(self._folds(take_rows(table, rows), targets, members, ks))
         member, best, self.validation_ = chosen(self._scores(folds, targets, ks))
         return self._settle(folds, targets, member, best)
+
+    @property
+    def _given(self) -> bool:
+        """Whether both the space and the number of neighbours are given, and nothing is chosen."""
+        return not isinstance(self.embedder, str) and not isinstance(self.n_neighbors, str)
+
+    def _tries(self, n: int) -> tuple[int, ...]:
+        """Return the numbers of neighbours that are tried."""
+        return tries(n) if isinstance(self.n_neighbors, str) else (int(self.n_neighbors),)
 
     def _folds(
         self,
@@ -520,9 +527,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
         -------
         list of dict
             ``id``, ``target``, ``weight`` (its share in the votes), ``distance``, and ``shares``:
-            what each column adds to the squared distance, its weight around the row included. Of
-            numbers also ``prediction``, what the answer would be by this row alone: the answer is
-            the mean of these over all rows that vote, by weight.
+            what each column adds to the squared distance, its weight around the row included.
         """
         table = self._read([row] if isinstance(row, dict) else row)
         if table.n_rows != 1:
@@ -541,7 +546,6 @@ class _Neighbors(Derived, TabularInput, Estimator):
             {name: weight * share for name, share in part.shares(again, others).items()}
             for part, weight in parts
         )
-        more = self._by_one_row(table, others, self._targets[found])
         return [
             {
                 "id": self._stored.ids[row].item(),
@@ -549,16 +553,9 @@ class _Neighbors(Derived, TabularInput, Estimator):
                 "weight": float(shown[i]),
                 "distance": float(np.sqrt(max(sum(share[i] for share in shares.values()), 0.0))),
                 "shares": {name: float(share[i]) for name, share in shares.items()},
-                **{name: float(values[i]) for name, values in more.items()},
             }
             for i, row in enumerate(found)
         ]
-
-    def _by_one_row(
-        self, table: Table, others: Table, targets: np.ndarray
-    ) -> dict[str, np.ndarray]:
-        """Return what a regressor would answer to one row by each of the others alone."""
-        return {}
 
 
 @storable
@@ -705,8 +702,7 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     ) -> tuple[tuple[float, float], tuple[int, ...]]:
         """Choose whether columns are weighed around rows, and what makes votes probabilities."""
         own = member[0], member[1]
-        given = not isinstance(self.n_neighbors, str) and not isinstance(self.embedder, str)
-        tried = (0.0,) if given else self._locals
+        tried = (0.0,) if self._given else self._locals
         local = {strength: self._answers(folds, own, ks, strength) for strength in tried}
         means = {
             strength: float(np.mean([self._score(targets, *found[k]) for k in ks]))
@@ -879,8 +875,8 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
             names = self.embedder_.part_names()
             self.factors_ = dict(zip(names, factors.tolist(), strict=False))
             folds = [fold.tuned(own, factors) for fold in folds]
-            tried = (int(self.n_neighbors),) if self.n_neighbors != "auto" else tries(len(targets))
-            member, ks, (tuned, *_) = chosen(self._scores(folds, targets, tried))
+            scores = self._scores(folds, targets, self._tries(len(targets)))
+            member, ks, (tuned, *_) = chosen(scores)
             self.validation_[0]["tuned"] = tuned["score"]
         self.linear_ = float(member[2])
         answers = self._answers(folds, own, ks, 0.0)
@@ -928,15 +924,23 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
     def _without_validation(self) -> None:
         self.linear_, self.reliability_ = 0.0, 1.0
 
-    def _by_one_row(
-        self, table: Table, others: Table, targets: np.ndarray
-    ) -> dict[str, np.ndarray]:
+    def explain(self, row: Any, n_neighbors: int = 5) -> list[dict[str, Any]]:
+        """Say which rows an answer comes from, and which columns made them near.
+
+        As in :meth:`WeaveClassifier.explain`, and of each row also ``prediction``, what the answer
+        would be by this row alone: the answer is the mean of these over all rows that vote, by
+        weight.
+        """
+        said = super().explain(row, n_neighbors)
+        rows = self._stored.rows_of([one["id"] for one in said])
         _, _, voters, _, line = self._searched()
-        start = (1 - self.reliability_) * voters.targets.mean()
+        start, left = (1 - self.reliability_) * voters.targets.mean(), self._targets[rows]
         if line is not None:
-            start = start + self.linear_ * line(table)[0]
-            targets = targets - self.linear_ * line(others)
-        return {"prediction": start + self.reliability_ * targets}
+            asked = self.embedder_._read_fitted([row] if isinstance(row, dict) else row)
+            start = start + self.linear_ * line(asked)[0]
+            left = left - self.linear_ * line(take_rows(self._stored.table, rows))
+        found = start + self.reliability_ * left
+        return [{**one, "prediction": float(p)} for one, p in zip(said, found, strict=True)]
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the number of each row."""

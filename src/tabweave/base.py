@@ -620,7 +620,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         ]
         for column in self.schema_.aside:
             at = column.position or 0
-            found.insert(at, Finding(column.name, column.kind, column.why, False, column.asks))
+            found.insert(at, column.finding(kept=False))
         return Kinds(found)
 
     def _finding(self, column: Column) -> Finding:
@@ -630,7 +630,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
             labels = vocabulary.labels[vocabulary.index(column.name)]
             if spelled := said_of_strings(column, labels):
                 return Finding(column.name, column.kind, spelled)
-        return Finding(column.name, column.kind, column.why or column.kind, asks=column.asks)
+        return column.finding()
 
     def _own_columns(self) -> list[Column]:
         """Return the columns that count: not those that were constant so far, unless declared."""

@@ -133,7 +133,7 @@ class TestRules:
         )
         kept = Weave(schema={name: "nominal"}).fit(rows)
         assert name in kept.schema_.names and "set aside" not in repr(kept)
-        assert kept.kinds()[0][1:] == ("nominal", "declared", True, "")
+        assert kept.kinds()[0] == Finding(name, "nominal", "declared")
 
     @pytest.mark.parametrize(
         "cells",
@@ -983,6 +983,7 @@ def test_reasons_that_ask_the_user_are_told_from_those_that_do_not():
         Weave().fit(rows).kinds(),
     ):
         assert {f.column: f.asks for f in found if f.asks} == asked
+        assert {f.column: f.delimiter for f in found if f.delimiter} == {"lists": ";"}
 
 
 def test_origins_of_older_files_were_tuples():

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-_FEW = 20  # texts, from which most that are something else are told
-_SAMPLE = 1000  # texts that are read to see whether all can be
+FEW_TEXTS = 20  # from which most that are something else are told
+SOME_TEXTS = 1000  # that are read to see whether all can be
 _MANY = 10_000  # texts in which one that is no date is looked for
 MISSING_WORDS = frozenset(  # beside numbers and dates; among categories they are values
     ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "nil", "missing", "unknown",
@@ -65,7 +65,7 @@ def looks_missing(label: Any) -> bool:
 
 def _matching(labels: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
     """Return the texts that are not missing if all of them match, and else none."""
-    if not all(map(pattern.fullmatch, present_texts(labels[:_FEW]))):
+    if not all(map(pattern.fullmatch, present_texts(labels[:FEW_TEXTS]))):
         return []
     texts = present_texts(labels)
     return texts if all(map(pattern.fullmatch, texts)) else []
@@ -110,7 +110,7 @@ def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
     A mark with exactly three digits behind it separates thousands if it is a comma, or the text is
     money; otherwise a point is a decimal one, unless another column has decimal commas.
     """
-    few = list(map(_without_brackets, present_texts(labels[:_FEW])))
+    few = list(map(_without_brackets, present_texts(labels[:FEW_TEXTS])))
     if few and _written_as(few) is None:  # most text is told from a few
         return None
     texts = present_texts(labels)
@@ -343,12 +343,12 @@ _CLOCK = re.compile(
 
 def is_iso(labels: Sequence[str]) -> bool:
     """Tell whether texts are ISO dates or datetimes, all of them with a time zone or none."""
-    return len(_zones(_matching(labels, ISO)[:_SAMPLE])) == 1  # reading finds a bad one beyond
+    return len(_zones(_matching(labels, ISO)[:SOME_TEXTS])) == 1  # reading finds a bad one beyond
 
 
 def has_both_zones(labels: Sequence[str]) -> bool:
     """Tell whether texts are ISO datetimes, some of them with a time zone and some without."""
-    return len(_zones(_matching(labels, ISO)[:_SAMPLE])) == 2
+    return len(_zones(_matching(labels, ISO)[:SOME_TEXTS])) == 2
 
 
 def _zones(texts: Sequence[str]) -> set[bool]:
@@ -511,7 +511,7 @@ def has_no_year(labels: Sequence[str]) -> bool:
 
 def are_mixed_dates(labels: Sequence[str]) -> bool:
     """Tell whether texts are dates, but written in several ways."""
-    if not all(map(_way_of, present_texts(labels[:_FEW]))):
+    if not all(map(_way_of, present_texts(labels[:FEW_TEXTS]))):
         return False
     ways = set(map(_way_of, present_texts(labels)))
     return len(ways) > 1 and None not in ways
@@ -551,7 +551,7 @@ def periods_written(labels: Sequence[str]) -> str | None:
     2009-2, 2010-1, in which nothing is above 4: terms or quarters, for all one knows. 202403 is a
     number.
     """
-    if not all(map(_period, present_texts(labels[:_FEW]))):
+    if not all(map(_period, present_texts(labels[:FEW_TEXTS]))):
         return None
     texts = present_texts(labels)
     found = [None if _COMPACT_MONTH.fullmatch(text) else _period(text) for text in texts]

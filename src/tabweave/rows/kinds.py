@@ -59,7 +59,9 @@ import numpy as np
 from tabweave.rows.formats import (
     DATE_ORDERS,
     DURATIONS,
+    FEW_TEXTS,
     PERIODS,
+    SOME_TEXTS,
     are_mixed_dates,
     are_pairs,
     are_terms,
@@ -87,6 +89,7 @@ from tabweave.rows.formats import (
     ranges_in_order,
 )
 
+Kind = Literal["nominal", "ordinal", "numeric", "datetime", "set"]
 # Whether all rows are at hand, a sample of them (which proves no constant) or the first of a
 # stream; "texts" sets only text aside, "all" nothing.
 Rules = Literal["whole", "sample", "first", "texts", "all"]
@@ -96,8 +99,6 @@ _MANY_ROWS = 10_000  # that are as good as all
 _DISTINCT = 0.95
 _MOST_CODES = 20
 _ENOUGH_DATES = 10  # that are digits alone: the chance of as many codes to be dates is nil
-_FEW_TEXTS = 20  # tell whether all may be something
-_SAMPLE = 1000
 _MOST_ODD = 0.2  # of texts, up to which the others tell what a column would be
 # What only the user knows of a column: whether a few values that keep it from being read are
 # missing, the order of day and month, what joins lists, whether values that are spelled alike are
@@ -165,10 +166,11 @@ class Finding(NamedTuple):
     """What one column was found to be."""
 
     column: str
-    kind: str
+    kind: Kind
     why: str
     kept: bool = True
     asks: Asks = ""  # what the user is to look at
+    delimiter: str = ""  # of what may be lists
 
 
 class Kinds(tuple[Finding, ...]):
@@ -217,12 +219,13 @@ def aside_line(aside: dict[str, str]) -> str:
 class Verdict(NamedTuple):
     """What the rules say of a column."""
 
-    kind: str
+    kind: Kind
     why: str
     aside: bool = False
     format: str | None = None  # of what is written as text
     levels: tuple[str, ...] | None = None  # of ranges
     asks: Asks = ""
+    delimiter: str = ""
 
 
 def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
@@ -357,7 +360,7 @@ def _doubt(name: str, labels: Sequence[str]) -> Verdict | None:
         return Verdict("nominal", why, asks="exceptions")
     if mark := joined_by(labels):
         why = f"lists? declare kind 'set' with delimiter {mark!r}"
-        return Verdict("nominal", why, asks="lists")
+        return Verdict("nominal", why, asks="lists", delimiter=mark)
     return None
 
 
@@ -379,7 +382,7 @@ def _exceptions(name: str, labels: Sequence[str]) -> str:
     """Return what text would be but for a few of its values, and two of these."""
     codes = NO_AMOUNT.search(name) or has_leading_zeros(labels)
     for what, fits in _TOLD_BY_MOST:
-        if sum(not fits(text) for text in present_texts(labels[:_FEW_TEXTS])) > 4:
+        if sum(not fits(text) for text in present_texts(labels[:FEW_TEXTS])) > 4:
             continue
         texts = list(map(str.strip, labels)) if what == "ranges" else present_texts(labels)
         odd = [text for text in texts if not fits(text)]
@@ -399,8 +402,8 @@ def _exceptions(name: str, labels: Sequence[str]) -> str:
 def joined_by(labels: Sequence[str]) -> str:
     """Return what joins the elements of lists written as text, few of which make up all of them."""
     for mark in (";", "|", ", "):
-        joined = sum(mark in label for label in labels[:_SAMPLE])
-        if joined >= 5 and 2 * joined >= len(labels[:_SAMPLE]):
+        joined = sum(mark in label for label in labels[:SOME_TEXTS])
+        if joined >= 5 and 2 * joined >= len(labels[:SOME_TEXTS]):
             elements = {part.strip() for label in labels for part in label.split(mark)}
             if 2 * len(elements) <= len(labels):
                 return mark.strip()

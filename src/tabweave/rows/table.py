@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -52,6 +52,7 @@ from tabweave.rows.kinds import (
     NO_AMOUNT,
     Asks,
     Finding,
+    Kind,
     Kinds,
     Rules,
     Verdict,
@@ -221,7 +222,7 @@ class Table:
         found = [_finding(column, data, self.n_rows) for column, data in self]
         for column in self.schema.aside:
             at = min(column.position or 0, len(found))
-            found.insert(at, Finding(column.name, column.kind, column.why, False, column.asks))
+            found.insert(at, column.finding(kept=False))
         return Kinds(found)
 
     def select(self, columns: Sequence[str]) -> Table:
@@ -288,9 +289,9 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
         labels = [] if isinstance(data, Numbers) else data.labels
         if spelled := said_of_strings(column, labels):
             return Finding(column.name, column.kind, spelled)
-        origin = _with_twins(column, labels)
-        return Finding(column.name, column.kind, origin.why or column.kind, asks=origin.asks)
-    return Finding(column.name, verdict.kind, verdict.why, not verdict.aside, verdict.asks)
+        return _with_twins(column, labels).finding()
+    kind, why, aside, _, _, asks, delimiter = verdict
+    return Finding(column.name, kind, why, not aside, asks, delimiter)
 
 
 def said_of_strings(column: Column, labels: Sequence[Label]) -> str:
@@ -343,18 +344,15 @@ def _ruled(
             verdict = None
         elif column.name in asked:
             labels = data.labels if isinstance(data, Codes) else []
-            column = replace(column, origin=_with_twins(column, labels)._replace(judged=True))
+            column = _with_twins(column, labels)
+            column = replace(column, origin=column.origin._replace(judged=True))
             if rules == "whole" and table.n_rows >= FEW_ROWS and is_constant(data):
                 verdict = Verdict(column.kind, "constant", aside=True, format=column.decimal)
         if verdict is not None:
-            judged = replace(
-                column,
-                kind=verdict.kind,  # type: ignore[arg-type]
-                format=verdict.format,
-                levels=verdict.levels,
-                origin=Origin(verdict.why, True, position if verdict.aside else None, verdict.asks),
-            )
-            if verdict.aside:
+            kind, why, is_aside, written, levels, asks, delimiter = verdict
+            origin = Origin(why, True, position if is_aside else None, asks, delimiter)
+            judged = replace(column, kind=kind, format=written, levels=levels, origin=origin)
+            if is_aside:
                 aside.append(judged)
                 continue
             try:
@@ -382,22 +380,21 @@ def _nothing_kept(aside: Sequence[Column]) -> str:
     )
 
 
-def _with_twins(column: Column, labels: Sequence[Any]) -> Origin:
-    """Return what made a column what it is; of plain values also whether some are written alike."""
-    alike = twins(labels) if column.why == "values" else ""
-    if not alike:
-        return column.origin
-    asks: Asks = "meaning" if alike.endswith("type") else "spelling"
-    return column.origin._replace(why=column.origin.why + alike, asks=asks)
+def _with_twins(column: Column, labels: Sequence[Any]) -> Column:
+    """Return a column that says of plain values whether some are written alike."""
+    if column.why != "values":
+        return column
+    alike, asks = twins(labels)
+    return replace(column, origin=column.origin._replace(why=column.why + alike, asks=asks))
 
 
-def twins(labels: Sequence[Any]) -> str:
-    """Return a remark on values that differ only in case, blanks or type; none if there are none.
+def twins(labels: Sequence[Any]) -> tuple[str, Asks]:
+    """Return a remark on values that differ only in case, blanks or type, and what it asks.
 
     >>> twins(["Yes", "no", "yes "])
-    ", of which 'Yes' and 'yes ' differ only in case or blanks"
+    (", of which 'Yes' and 'yes ' differ only in case or blanks", 'spelling')
     >>> twins([1, 2, "2"])
-    ", of which '2' and 2 differ only in type"
+    (", of which '2' and 2 differ only in type", 'meaning')
     """
     alike: dict[str, list[Any]] = {}
     for label in labels[:_MOST_TWINS]:
@@ -405,10 +402,12 @@ def twins(labels: Sequence[Any]) -> str:
             alike.setdefault(str(label).strip().casefold(), []).append(label)
     key = min((key for key, found in alike.items() if len(found) > 1), default=None)
     if key is None:
-        return ""
+        return "", ""
     one, other = sorted(alike[key], key=repr)[:2]
-    way = "case or blanks" if type(one) is type(other) else "type"
-    return f", of which {one!r} and {other!r} differ only in {way}"
+    remark = f", of which {one!r} and {other!r} differ only in "
+    if type(one) is type(other):
+        return f"{remark}case or blanks", "spelling"
+    return f"{remark}type", "meaning"
 
 
 def _with_commas(
@@ -729,8 +728,7 @@ def _check_missing(
 
 # -- Schema: what the columns of a table are -----------------------------------------------------
 
-Kind = Literal["nominal", "ordinal", "numeric", "datetime", "set"]
-KINDS = ("nominal", "ordinal", "numeric", "datetime", "set")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 _KIND_TYPES: dict[str, type] = {"nominal": Codes, "ordinal": Codes, "set": Sets}
 _KIND_TYPES |= {"numeric": Numbers, "datetime": Datetimes}
 
@@ -743,6 +741,7 @@ class Origin(NamedTuple):
     judged: bool = False  # whether rules were asked
     position: int | None = None  # where the column was before it was set aside
     asks: Asks = ""  # what only the user knows of it
+    delimiter: str = ""  # of what may be lists
 
 
 @storable
@@ -845,6 +844,11 @@ class Column:
     def asks(self) -> Asks:
         """What only the user knows of the column, empty if that is nothing."""
         return self.origin.asks
+
+    def finding(self, *, kept: bool = True) -> Finding:
+        """Return what the column was found to be; see :meth:`Table.kinds`."""
+        why, _, _, asks, delimiter = self.origin
+        return Finding(self.name, self.kind, why or self.kind, kept, asks, delimiter)
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:

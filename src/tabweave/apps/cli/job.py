@@ -520,7 +520,7 @@ def _kind(name: str, text: str, cells: Any) -> Any:
         if detail not in (*DATE_ORDERS, PERIODS):
             raise Misuse(f"--kind {name}={text}: use datetime:dmy, the day first, or datetime:mdy")
         return Column(name, "datetime", format=detail)
-    return Column(name, kind)  # type: ignore[arg-type]
+    return Column(name, kind)
 
 
 def _is_number(text: str) -> bool:
@@ -575,7 +575,7 @@ def tell_aside(aside: dict[str, str], *more: str) -> None:
 
 def tell_doubts(found: Iterable[Finding]) -> None:
     """Say which columns may be meant as something else, and how to have them so."""
-    for name, kind, why, kept, asks in found:
+    for name, kind, why, kept, asks, delimiter in found:
         if not kept or not asks:
             continue
         said = f"column {name!r} holds {why}"
@@ -583,8 +583,8 @@ def tell_doubts(found: Iterable[Finding]) -> None:
             said += ", and is read as categories; add --missing WORD if a word means missing"
         elif asks == "order":
             said += f", as in --kind {shlex.quote(f'{name}=datetime:dmy')}"
-        elif asks == "lists":  # which ends in what joins them, in quotes
-            said += f", as in --kind {shlex.quote(f'{name}=set:{why[-2]}')}"
+        elif asks == "lists":
+            said += f", as in --kind {shlex.quote(f'{name}=set:{delimiter}')}"
         elif kind == "nominal":
             said += "; it is read as categories"
         note(said)

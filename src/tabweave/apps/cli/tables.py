@@ -165,7 +165,6 @@ def fill(
 ) -> None:
     """Fill missing cells from what their rows say, and say why."""
     from tabweave import Imputer
-    from tabweave.rows.kinds import Finding
 
     piped = output is not None and is_stdout(output)
     if json and piped:
@@ -186,7 +185,7 @@ def fill(
             every = {n: filled[n] if n in gaps else c for n, c in rows.columns.items()}
             write_columns(every, output, kind)
     tell_aside({c.name: c.why for c in model.schema_.aside}, "gaps there stay")
-    tell_doubts([Finding(c.name, c.kind, c.why, True, c.asks) for c in model.schema_.columns])
+    tell_doubts(column.finding() for column in model.schema_.columns)
     tell_words({name: model.categories(name) for name in _valued(model.schema_)})
     done = f"{plural(len(notes), 'cell')} of {plural(rows.n_rows, 'row')} filled"
     if json:

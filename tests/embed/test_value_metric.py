@@ -389,3 +389,10 @@ def test_a_callable_returns_one_table_per_column(result):
         ValueError, match="expected a list of 3 arrays, one per column, from measure"
     ):
         ValueMetric(lambda counts: result).fit(ROWS)
+
+
+@pytest.mark.parametrize("measure", ["ahmad", "cos", "dilca", "le_ho"])
+def test_a_single_column_that_needs_others_is_warned_of(measure):
+    with pytest.warns(UserWarning, match=f"{measure!r} tells no two values of column 'a' apart"):
+        metric = ValueMetric(measure).fit({"a": list("abcab")})
+    assert not metric.pairwise_distances({"a": list("abc")}).any()

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import clone
 
+from tabweave._compat import warn_caller
 from tabweave.base import (
     Embedder,
     ValueEmbedder,
@@ -177,6 +178,11 @@ class ValueMetric(ValueEmbedder):
             self.numerators_, self.denominators_ = result
             result = [one_minus(*pair) for pair in zip(*result, strict=True)]
         self.dissimilarities_ = checked(result, self.measure_.name, counts)
+        if len(counts.names) == 1 and counts.sizes[0] > 1 and not self.dissimilarities_[0].any():
+            warn_caller(
+                f"measure {chosen.name!r} tells no two values of column {counts.names[0]!r} apart: "
+                "it compares them by what other columns hold, and there is none; use 'hamming'"
+            )
         self._scaling = Scaling(self.dissimilarities_, counts)
 
     @property

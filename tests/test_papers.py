@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tabweave import Counts, Table
-from tabweave.counts.couplings import conditional
+from tabweave.counts.couplings import shares
 from tabweave.embed.ckml import CKML
 from tabweave.embed.coupled_numeric import CoupledNumeric, powers
 from tabweave.embed.hierarchy import Tree
@@ -50,7 +50,7 @@ def test_frequencies_definition_3_3(counts):
 
 
 def test_conditional_probabilities_definition_3_4(counts):
-    p = conditional(counts, "root shape", "color")
+    p = shares(counts.block("color", "root shape")).T
     assert p[at(counts, "root shape", "curled"), at(counts, "color", "yellow")] == 1 / 2
     i = counts.span("root shape").start + at(counts, "root shape", "curled")
     low = counts.classes.index("low")
@@ -101,8 +101,8 @@ def test_ranges_4_2(counts):
 def test_inter_coupling_space_7_2_2(counts):
     """m_Ie(yellow) = [p(yellow|clear), p(yellow|blurry), straight, curled, slightly curled]."""
     yellow = at(counts, "color", "yellow")
-    by_texture = conditional(counts, "color", "texture")[yellow]
-    by_root = conditional(counts, "color", "root shape")[yellow]
+    by_texture = shares(counts.block("texture", "color")).T[yellow]
+    by_root = shares(counts.block("root shape", "color")).T[yellow]
     m = [
         by_texture[at(counts, "texture", "clear")],
         by_texture[at(counts, "texture", "blurry")],

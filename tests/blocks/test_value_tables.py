@@ -47,7 +47,7 @@ class TestCompaction:
         assert np.abs(compact.distances(table) - expected).max() <= 1e-9 * scale
         gathered = compact.gather(table)
         assert np.abs(cdist(gathered, gathered) - expected).max() <= 1e-9 * scale
-        assert compact.n_features <= (counts.sizes - 1).sum()
+        assert compact.width <= (counts.sizes - 1).sum()
 
     @given(seeds, st.floats(1e-100, 1e100))
     @settings(max_examples=30)
@@ -115,7 +115,7 @@ class TestGrams:
         expected = cdist(*[np.hstack(vectors(codes, counts, features))] * 2)
         np.testing.assert_allclose(out.distances(table), expected, atol=1e-7 * (expected.max() + 1))
         assert out.repair.tolist() == [0.0] * 3
-        assert out.n_features <= (counts.sizes - 1).sum()
+        assert out.width <= (counts.sizes - 1).sum()
 
     def test_an_indefinite_one_is_repaired_and_said_so(self):
         # Distances 1, 1, 3 break the triangle inequality: no points in any space have them.

@@ -17,13 +17,12 @@ from tabweave.counts import couplings
 from tabweave.counts.couplings import (
     block_sums,
     check_no_sets,
-    conditional,
     context,
     information,
-    marginal_counts,
     partners,
     shares,
     symmetric_uncertainty,
+    value_sums,
 )
 
 
@@ -215,7 +214,7 @@ def test_frequencies_and_conditionals_are_shares_of_rows(seed):
                 for j, w in enumerate(others):
                     having = [r for r in rows if r[b] == w]
                     expected = sum(r[a] == v for r in having) / len(having)
-                    assert conditional(counts, a, b)[i, j] == pytest.approx(expected)
+                    assert shares(counts.block(b, a))[j, i] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -237,8 +236,8 @@ def test_sparse_counts_give_the_same():
     counts = counted(random_rows(5))
     thin = as_sparse(counts)
     assert np.allclose(symmetric_uncertainty(thin), symmetric_uncertainty(counts))
-    assert np.allclose(marginal_counts(thin), marginal_counts(counts))
-    assert np.allclose(conditional(thin, 0, 2), conditional(counts, 0, 2))
+    assert np.allclose(value_sums(thin, np.asarray), value_sums(counts, np.asarray))
+    assert np.allclose(shares(thin.block(2, 0)), shares(counts.block(2, 0)))
     for (b, x), (c, y) in zip(partners(thin, 1), partners(counts, 1), strict=True):
         assert b == c and np.array_equal(x, y)
 
@@ -285,7 +284,7 @@ def test_of_two_copies_one_stays():
 def test_sets_count_incidences():
     table = Table.of({"tags": [{"a", "b"}, {"a"}], "x": ["u", "w"]}, {"tags": "set"})
     counts = Counts.of(table)
-    p = conditional(counts, "tags", "x")
+    p = shares(counts.block("x", "tags")).T
     assert np.allclose(p.sum(axis=0), 1) and np.allclose(p[:, 0], [0.5, 0.5])
     assert (symmetric_uncertainty(counts) <= 1).all()
     with pytest.raises(ValueError, match="'tags' is set-valued"):
@@ -328,10 +327,10 @@ def test_a_column_alone_has_no_couplings_but_its_frequencies():
 def test_sums_are_the_same_a_value_at_a_time(monkeypatch):
     rows = {"a": list("xyzx"), "b": list("uvuu")}
     counts = Counts.of(Table.of(rows)) - Counts.of(Table.of({"a": ["z"], "b": ["u"]}))
-    expected = couplings.block_sums(counts, np.square), couplings.marginal_counts(counts)
+    expected = couplings.block_sums(counts, np.square), value_sums(counts, np.asarray)
     monkeypatch.setattr(couplings, "_CELLS", 1)
     np.testing.assert_array_equal(couplings.block_sums(counts, np.square), expected[0])
-    np.testing.assert_array_equal(couplings.marginal_counts(counts), expected[1])
+    np.testing.assert_array_equal(value_sums(counts, np.asarray), expected[1])
     assert (counts.value_counts > 0).all()
 
 

@@ -71,14 +71,14 @@ def test_blocks_have_as_much_inertia_as_columns(rows):
     single["pay"] = np.nan_to_num(single["pay"])
     model = MixedEmbedder(numeric="standard", schema=SCHEMA).fit(single)
     variance = model.transform(single).var(axis=0)
-    width = model.tables_.n_features
+    width = model.tables_.width
     assert variance[:width].sum() == pytest.approx(1)
     assert variance[width:].sum() == pytest.approx(3)
     for categorical in (OneHot(), Weave(n_clusters=2)):
         given = {"categorical": 2.0, "numeric": 0.5}
         model = MixedEmbedder(categorical, "standard", weights=given, schema=SCHEMA).fit(single)
         variance = model.transform(single).var(axis=0)
-        width = model.tables_.n_features
+        width = model.tables_.width
         assert variance[:width].sum() == pytest.approx(2)
         assert variance[width:].sum() == pytest.approx(1.5)
 

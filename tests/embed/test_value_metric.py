@@ -290,7 +290,7 @@ def test_rows_are_compared_without_vectors(monkeypatch):
 
     X = np.random.default_rng(0).integers(0, 4, (40, 3)).astype(str)
     expected = ValueMetric("of").fit(X)
-    assert expected.tables_.n_features == expected.transform(X).shape[1]
+    assert expected.tables_.width == expected.transform(X).shape[1]
     with monkeypatch.context() as patch:
         patch.setattr("tabweave.blocks.value_tables.gram_factor", refused)
         metric = ValueMetric("of").fit(X)

@@ -236,11 +236,6 @@ class ValueTables(OfVocabulary, Block):
         """Number of dimensions of an object."""
         return max(self.widths, default=0) if self.combine == "sum" else sum(self.widths)
 
-    @property
-    def n_features(self) -> int:
-        """Number of dimensions of an object, under its older name."""
-        return self.width
-
     def feature_names(self) -> list[str]:
         """Return a name for each dimension of an object."""
         if self.combine == "sum":

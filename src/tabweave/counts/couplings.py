@@ -66,28 +66,12 @@ def shares(block: np.ndarray) -> np.ndarray:
     return block / divisor(block.sum(axis=1, keepdims=True))
 
 
-def conditional(counts: Counts, column: str | int, given: str | int) -> np.ndarray:
-    """Definition 3.4: ``p(v|w)`` of the values v of ``column`` given each value w of ``given``.
-
-    Returns
-    -------
-    ndarray of shape (values of ``column``, values of ``given``)
-        Columns sum to 1.
-    """
-    return shares(counts.block(given, column)).T
-
-
 # -- columns ------------------------------------------------------------------------------------
 
 
 def block_sums(counts: Counts, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Return, for each pair of columns, the sum of ``function(count)``, which is 0 for none."""
     return _by_column(counts, value_sums(counts, function)[0])
-
-
-def marginal_counts(counts: Counts) -> np.ndarray:
-    """Return ``R[v, b]``: how often value v meets any value of column b."""
-    return value_sums(counts, np.asarray)[0]
 
 
 def value_sums(counts: Counts, *functions: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:

@@ -413,8 +413,12 @@ class TestExplain:
             ([["red", "S", 1]], [["blue", "S", 2]]),
             ([{"color": "red", "size": "S", "n": 1}], {"color": "blue", "size": "S", "n": 2}),
             (lambda: pl.from_pandas(ROWS[:1]), ["blue", "S", 2]),
+            (
+                {"color": ["red"], "size": ["S"], "n": [1]},
+                {"color": ["blue"], "size": ["S"], "n": [2]},
+            ),
         ],
-        ids=["dict", "list", "frame", "series", "rows", "records", "polars"],
+        ids=["dict", "list", "frame", "series", "rows", "records", "polars", "columns"],
     )
     def test_one_row_in_any_form(self, a, b):
         shares = OneHot().fit(ROWS).explain(a() if callable(a) else a, b)

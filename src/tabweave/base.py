@@ -42,7 +42,15 @@ from tabweave.engines import count_for, is_distributed, is_source, read, vectors
 from tabweave.io.store import Storable
 from tabweave.rows.frames import columns_of, in_memory, object_array, objects, typed
 from tabweave.rows.kinds import CODE_NAMES, FEW_ROWS, Finding, Kinds, aside_line
-from tabweave.rows.table import DATETIMES, Codes, Column, Schema, Table, said_of_strings
+from tabweave.rows.table import (
+    DATETIMES,
+    Codes,
+    Column,
+    Schema,
+    Table,
+    as_rows,
+    said_of_strings,
+)
 from tabweave.rows.vocabulary import Label, Vocabulary, canonical, types_of
 
 # Locks of estimators, beside them: neither files nor copies hold one.
@@ -590,6 +598,17 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
             tell_unknown(self, table)
         return table
 
+    def _read_one(self, row: Any) -> Table:
+        """Read the one row that is asked about, in any form a row has."""
+        if not hasattr(row, "__len__"):
+            raise TypeError(
+                f"expected a row (a dict, a sequence of cells or a one-row frame), got {row!r}"
+            )
+        table = self._read_asked(as_rows(row, self.learn().schema_))
+        if table.n_rows != 1:
+            raise ValueError(f"expected one row, got {table.n_rows}")
+        return table
+
     def _read_pair(self, X: Any, Y: Any) -> tuple[Table, Table | None]:
         left = self._read_asked(X)
         return left, None if Y is None else self._read_asked(Y)
@@ -748,7 +767,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         a, b : dict, sequence or one-row frame
             The two rows.
         """
-        left, right = (self._read_asked(_one_row(row)) for row in (a, b))
+        left, right = (self._read_one(row) for row in (a, b))
         shares = self._shares(left, right)
         order = [name for name in self.schema_.names if name in shares]
         return Explanation({n: shares[n].item() for n in dict.fromkeys([*order, *shares])})
@@ -930,6 +949,17 @@ class ValueEmbedder(Embedder):
             )
         return self.tables_.squares(), True
 
+    def _read_one(self, row: Any) -> Table:
+        """Read the one row that is asked about, in any form a row has."""
+        if not hasattr(row, "__len__"):
+            raise TypeError(
+                f"expected a row (a dict, a sequence of cells or a one-row frame), got {row!r}"
+            )
+        table = self._read_asked(as_rows(row, self.learn().schema_))
+        if table.n_rows != 1:
+            raise ValueError(f"expected one row, got {table.n_rows}")
+        return table
+
     def _read_pair(self, X: Any, Y: Any) -> tuple[Table, Table | None]:
         pair = super()._read_pair(X, Y)
         for table in pair if self._policy() == "error" else ():
@@ -994,24 +1024,3 @@ def _shaded(frame: Any, most: int = 30) -> str:
         [[name, *map(float, row)] for name, row in zip(names, values, strict=True)],
         lambda i, j: values[i, j - 1] / far if j else None,
     )
-
-
-def _one_row(row: Any) -> Any:
-    """Return a one-row table from a dict, a sequence of cells, or a one-row frame."""
-    if isinstance(row, Mapping):
-        return [dict(row)]
-    if hasattr(row, "iloc") and row.ndim == 1:  # a pandas row
-        return [row.to_dict()]
-    if isinstance(row, np.ndarray) and row.ndim == 1:
-        return row.reshape(1, -1)
-    if isinstance(row, list | tuple) and (
-        not row or not isinstance(row[0], list | tuple | Mapping)
-    ):
-        return [list(row)]
-    if not hasattr(row, "__len__"):
-        raise TypeError(
-            f"expected a row (a dict, a sequence of cells or a one-row frame), got {row!r}"
-        )
-    if len(row) != 1:
-        raise ValueError(f"expected one row, got {len(row)}")
-    return row

@@ -296,6 +296,23 @@ class TestClassifier:
         assert (np.diff(distances) >= 0).all()
         np.testing.assert_allclose([shown[i] for i in ids], distances, atol=1e-9)
 
+    @pytest.mark.parametrize(
+        "form",
+        [
+            lambda row: row.iloc[0],
+            lambda row: row.iloc[0].to_dict(),
+            lambda row: row.iloc[0].to_list(),
+            lambda row: row.to_dict("list"),
+            lambda row: row.to_dict("records"),
+        ],
+        ids=["series", "dict", "list", "columns", "records"],
+    )
+    def test_explains_a_row_in_any_form(self, form):
+        X, y = table(60)
+        model = WeaveClassifier().fit(X, y)
+        row = X.iloc[[7]]
+        assert model.explain(form(row)) == model.explain(row)
+
     @pytest.mark.parametrize("local", LOCAL)
     def test_rows_added_and_forgotten_are_exact(self, local):
         X, y = table()

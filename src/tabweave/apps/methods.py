@@ -123,6 +123,11 @@ def build(
     if reads == "categories" and (mixed or projects):
         inner = chosen.set_params(schema=None)
         return tabweave.MixedEmbedder(inner, n_components=n_components, schema=kinds)
+    if projects:
+        raise ValueError(
+            f"expected a method with principal components, got {method!r}; leave the number of "
+            "dimensions out (--dims in the shell)"
+        )
     return chosen
 
 

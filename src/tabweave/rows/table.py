@@ -1155,6 +1155,38 @@ def sampled_rows(n_rows: int) -> np.ndarray | None:
     return np.flatnonzero(keys < np.partition(keys, SAMPLED)[SAMPLED])
 
 
+def as_rows(X: Any, schema: Schema) -> Any:
+    """Return one row (a dict of cells, a sequence of cells, a pandas row) as a list of rows.
+
+    Anything else is returned as it is; a dict of lists is a table of columns.
+    """
+    if isinstance(X, Mapping):
+        columns = all(_is_column(v) for v in X.values())
+        return X if columns and X and not _are_sets(X, schema) else [dict(X)]
+    if hasattr(X, "iloc") and X.ndim == 1:
+        return [X.to_dict()]
+    if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.names is None:
+        return X.reshape(1, -1)
+    if isinstance(X, list | tuple) and len(X):
+        cells = not isinstance(X[0], list | tuple | Mapping | np.ndarray)
+        return [list(X)] if cells and not isinstance(X[0], Set) else X
+    return X
+
+
+def _are_sets(X: Mapping[str, Any], schema: Schema) -> bool:
+    """Say whether each list is a set, a cell of a column of lists, and no column of such cells."""
+    listed = {c.name for c in schema.columns if c.kind == "set" and c.delimiter is None}
+    return all(
+        name in listed and not any(c is None or isinstance(c, Set) or _is_column(c) for c in cells)
+        for name, cells in X.items()
+    )
+
+
+def _is_column(cells: Any) -> bool:
+    listed = hasattr(cells, "__array__") and not isinstance(cells, np.generic)
+    return listed or isinstance(cells, list | tuple)
+
+
 def take_rows(table: Table, index: np.ndarray) -> Table:
     """Return some rows of a table."""
     columns: list[Any] = []

@@ -48,6 +48,7 @@ from tabweave.rows.table import (
     Schema,
     Table,
     append_rows,
+    as_rows,
     take_rows,
 )
 from tabweave.rows.vocabulary import Label, canonical, positions, types_of
@@ -1243,8 +1244,8 @@ def with_vectors(embedder: Any, X: Any, table: Table) -> Table:
 def more_rows(embedder: Any, X: Any, schema: Schema) -> Table:
     """Read rows to be added: all columns of the first ones must be there."""
     if isinstance(embedder, Embedder):
-        return _checked(Table.of(_as_rows(X, schema), schema), schema)
-    X = _as_fitted(embedder, _as_rows(X, schema))
+        return _checked(Table.of(as_rows(X, schema), schema), schema)
+    X = _as_fitted(embedder, as_rows(X, schema))
     return with_vectors(embedder, X, Table.of(X, schema.select(_given_names(schema))))
 
 
@@ -1260,7 +1261,7 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
 
     Columns that the index does not know are refused: they may be misspelt.
     """
-    X = _as_rows(X, schema)
+    X = as_rows(X, schema)
     if not isinstance(embedder, Embedder):
         X = _as_fitted(embedder, X)
         return with_vectors(embedder, X, Table.of(X)), None
@@ -1364,21 +1365,6 @@ def names_of(X: Any) -> list[str] | None:
     return X.schema.names if isinstance(X, Table) else columns_of(X)[0]
 
 
-def _as_rows(X: Any, schema: Schema) -> Any:
-    """Return one row (a dict of cells, a sequence of cells, a pandas row) as a list of rows."""
-    if isinstance(X, Mapping):
-        columns = all(_is_column(v) for v in X.values())
-        return X if columns and X and not _are_sets(X, schema) else [dict(X)]
-    if hasattr(X, "iloc") and X.ndim == 1:
-        return [X.to_dict()]
-    if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.names is None:
-        return X.reshape(1, -1)
-    if isinstance(X, list | tuple) and len(X):
-        cells = not isinstance(X[0], list | tuple | Mapping | np.ndarray)
-        return [list(X)] if cells and not isinstance(X[0], Set) else X
-    return X
-
-
 def _as_fitted(embedder: Any, X: Any) -> Any:
     """Return rows of cells as a transformer of another package reads them: a frame, or an array."""
     names = getattr(embedder, "feature_names_in_", None)
@@ -1396,17 +1382,3 @@ def _as_fitted(embedder: Any, X: Any) -> Any:
             )
     library = "pandas" if find_spec("pandas") else "polars"
     return require(library, "frames").DataFrame({name: columns[name] for name in names})
-
-
-def _are_sets(X: Mapping[str, Any], schema: Schema) -> bool:
-    """Say whether each list is a set, a cell of a column of lists, and no column of such cells."""
-    listed = {c.name for c in schema.columns if c.kind == "set" and c.delimiter is None}
-    return all(
-        name in listed and not any(c is None or isinstance(c, Set) or _is_column(c) for c in cells)
-        for name, cells in X.items()
-    )
-
-
-def _is_column(cells: Any) -> bool:
-    listed = hasattr(cells, "__array__") and not isinstance(cells, np.generic)
-    return listed or isinstance(cells, list | tuple)

@@ -518,7 +518,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
 
         Parameters
         ----------
-        row : dict or one-row frame
+        row : dict, sequence or one-row frame
             The row asked about.
         n_neighbors : int, default=5
             How many of the rows are shown, those of most weight first.
@@ -529,9 +529,8 @@ class _Neighbors(Derived, TabularInput, Estimator):
             ``id``, ``target``, ``weight`` (its share in the votes), ``distance``, and ``shares``:
             what each column adds to the squared distance, its weight around the row included.
         """
-        table = self._read([row] if isinstance(row, dict) else row)
-        if table.n_rows != 1:
-            raise ValueError(f"expected one row, got {table.n_rows}")
+        check_is_fitted(self, "_stored")
+        table = self.embedder_._read_one(row)
         known, view, voters, *_ = self._searched()
         ((near, (columns,)),) = self._near(table)
         (weights,) = voters.weights(near, self.n_neighbors_, self.sharpness)

@@ -314,6 +314,26 @@ def test_levels_of_a_column_of_numbers_are_numbers():
         _kind("n", "ordinal:low<2", [1, 2.5])
 
 
+def test_vectors_of_training_rows_are_cross_fitted(folder):
+    words = ("-m", "supervised", "-t", "drink", "-c", "served,price", "-o", "train.csv")
+    assert called("embed", "shop.csv", *words, "--save", "model.tabweave", cwd=folder).code == 0
+    again = ("--model", "model.tabweave", "-o", "again.csv")
+    assert called("embed", "shop.csv", *again, cwd=folder).code == 0
+    rows = read(str(folder / "shop.csv"))
+    X, y = rows.select(["served", "price"]), rows["drink"].to_pylist()
+    model = tabweave.SupervisedWeave()
+    cross_fitted = model.fit_transform(X, y)
+    assert not np.allclose(cross_fitted, model.transform(X))
+    np.testing.assert_allclose(vectors(folder / "train.csv", ["drink"]), cross_fitted, atol=1e-12)
+    np.testing.assert_allclose(vectors(folder / "again.csv", []), model.transform(X), atol=1e-12)
+
+
+def test_dimensions_that_a_method_cannot_give_are_refused(folder):
+    words = ("-m", "supervised", "-t", "drink", "--dims", "2", "-o", "-")
+    refused = called("embed", "shop.csv", *words, cwd=folder)
+    assert refused.code == 1 and "got 'supervised'; leave the number of dimensions" in refused.err
+
+
 def test_a_target_with_gaps_is_named(folder):
     for columns in ("drink,served", "drink,made_of,price"):
         words = ("-m", "supervised", "-t", "price", "-c", columns, "-o", "-")

@@ -95,7 +95,7 @@ def _written(job: Job, out: Output) -> tuple[Any, int]:
     """Learn, write all vectors, and return the embedder and the number of rows."""
     embedder = job.learned_from_counts()
     if embedder is None:
-        embedder = job.learned(keep_map=True).embedder
+        embedder = job.learned(keep_map=True, cross_fit=True).embedder
     _warn_of_few_axes(job, embedder)
     beside = dict.fromkeys([*job.keep, *filter(None, [job.target])])
     n_rows = write_rows(
@@ -106,7 +106,7 @@ def _written(job: Job, out: Output) -> tuple[Any, int]:
 
 def _previewed(job: Job) -> tuple[Any, int]:
     """Learn, show the first vectors, and return the embedder and the number of rows."""
-    embedder, _, table = job.learned(keep_map=True)
+    embedder, _, table = job.learned(keep_map=True, cross_fit=True)
     _warn_of_few_axes(job, embedder)
     _preview(embedder, table)
     return embedder, table.n_rows

@@ -160,11 +160,14 @@ class Job:
 
     # -- learning --------------------------------------------------------------------------
 
-    def learned(self, *, keep_map: bool = False) -> Learned:
+    def learned(self, *, keep_map: bool = False, cross_fit: bool = False) -> Learned:
         """Read the rows and learn from them, or take a saved model.
 
-        With ``keep_map``, rows that were laid out on a map stay where they are.
+        With ``keep_map``, rows that were laid out on a map stay where they are. With ``cross_fit``,
+        the rows of fit get the vectors of ``fit_transform``, where these do not see a row's class.
         """
+        from tabweave import SupervisedWeave
+
         if self.model is not None:
             return self._loaded(self.model)
         rows = self.rows()
@@ -183,11 +186,17 @@ class Job:
         values = getattr(embedder, "categorical", embedder)
         _warn(table, spells=getattr(values, "_rules", False))
         with working("learning"), naming_target(self.target):
-            embedder.fit(table, None if self.target is None else rows.targets(self.target))
+            y = None if self.target is None else rows.targets(self.target)
+            if cross_fit and isinstance(embedder, SupervisedWeave):
+                embedder = FittedRows(embedder, embedder.fit_transform(table, y))
+                note("vectors are cross-fitted: none has seen its own row's target")
+            else:
+                embedder.fit(table, y)
         if line := getattr(embedder, "_coupling_line", str)():
             note(line)
-        mapped = keep_map and hasattr(embedder, "map_")
-        return Learned(FittedMap(embedder) if mapped else embedder, rows, table)
+        if keep_map and hasattr(embedder, "map_"):
+            embedder = FittedRows(embedder, embedder.map_)
+        return Learned(embedder, rows, table)
 
     def _loaded(self, model: Path) -> Learned:
         from tabweave import Table
@@ -645,24 +654,24 @@ class Then:
         return self.embedder.feature_names_in_
 
 
-class FittedMap:
-    """A map of the rows of fit, which stay where they were laid out and are not projected anew.
+class FittedRows:
+    """An embedder whose rows of fit keep the vectors that they got there.
 
-    Rows come all at once, or in parts from the first on.
+    They come all at once, or in parts from the first on.
     """
 
-    def __init__(self, embedder: Any) -> None:
+    def __init__(self, embedder: Any, vectors: Any) -> None:
         self.embedder = embedder
+        self.vectors = vectors
         self.done = 0
 
     def transform(self, X: Any) -> Any:
-        """Return the coordinates of the next rows."""
-        coordinates = self.embedder.map_
+        """Return the vectors of the next rows."""
         n_rows = X.n_rows if hasattr(X, "n_rows") else len(next(iter(X.values())))
-        if n_rows == len(coordinates):
-            return coordinates
+        if n_rows == len(self.vectors):
+            return self.vectors
         self.done += n_rows
-        return coordinates[self.done - n_rows : self.done]
+        return self.vectors[self.done - n_rows : self.done]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.embedder, name)

@@ -159,7 +159,7 @@ class Factorial:
 
 @embedder(
     "mca",
-    "multiple correspondence analysis: the axes in which rows of categories differ most",
+    "multiple correspondence analysis: PCA for categories",
     "Benzécri 1973; Greenacre 1984",
     page="factors",
 )
@@ -256,7 +256,7 @@ class MCA(Factorial, ValueEmbedder):
 
 @embedder(
     "famd",
-    "factor analysis of mixed data: MCA and PCA in one, a column counting as a column",
+    "factor analysis of mixed data: PCA for categories and numbers, all columns weighted equally",
     "Pagès 2004",
     reads="mixed",
     page="factors",
@@ -387,7 +387,7 @@ class FAMD(Factorial, Embedder):
 
 @embedder(
     "mfa",
-    "multiple factor analysis: groups of columns that count alike",
+    "multiple factor analysis: groups of columns, all groups weighted equally",
     "Escofier and Pagès 1994",
     reads="mixed",
     offered="python",

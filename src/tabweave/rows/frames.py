@@ -32,7 +32,15 @@ from tabweave.rows.formats import (
     present_texts,
     remark_on_mark,
 )
-from tabweave.rows.vocabulary import Label, canonical, code_type, identity, slices, take
+from tabweave.rows.vocabulary import (
+    Label,
+    canonical,
+    code_type,
+    distinct_elements,
+    identity,
+    slices,
+    take,
+)
 
 _NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal)
 _BLOCK = 1 << 16
@@ -750,11 +758,8 @@ def _number_sets(
 ) -> tuple[np.ndarray, np.ndarray, list[Label]]:
     flat = object_array(list(chain.from_iterable(cells)))
     codes, labels = categories(flat, empty_is_missing=empty_is_missing)
-    row = np.repeat(np.arange(len(cells)), [len(cell) for cell in cells])
-    # One sorted key per (row, element) drops duplicates and fixes the order within a cell.
-    row, codes = np.divmod(np.unique(row * len(labels) + codes), len(labels))
-    starts = np.searchsorted(row, np.arange(len(cells) + 1))
-    return starts, codes.astype(code_type(len(labels))), labels
+    sizes = np.array([len(cell) for cell in cells], np.intp)
+    return *distinct_elements(sizes, codes, len(labels)), labels
 
 
 def take_sets(

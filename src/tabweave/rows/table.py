@@ -267,15 +267,19 @@ class Table:
 
 def _shown(data: Codes | Numbers | Sets, row: int) -> Any:
     """Return a cell as a notebook shows it."""
+    cell = cell_of(data, row)
+    return ", ".join(map(str, cell)) if isinstance(cell, list) else cell
+
+
+def cell_of(data: Codes | Numbers | Sets, row: int) -> Any:
+    """Return a cell: a label, a number, a datetime as text, a list of elements; None if missing."""
     if isinstance(data, Datetimes):
-        return None if np.isnan(data.values[row]) else data.text(data.values[row])
+        return data.text(data.values[row])
     if isinstance(data, Numbers):
         return None if np.isnan(data.values[row]) else float(data.values[row])
     if isinstance(data, Codes):
         return data.labels[data.codes[row]]
-    return ", ".join(
-        str(data.labels[c]) for c in data.codes[data.starts[row] : data.starts[row + 1]]
-    )
+    return [data.labels[c] for c in data.codes[data.starts[row] : data.starts[row + 1]]]
 
 
 def _finding(column: Column, data: Any, n_rows: int) -> Finding:

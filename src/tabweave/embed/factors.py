@@ -22,13 +22,14 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 
 from tabweave._compat import Interval, StrOptions, eigh, fix_signs, require
 from tabweave.base import Embedder, Estimator, ValueEmbedder, numbers_only, require_rows
-from tabweave.blocks.block import Block, Summed
+from tabweave.blocks.block import Block
 from tabweave.blocks.numbers import Curves, step_from
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets
 from tabweave.counts.spectra import CrossMoments
 from tabweave.embed.register import embedder
+from tabweave.embed.weave import summed
 from tabweave.engines import count_with, is_source
 from tabweave.io.register import storable
 from tabweave.rows.frames import in_memory
@@ -379,10 +380,7 @@ class FAMD(Factorial):
     @property
     def blocks_(self) -> Block:
         """Tables and numbers, summed."""
-        if self.numbers_ is None:
-            return self.tables_
-        parts: list[Block] = [self.tables_] if self.tables_.tables else []
-        return Summed([*parts, *self.numbers_.parts()])
+        return summed(self.tables_, self.numbers_)
 
 
 @embedder(

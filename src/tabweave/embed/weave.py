@@ -297,9 +297,11 @@ class Weave(ValueEmbedder):
 
     def _coupling_line(self) -> str:
         numbering = vars(self).get("_numbering")
-        if numbering is None or not numbering.coupled:
+        if numbering is None:
+            return ""
+        if not numbering.coupled:
             width = f"{len(self.schema_):,} columns, more than {MOST_COUPLED:,}"
-            return "" if numbering is None else f"not coupled: {width}; all weigh alike"
+            return f"not coupled: {width}; all weigh alike"
         bins = max((int(of[0, -1]) + 1 for of in numbering.nested.values()), default=0)
         return f"coupled in {bins} bins each: {len(numbering.edges):,} numbers" if bins else ""
 
@@ -418,9 +420,7 @@ class Weave(ValueEmbedder):
     def blocks_(self) -> Block:
         """Tables and curves, side by side or summed."""
         tables, numbers = self.tables_, vars(self).get("numbers_")
-        if numbers is None:
-            return tables
-        if tables.combine == "sum":
+        if numbers is None or tables.combine == "sum":
             return summed(tables, numbers)
         return Blocks([tables, numbers] if tables.tables else [numbers])
 

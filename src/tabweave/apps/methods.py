@@ -59,11 +59,11 @@ def find(method: str, where: Where = "shell") -> Declared:
         return known[method]
     if method in MEASURES:
         raise ValueError(
-            f"method {method!r} looks at several columns at once, so rows have no vectors; in "
-            f"Python ValueMetric({method!r}).pairwise_distances compares them"
+            f"expected a method that gives vectors, got {method!r}, which gives distances only; in "
+            f"Python, use ValueMetric({method!r}).pairwise_distances"
         )
     close = get_close_matches(method, known, 1)
-    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(embedders(where))}"
+    hint = f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(embedders(where))}"
     raise ValueError(f"expected a method, got {method!r}; {hint} ('tabweave methods' lists all)")
 
 
@@ -71,8 +71,8 @@ def check(method: str, target: str | None, where: Where = "shell") -> None:
     """Raise ValueError for a name that is not offered, and for a method that lacks its classes."""
     find(method, where)
     if learns_from_classes(method) and not target:
-        how = "by --target COLUMN" if where == "shell" else "as the target"
-        raise ValueError(f"method {method!r} learns from classes; name their column {how}")
+        how = "add --target COLUMN" if where == "shell" else "choose a target column"
+        raise ValueError(f"method {method!r} is supervised and needs classes; {how}")
 
 
 def build(
@@ -150,6 +150,6 @@ def naming_target(target: str | None) -> Iterator[None]:
         if target is None or found is None:
             raise
         raise ValueError(
-            f"column {target!r}, the target, is missing in {found[1]}; leave such rows out (WHERE "
-            "... IS NOT NULL, in SQL), or take a method that does not learn from it"
+            f"target column {target!r} is missing in {found[1]}; drop such rows (in SQL: WHERE "
+            "... IS NOT NULL), or use an unsupervised method"
         ) from None

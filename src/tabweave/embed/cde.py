@@ -23,7 +23,7 @@ from tabweave.counts.couplings import symmetric_uncertainty
 from tabweave.embed.register import embedder
 
 
-@embedder("cde", "value clusters at many resolutions", "Jian, Cao, Pang, Lu & Gao 2017")
+@embedder("cde", "clusters of values at several resolutions", "Jian, Cao, Pang, Lu & Gao 2017")
 class CDE(ValueEmbedder):
     """Embed categorical rows by the clusters that their values belong to.
 

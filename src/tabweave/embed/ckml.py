@@ -27,7 +27,7 @@ from tabweave.measures.coupled import (
 )
 
 
-@embedder("ckml", "coupled kernel metric", "Zhu 2019, ch. 4")
+@embedder("ckml", "coupled kernel metric: frequency and co-occurrence", "Zhu 2019, ch. 4")
 class CKML(ValueEmbedder):
     """Embed rows so that their distances are those of the coupled kernel metric.
 

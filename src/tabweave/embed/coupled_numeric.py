@@ -38,7 +38,7 @@ _LARGEST = 1e150  # of a power: products of two must stay below the end of float
 
 @embedder(
     "coupled",
-    "auto, with numbers through their couplings",
+    "auto, with numeric columns embedded by correlations of their powers",
     "Wang, She & Cao 2013",
     reads="numbers",
     offered="shell",

@@ -160,7 +160,7 @@ class Factorial(Embedder):
 
 @embedder(
     "mca",
-    "multiple correspondence analysis: the axes in which rows of categories differ most",
+    "multiple correspondence analysis: PCA for categories",
     "Benzécri 1973; Greenacre 1984",
     page="factors",
 )
@@ -257,7 +257,7 @@ class MCA(Factorial, ValueEmbedder):
 
 @embedder(
     "famd",
-    "factor analysis of mixed data: MCA and PCA in one, a column counting as a column",
+    "factor analysis of mixed data: PCA for categories and numbers, all columns weighted equally",
     "Pagès 2004",
     reads="mixed",
     page="factors",
@@ -385,7 +385,7 @@ class FAMD(Factorial):
 
 @embedder(
     "mfa",
-    "multiple factor analysis: groups of columns that count alike",
+    "multiple factor analysis: groups of columns, all groups weighted equally",
     "Escofier and Pagès 1994",
     reads="mixed",
     offered="python",

@@ -41,7 +41,7 @@ OWN_WEIGHTS = 64  # a column of at most so many values has an identity weight fo
 _LARGEST_KEPT = 1 << 20  # blocks of a column larger than this are built twice, not kept
 
 
-@embedder("helic", "couplings weighted by the classes", "Zhu 2019, ch. 6", needs_y=True)
+@embedder("helic", "couplings with weights learned from classes", "Zhu 2019, ch. 6", needs_y=True)
 class HELIC(ValueEmbedder):
     """Embed categorical rows by couplings whose weights are learned from classes.
 

@@ -56,7 +56,7 @@ _NUMERIC: dict[str, type[Standard]] = {"standard": Standard, "absolute": Absolut
 
 @embedder(
     "auto",
-    "Weave, or what suits the columns",
+    "the default: Weave",
     "tabweave",
     reads="mixed",
     page="mixed",

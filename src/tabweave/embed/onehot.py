@@ -14,7 +14,7 @@ from tabweave.embed.register import embedder
 from tabweave.rows.vocabulary import Label
 
 
-@embedder("onehot", "every value its own axis; the baseline", "one-hot encoding", page="baselines")
+@embedder("onehot", "one dimension per value; the baseline", "one-hot encoding", page="baselines")
 class OneHot(ValueEmbedder):
     """Embed rows by one indicator per value.
 

@@ -96,6 +96,6 @@ def list_embedders() -> dict[str, str]:
     --------
     >>> from tabweave.embed import list_embedders
     >>> list_embedders()["onehot"]
-    'every value its own axis; the baseline'
+    'one dimension per value; the baseline'
     """
     return EMBEDDERS.summaries()

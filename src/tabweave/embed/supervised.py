@@ -70,7 +70,7 @@ _COEFFICIENTS = 8192  # of values in all, if 16 of each column are not more: sol
 
 @embedder(
     "supervised",
-    "couplings of the columns and what they say about the target",
+    "couplings between columns and with the target",
     "tabweave",
     reads="mixed",
     needs_y=True,

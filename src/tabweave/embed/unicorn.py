@@ -44,7 +44,7 @@ class Change:
     columns: dict[str, float]
 
 
-@embedder("unicorn", "couplings of a stream", "Zhu 2019, ch. 8")
+@embedder("unicorn", "couplings accumulated over a stream", "Zhu 2019, ch. 8")
 class UNICORN(Remembering, ValueEmbedder):
     """Embed the rows of a stream by couplings that every window adds to.
 

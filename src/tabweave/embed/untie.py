@@ -28,7 +28,7 @@ from tabweave.embed.weave import check_clusters, mean_one
 ANY_CLUSTERS = 8  # that weights bring out where nobody says how many
 
 
-@embedder("untie", "couplings, weights learned without labels", "Zhu 2019, ch. 7")
+@embedder("untie", "couplings with weights learned without labels", "Zhu 2019, ch. 7")
 class UNTIE(ValueEmbedder):
     """Embed categorical rows by couplings whose weights are learned without labels.
 

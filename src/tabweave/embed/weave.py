@@ -57,7 +57,7 @@ _WEAK_SUM = 1 / 8  # unless one has a larger ΣSU⁺ than this
 
 @embedder(
     "weave",
-    "couplings of the columns at all scales, numbers by differences and ranks",
+    "couplings between columns; numbers by differences and ranks",
     "tabweave, from Zhu 2019, ch. 6 and 7",
     reads="mixed",
 )

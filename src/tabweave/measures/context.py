@@ -34,7 +34,7 @@ CELLS = 2**21  # rows × columns² at a time
 
 @measure(
     "le_ho",
-    "Kullback-Leibler divergence, both ways, of what two values occur with",
+    "symmetric Kullback-Leibler divergence of the co-occurrence of two values",
     "Le & Ho 2005; Zhu 2019, Eq. (2.8)",
 )
 def le_ho(counts: Counts) -> list[np.ndarray]:
@@ -49,7 +49,7 @@ def le_ho(counts: Counts) -> list[np.ndarray]:
 
 @measure(
     "cbdl_prediction",
-    "Le & Ho's divergence over the columns that best predict this one, and are predicted by it",
+    "le_ho over the columns that best predict this one and are predicted by it",
     "Khorshidpour, Hashemi & Hamzeh 2011; Zhu 2019, section 2.4.2",
 )
 def cbdl_prediction(counts: Counts) -> list[np.ndarray]:
@@ -66,7 +66,7 @@ def cbdl_prediction(counts: Counts) -> list[np.ndarray]:
 
 @measure(
     "cbdl_chi2",
-    "Le & Ho's divergence over the columns that a chi-square test calls dependent",
+    "le_ho over the columns that depend on this one by a chi-square test",
     "Khorshidpour, Hashemi & Hamzeh 2011; Zhu 2019, section 2.4.2",
 )
 def cbdl_chi2(counts: Counts) -> list[np.ndarray]:
@@ -140,7 +140,7 @@ def jeffreys(p: np.ndarray) -> np.ndarray:
 
 @measure(
     "ahmad",
-    "how well a subset of another column's values separates two values, on average",
+    "distance of the distributions of the other columns given two values, on average",
     "Ahmad & Dey 2007; Zhu 2019, Eq. (2.10)",
     metric=True,
 )
@@ -160,7 +160,7 @@ def ahmad(counts: Counts) -> list[np.ndarray]:
 
 @measure(
     "dilca",
-    "how differently two values follow from those of the columns that matter to theirs",
+    "distance of the distributions of two values given the columns related to theirs",
     "Ienco, Pensa & Meo 2012; Zhu 2019, Eqs. (2.19)-(2.22)",
     metric=True,
 )

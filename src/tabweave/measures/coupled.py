@@ -28,7 +28,7 @@ Variant = Literal["object", "intra", "inter"]
 
 @measure(
     "cos",
-    "coupled: similar frequency and similar co-occurrence, multiplied",
+    "coupled: similar frequency times similar co-occurrence",
     "Wang, Dong, Zhou, Cao & Chi 2015; Zhu 2019, Eqs. (2.7), (2.11)",
 )
 def cos(counts: Counts) -> list[np.ndarray]:
@@ -51,7 +51,7 @@ def cos_intra_similarity(counts: Counts) -> list[np.ndarray]:
 
 @measure(
     "cos_intra",
-    "coupled: frequent values are alike",
+    "coupled: similar frequency",
     "Wang et al. 2011; Zhu 2019, Eq. (2.7)",
     metric=True,
 )
@@ -66,7 +66,7 @@ def cos_intra(counts: Counts) -> list[np.ndarray]:
 
 @measure(
     "cos_inter",
-    "coupled: values that occur with the same values are alike",
+    "coupled: similar co-occurrence with the values of other columns",
     "Wang et al. 2011; Zhu 2019, Eq. (2.11)",
     metric=True,
 )

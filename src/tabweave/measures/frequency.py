@@ -94,7 +94,7 @@ def contribution_groups(counts: Counts) -> list[list[int]]:
 
 @measure(
     "cheung",
-    "mismatches weighted by the entropy of their column, per value",
+    "mismatches weighted by the entropy of their column divided by its number of values",
     "Cheung & Jia 2013; Zhu 2019, section 2.3.1",
     metric=True,
 )
@@ -127,7 +127,7 @@ def eskin_similarity(counts: Counts) -> list[np.ndarray]:
     return [on_match(1.0, np.full((k, k), k**2 / (k**2 + 2))) for k in counts.sizes.tolist()]
 
 
-@measure("eskin", "mismatches count less in columns of many values", _BORIAH, metric=True)
+@measure("eskin", "mismatches count less in columns with many values", _BORIAH, metric=True)
 def eskin(counts: Counts) -> list[np.ndarray]:
     """1 − S = 2 / (n_k² + 2) for v ≠ w, S as in :func:`eskin_similarity` [B 2]."""
     return complements(eskin_similarity(counts))
@@ -139,7 +139,7 @@ def iof_similarity(counts: Counts) -> list[np.ndarray]:
     return [on_match(1.0, 1 / (1 + np.outer(log, log))) for log in logs]
 
 
-@measure("iof", "inverse occurrence frequency: mismatches of common values count more", _BORIAH)
+@measure("iof", "inverse occurrence frequency: mismatches on common values count more", _BORIAH)
 def iof(counts: Counts) -> list[np.ndarray]:
     """1 − S, S as in :func:`iof_similarity` [B 3]. A value that occurs once is at 0 from all."""
     return complements(iof_similarity(counts))
@@ -153,7 +153,7 @@ def of_similarity(counts: Counts) -> list[np.ndarray]:
 
 @measure(
     "of",
-    "occurrence frequency: mismatches of rare values count more",
+    "occurrence frequency: mismatches on rare values count more",
     f"Zhu 2019, Eq. (2.4); {_BORIAH}",
 )
 def of(counts: Counts) -> list[np.ndarray]:
@@ -181,7 +181,7 @@ def goodall1_similarity(counts: Counts) -> list[np.ndarray]:
     return [np.diag(np.maximum(1 - (f <= f[:, None]) @ share, 0)) for f, share in pairs]
 
 
-@measure("goodall1", "losing a match on a rare value costs more", _BORIAH, metric=True)
+@measure("goodall1", "matches on rare values count more", _BORIAH, metric=True)
 def goodall1(counts: Counts) -> list[np.ndarray]:
     """(S(v, v) + S(w, w)) / 2 for v ≠ w, S as in :func:`goodall1_similarity` [B 7]."""
     return induced(goodall1_similarity(counts))
@@ -193,7 +193,7 @@ def goodall2_similarity(counts: Counts) -> list[np.ndarray]:
     return [np.diag(np.maximum(1 - (f >= f[:, None]) @ share, 0)) for f, share in pairs]
 
 
-@measure("goodall2", "losing a match on the most common value costs most", _BORIAH, metric=True)
+@measure("goodall2", "matches on the most common value count most", _BORIAH, metric=True)
 def goodall2(counts: Counts) -> list[np.ndarray]:
     """(S(v, v) + S(w, w)) / 2 for v ≠ w, S as in :func:`goodall2_similarity` [B 8]."""
     return induced(goodall2_similarity(counts))
@@ -206,7 +206,7 @@ def goodall3_similarity(counts: Counts) -> list[np.ndarray]:
 
 @measure(
     "goodall3",
-    "losing a match on a rare value costs more; other values do not matter",
+    "matches on rare values count more, by their own frequency alone",
     _BORIAH,
     metric=True,
 )
@@ -220,7 +220,7 @@ def goodall4_similarity(counts: Counts) -> list[np.ndarray]:
     return [np.diag(share) for share in _pair_shares(counts)]
 
 
-@measure("goodall4", "losing a match on a common value costs more", _BORIAH, metric=True)
+@measure("goodall4", "matches on common values count more", _BORIAH, metric=True)
 def goodall4(counts: Counts) -> list[np.ndarray]:
     """(S(v, v) + S(w, w)) / 2 for v ≠ w, S as in :func:`goodall4_similarity` [B 10].
 
@@ -236,7 +236,7 @@ def rough_similarity(counts: Counts) -> list[np.ndarray]:
 
 @measure(
     "rough",
-    "rough membership: losing a match costs the inverse of its frequency",
+    "rough membership: a match counts the inverse of its frequency",
     "Zhu 2019, Eq. (2.5); Cao, Liang, Li, Bai, Dang 2012",
     metric=True,
 )
@@ -262,7 +262,7 @@ def smirnov_similarity(counts: Counts) -> list[np.ndarray]:
     return [np.tril(s) + np.tril(s, -1).T for s in out]  # symmetric to the last bit
 
 
-@measure("smirnov", "losing a match on a rare value costs its odds", _BORIAH, metric=True)
+@measure("smirnov", "matches on rare values count more, by their odds", _BORIAH, metric=True)
 def smirnov(counts: Counts) -> list[np.ndarray]:
     """(S(v, v) + S(w, w)) / 2 − S(v, w), S as in :func:`smirnov_similarity` [B 11].
 

@@ -44,7 +44,7 @@ def gambaryan_similarity(counts: Counts) -> list[np.ndarray]:
 
 @measure(
     "gambaryan",
-    "losing a match costs most on a value that half the rows have",
+    "matches on values that half of the rows have count most",
     _BORIAH,
     metric=True,
 )
@@ -72,7 +72,7 @@ def burnaby_similarity(counts: Counts) -> list[np.ndarray]:
     return out
 
 
-@measure("burnaby", "mismatches of rare values count more, by their information", _BORIAH)
+@measure("burnaby", "mismatches on rare values count more, by their information", _BORIAH)
 def burnaby(counts: Counts) -> list[np.ndarray]:
     """1 − S, S as in :func:`burnaby_similarity` [B 13]."""
     return complements(burnaby_similarity(counts))
@@ -81,7 +81,7 @@ def burnaby(counts: Counts) -> list[np.ndarray]:
 # -- ratios of sums over columns ---------------------------------------------------------------
 
 
-@measure("lin", "shared over total information (Lin 1998)", _BORIAH, form="ratio")
+@measure("lin", "ratio of shared to total information (Lin 1998)", _BORIAH, form="ratio")
 def lin(counts: Counts) -> Ratio:
     """S = Σ s(v, w) / Σ (log p(v) + log p(w)), sums over columns [B 5; Lin 1998].
 
@@ -96,7 +96,7 @@ def lin(counts: Counts) -> Ratio:
     return numerators, denominators
 
 
-@measure("lin1", "Lin, over all values between the two in frequency", _BORIAH, form="ratio")
+@measure("lin1", "as lin, over all values with frequencies between the two", _BORIAH, form="ratio")
 def lin1(counts: Counts) -> Ratio:
     """S = Σ s(v, w) / Σ Σ_{q ∈ Q} log p(q), first sums over columns [B 6].
 
@@ -117,7 +117,9 @@ def lin1(counts: Counts) -> Ratio:
     return numerators, denominators
 
 
-@measure("anderberg", "matches against mismatches, rare values count more", _BORIAH, form="ratio")
+@measure(
+    "anderberg", "matches relative to mismatches; rare values count more", _BORIAH, form="ratio"
+)
 def anderberg(counts: Counts) -> Ratio:
     """S = M / (M + U), sums over the columns that match and those that do not [B 14].
 

@@ -21,7 +21,7 @@ MAX_VALUES = 4096
 
 @measure(
     "vdm",
-    "value difference metric: difference of the class shares of two values",
+    "value difference metric: difference of the class probabilities of two values",
     "Stanfill & Waltz 1986; Zhu 2019, Eq. (2.18)",
     needs_y=True,
 )
@@ -33,7 +33,7 @@ def vdm(counts: Counts) -> list[np.ndarray]:
 
 @measure(
     "mtdle",
-    "shortest paths between values that occur together, mixed to agree with the classes",
+    "shortest paths between co-occurring values, weighted to agree with the classes",
     "Zhang, Wang, Chen, Marsic, Kumar, Jiang & Zhang 2015 (our reading)",
     metric=True,
     needs_y=True,

@@ -26,7 +26,7 @@ def test_demo_prints_a_table_and_draws_a_picture(tmp_path):
 def test_demo_says_that_the_folder_is_missing(tmp_path):
     done = run("demo", "--rows", "200", "--output", "nowhere/picture.png", cwd=tmp_path)
     assert done.returncode != 0
-    assert "there is no folder 'nowhere'" in done.stderr
+    assert "folder not found: 'nowhere'" in done.stderr
     assert not list(tmp_path.iterdir())
 
 
@@ -37,4 +37,4 @@ def test_version(tmp_path):
 
 def test_demo_draws_no_other_picture_than_it_says(tmp_path):
     done = run("demo", "-o", "picture.jpg", cwd=tmp_path)
-    assert done.returncode == 2 and "name it .png" in done.stderr
+    assert done.returncode == 2 and "a file that ends in .png" in done.stderr

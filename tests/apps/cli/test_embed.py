@@ -220,7 +220,7 @@ def test_what_a_survey_holds_is_told(folder):
     lines = [f"{ages[i % 5]},{' '.join(rng.choice(words, 9))}" for i in range(300)]
     (folder / "survey.csv").write_text("\n".join(["age,says", *lines, ""]))
     done = called("embed", "survey.csv", "-o", "v.csv", cwd=folder)
-    assert "column 'age' holds ranges, but for 'Refused', and is read as categories" in done.err
+    assert "column 'age' holds ranges, but for 'Refused'; it is read as categories" in done.err
     assert "noise" not in done.err  # sentences are compared by their spelling
     again = ("embed", "survey.csv", "-o", "v.csv", "-f")
     assert called(*again, "--missing", "Refused", cwd=folder).err == ""
@@ -339,7 +339,7 @@ def test_a_target_with_gaps_is_named(folder):
         words = ("-m", "supervised", "-t", "price", "-c", columns, "-o", "-")
         refused = called("embed", "shop.csv", *words, cwd=folder)
         assert refused.code == 1 and refused.err.startswith(
-            "tabweave: column 'price', the target, is missing in row 5; leave such rows out"
+            "tabweave: target column 'price' is missing in row 5; drop such rows"
         )
     rows = "SELECT * FROM 'shop.csv' WHERE price IS NOT NULL"
     words = ("-m", "supervised", "-c", "drink,served", "-o", "-", "-t")
@@ -353,7 +353,7 @@ def test_a_target_with_gaps_is_named(folder):
 
 def test_an_order_of_dates_that_does_not_exist_is_said(folder):
     refused = called("embed", "shop.csv", "--kind", "sku=datetime:dym", cwd=folder)
-    assert refused.code == 2 and "--kind sku=datetime:dym: use datetime:dmy" in refused.err
+    assert refused.code == 2 and "--kind sku=datetime:dym: expected datetime:dmy" in refused.err
 
 
 def test_lists_are_told_with_what_joins_them(tmp_path):

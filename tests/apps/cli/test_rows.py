@@ -146,7 +146,7 @@ def test_drift_says_which_table_lacks_a_column(tmp_path):
 def test_rows_that_do_not_differ_cannot_be_clustered(tmp_path):
     (tmp_path / "same.csv").write_text("a\nx\nx\nx\n")
     done = called("cluster", "same.csv", "-k", "2", cwd=tmp_path)
-    assert (done.code, "no column varies" in done.err) == (1, True)
+    assert (done.code, "got the same values in every row" in done.err) == (1, True)
 
 
 def test_drift_names_what_changed(folder):
@@ -186,14 +186,17 @@ def test_a_description_that_cannot_be_read_is_refused_before_any_work(folder):
         words = ["nowhere.csv", option, "served"] + (["--row", "0"] if option == "--where" else [])
         done = called("neighbors", *words, cwd=folder)
         assert (done.code, done.out) == (2, "")
-        assert done.err == f"tabweave: {option} 'served': write COLUMN=VALUE, e.g. color=red\n"
+        assert (
+            done.err
+            == f"tabweave: {option}: expected COLUMN=VALUE, such as color=red, got 'served'\n"
+        )
 
 
 def test_one_row_is_no_group_and_not_many(tmp_path):
     (tmp_path / "one.csv").write_text("a,b\n1,x\n")
     done = called("cluster", "one.csv", cwd=tmp_path)
     assert (done.code, done.err) == (
-        1, "tabweave: 'one.csv': expected at least 2 rows to group, got 1\n"
+        1, "tabweave: 'one.csv': expected at least 2 rows to cluster, got 1\n"
     )  # fmt: skip
     assert called("fill", "one.csv", cwd=tmp_path).out == "0 cells of 1 row filled\n"
     assert called("odd", "one.csv", cwd=tmp_path).out == "Odd at level 0.01: 0 of 1 row\n"
@@ -203,7 +206,7 @@ def test_odd_says_how_many_rows_would_be_odd_by_chance(tmp_path):
     (tmp_path / "coins.csv").write_text("a,b\n" + "h,h\nh,t\nt,h\nt,t\n" * 50)
     last = called("odd", "coins.csv", "--level", "0.02", cwd=tmp_path).out.splitlines()[-1]
     assert re.fullmatch(
-        r"Odd at level 0.02: \d+ of 200 rows; about 4 would be by chance alone", last
+        r"Odd at level 0.02: \d+ of 200 rows; about 4 expected by chance alone", last
     )
 
 
@@ -314,10 +317,9 @@ def test_rows_that_a_model_cannot_read_are_told_what_it_needs(folder):
     assert called("embed", *words, cwd=folder).code == 0
     done = called("embed", "shop.csv", "--model", "m.tabweave", "-o", "w.csv", cwd=folder)
     assert (
-        done.code == 1
-        and "shop.csv: expected the columns that 'm.tabweave' was learned" in done.err
+        done.code == 1 and "shop.csv: expected the columns that 'm.tabweave' was fitted" in done.err
     )
-    assert "'status', 'age', 'sex'; there are 'sku', 'drink'" in done.err
+    assert "'status', 'age', 'sex'; the columns are 'sku', 'drink'" in done.err
 
 
 def test_lists_are_shown_as_people_write_them(tmp_path):
@@ -347,8 +349,8 @@ def test_neighbors_of_a_set_are_asked_for_by_its_elements(tmp_path):
 def test_a_range_that_cannot_be_is_said(folder):
     words = ("neighbors", "shop.csv", "--row", "1", "--where")
     for where, code, why in (
-        ("price=..", 2, "--where price=..: expected a lower or an upper end, got neither"),
-        ("price=4..3", 2, "--where price=4..3: expected the lower end first"),
+        ("price=..", 2, "--where price=..: expected a lower or an upper bound, got neither"),
+        ("price=4..3", 2, "--where price=4..3: expected the lower bound first"),
         ("price=x..3", 1, "column 'price': expected a number, got 'x'"),
     ):
         refused = called(*words, where, cwd=folder)
@@ -359,4 +361,4 @@ def test_no_cell_is_called_odd_that_is_not(tmp_path):
     (tmp_path / "few.csv").write_text("\n".join(["colour", *["red", "green", "blue"] * 10]))
     done = called("odd", "few.csv", cwd=tmp_path)
     assert done.out == "Odd at level 0.01: 0 of 30 rows\n"
-    assert "30 rows are too few for a cell to be odd at 0.01; try --level 0.05" in done.err
+    assert "30 rows are too few to find odd cells at level 0.01; try --level 0.05" in done.err

@@ -86,7 +86,7 @@ def test_words_for_missing_are_values_unless_they_are_named(folder):
         assert "--missing NA" in here(command, "words.csv", cwd=folder).err
         assert "--missing NA" not in here(command, "words.csv", "--missing", "NA", cwd=folder).err
     refused = here("odd", "words.csv", "--missing", "NA,?", cwd=folder)
-    assert refused.code == 1 and "no cell is '?'" in refused.err
+    assert refused.code == 1 and "no cell of a categorical column holds '?'" in refused.err
 
 
 def test_every_command_takes_words_for_missing(folder):
@@ -265,7 +265,7 @@ def test_what_only_the_user_knows_is_asked(doubtful, command):
     )
     assert "column 'paid' holds money written as text, $, € taken as one currency" in said
     assert "delimiter ';', as in --kind 'tags=set:;'" in said
-    assert "column 'stars' holds numbers, but for 'none yet', and is read as categories" in said
+    assert "column 'stars' holds numbers, but for 'none yet'; it is read as categories" in said
     assert "--drop left" not in said  # the dates are to be mended, not dropped
 
 

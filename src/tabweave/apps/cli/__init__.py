@@ -1,6 +1,6 @@
-"""The command line: thin, no arithmetic lives here.
+"""The command line: a thin layer without arithmetic.
 
-``tabweave COMMAND --help`` says what each command takes. Commands load what they need when they
+``tabweave COMMAND --help`` lists the options of a command. Commands load what they need when they
 run, so that help and tab completion are immediate.
 """
 
@@ -35,7 +35,7 @@ app = typer.Typer(
 
 
 def _add(panel: str, command: Callable[..., None], *lines: str, name: str | None = None) -> None:
-    """Add a command to a panel of the help, with lines to try."""
+    """Add a command to a panel of the help, with examples."""
     app.command(name, cls=Command, rich_help_panel=panel, epilog=examples(*lines))(command)
 
 
@@ -90,10 +90,13 @@ def tabweave(
     ctx: typer.Context,
     version: Annotated[
         bool,
-        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+        typer.Option(
+            "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
+        ),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show where an error comes from; goes anywhere.")
+        bool,
+        typer.Option("--debug", help="Show the traceback of an error; accepted by every command."),
     ] = False,
 ) -> None:
     """Representation and similarity learning on complex tables."""

@@ -28,7 +28,7 @@ _INTERRUPTED = "Query interrupted"  # what Ctrl-C is called by DuckDB
 
 
 class Misuse(ValueError):
-    """The command line asks for something that cannot be: exit code 2."""
+    """The command line is not valid: exit code 2."""
 
 
 class Plain:
@@ -99,7 +99,7 @@ def _ended(error: BaseException, debug: bool) -> int:
         command = context.command_path if context is not None else "tabweave"
         text = error.format_message()
         if text.startswith("Got unexpected extra argument") and command != "tabweave drift":
-            text += "; several files are one pattern in quotes, such as '2026-*.csv'"
+            text += "; to read several files, quote a glob pattern such as '2026-*.csv'"
         _say(f"{_lower(text)} (see {command} --help)")
         return int(getattr(error, "exit_code", MISUSED))
     _say(_message(error))
@@ -110,12 +110,12 @@ def _message(error: BaseException) -> str:
     """Return one line about an error; name its type where the text alone says little."""
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     if isinstance(error, FileNotFoundError) and error.filename is not None:
-        text = f"there is no file {error.filename!r}"
+        text = f"file not found: {error.filename!r}"
     if isinstance(error, MemoryError):
         text = f"not enough memory {text}".rstrip()
     expected = isinstance(error, ValueError | TypeError | KeyError | OSError | ImportError)
     if not text or not (expected or isinstance(error, MemoryError) or _from_engine(error)):
-        text = f"{type(error).__name__}: {text} (--debug shows where)"
+        text = f"{type(error).__name__}: {text} (--debug shows the traceback)"
     return text
 
 
@@ -222,19 +222,19 @@ def _names(path: Path) -> Iterator[str]:
 
 
 def examples(*lines: str) -> str:
-    """Return what stands below the help of a command: lines to try."""
-    return "\n".join(["[bold]Try[/]", *(f"  tabweave {escape(line)}" for line in lines)])
+    """Return what stands below the help of a command: example lines."""
+    return "\n".join(["[bold]Examples[/]", *(f"  tabweave {escape(line)}" for line in lines)])
 
 
-ROWS = "What the rows are"
-LEARN = "How they are compared"
+ROWS = "Input options"
+LEARN = "Method options"
 
 Source = Annotated[
     str,
     typer.Argument(
         metavar="IN",
-        help="A file (CSV, TSV, Parquet, JSON, JSONL, Arrow), a folder or a pattern of such "
-        "('2026-*.csv'), a query (\"SELECT ... FROM 'x.csv'\"), or - for standard input.",
+        help="A file (CSV, TSV, Parquet, JSON, JSONL, Arrow), a folder or glob pattern of files "
+        "('2026-*.csv'), a SQL query (\"SELECT ... FROM 'x.csv'\"), or - for standard input.",
         show_default=False,
     ),
 ]
@@ -243,7 +243,8 @@ From = Annotated[
     typer.Option(
         "--from",
         metavar="FORMAT",
-        help="Format of standard input, if it is not found out.",
+        help="Format of standard input (csv, tsv, parquet, json, jsonl or arrow); detected by "
+        "default.",
         autocompletion=formats,
         rich_help_panel=ROWS,
     ),
@@ -254,8 +255,8 @@ Target = Annotated[
         "--target",
         "-t",
         metavar="COLUMN",
-        help="Column to predict, such as classes: kept out of the vectors, and beside them; only "
-        "methods that learn from classes look at it.",
+        help="Target column, such as class labels: not embedded. Only supervised methods learn "
+        "from it.",
         autocompletion=column,
         rich_help_panel=ROWS,
     ),
@@ -276,7 +277,7 @@ Drop = Annotated[
     typer.Option(
         "--drop",
         metavar="A,B,...",
-        help="Leave these columns out.",
+        help="Ignore these columns.",
         autocompletion=columns,
         rich_help_panel=ROWS,
     ),
@@ -287,7 +288,7 @@ Kind = Annotated[
         "--kind",
         metavar="COLUMN=KIND",
         help="Read a column as nominal, numeric, datetime[:dmy|:mdy], ordinal[:LOW<...<HIGH] or "
-        "set[:DELIMITER]; '*' is all columns. Repeat as needed.",
+        "set[:DELIMITER]; by default the kind is inferred. '*' means all columns. Can be repeated.",
         autocompletion=kinds,
         rich_help_panel=ROWS,
     ),
@@ -297,8 +298,8 @@ Missing = Annotated[
     typer.Option(
         "--missing",
         metavar="A,B,...",
-        help="Words that mean missing among categories, such as '?,NA'; beside numbers and dates "
-        "they do already.",
+        help="Values to treat as missing in categorical columns, such as '?,NA'; in numeric and "
+        "date columns such words are always missing.",
         rich_help_panel=ROWS,
     ),
 ]
@@ -307,7 +308,7 @@ Method = Annotated[
     typer.Option(
         "--method",
         "-m",
-        help="By what rows are compared; 'tabweave methods' lists all.",
+        help="Method that embeds the rows; 'tabweave methods' lists them.",
         autocompletion=methods,
         rich_help_panel=LEARN,
     ),
@@ -316,21 +317,20 @@ Model = Annotated[
     Path | None,
     typer.Option(
         "--model",
-        help="Use a model saved by 'tabweave embed --save' and learn nothing.",
+        help="Use a model saved by 'tabweave embed --save' instead of fitting one.",
         rich_help_panel=LEARN,
     ),
 ]
-Seed = Annotated[
-    int, typer.Option("--seed", help="Seed of everything random.", rich_help_panel=LEARN)
-]
+Seed = Annotated[int, typer.Option("--seed", help="Random seed.", rich_help_panel=LEARN)]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite files.")]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite existing files.")]
 Format = Annotated[
     str | None,
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="Format of the output; by default what its name says, CSV on standard output.",
+        help="Output format (csv, tsv, parquet, json, jsonl or arrow); by default from the file "
+        "extension, or CSV on standard output.",
         autocompletion=formats,
     ),
 ]

@@ -20,22 +20,26 @@ def cluster(
     job: Job,
     clusters: Annotated[
         str,
-        typer.Option("--clusters", "-k", help="How many clusters; auto finds out, as reports do."),
+        typer.Option(
+            "--clusters", "-k", help="Number of clusters; auto estimates it, as in reports."
+        ),
     ] = "auto",
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="Write every row with its cluster; - is standard output."
+            "--output",
+            "-o",
+            help="File to write every row and its cluster to; - is standard output.",
         ),
     ] = None,
     form: Format = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Group rows by k-means in the space of a method, and say what stands out in each group."""
+    """Cluster the rows (k-means on their vectors) and describe each cluster."""
     piped = output is not None and is_stdout(output)
     if json and piped:
-        raise Misuse("--json prints a summary; give the rows a file with --output")
+        raise Misuse("--json prints a summary instead of rows; add --output FILE for the rows")
     output_format(output, form)
     check_output(output, force)
     asked = _number(clusters)
@@ -63,7 +67,7 @@ def _number(text: str) -> int | None:
     if text == "auto":
         return None
     if not text.isdigit() or int(text) < 2:
-        raise Misuse(f"--clusters {text!r}: use auto, or a whole number of at least 2")
+        raise Misuse(f"--clusters: expected auto or a whole number of at least 2, got {text!r}")
     return int(text)
 
 
@@ -74,8 +78,8 @@ def _found(job: Job) -> int:
 
     table = job.table(job.rows(), with_target=True, rules="all")
     if table.n_rows < 2:
-        raise ValueError(f"{job.title!r}: expected at least 2 rows to group, got {table.n_rows}")
-    with working("finding out how many"):
+        raise ValueError(f"{job.title!r}: expected at least 2 rows to cluster, got {table.n_rows}")
+    with working("estimating the number of clusters"):
         return how_many(read(table, job.target).features(), job.seed)
 
 
@@ -87,7 +91,7 @@ def _grouping(vectors: Any, n_clusters: int, seed: int) -> Any:
     from tabweave._compat import one_thread
 
     if not vectors.shape[1]:
-        raise ValueError("no column varies, so there is nothing to tell rows apart by")
+        raise ValueError("expected rows that differ, got the same values in every row")
     with one_thread():
         model = KMeans(n_clusters, n_init=10, random_state=seed).fit(vectors)
     sizes = np.bincount(model.labels_, minlength=n_clusters)

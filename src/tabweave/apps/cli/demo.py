@@ -1,4 +1,4 @@
-"""``tabweave demo`` and ``bench``: what it does, and how fast, on data of its own."""
+"""``tabweave demo`` and ``bench``: what it does, and how fast, on generated data."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tabweave.io.files import replacing
 
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where to put the picture.")
+        Path, typer.Option("--output", "-o", help="Image file to write (.png).")
     ] = Path("tabweave-demo.png"),
-    rows: Annotated[int, typer.Option(min=200, help="How many rows to draw.")] = 2000,
+    rows: Annotated[int, typer.Option(min=200, help="Number of rows to generate.")] = 2000,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Embed a built-in table, compare with one-hot, and draw what happened."""
+    """Embed generated data with Weave and one-hot, and compare the results in an image."""
     if output.suffix.lower() != ".png":
-        raise Misuse(f"{output.name!r}: the picture is a PNG; name it .png")
+        raise Misuse(f"--output: expected a file that ends in .png, got {output.name!r}")
     check_output(output, force)
     run(output, rows, seed)
 
@@ -43,7 +43,7 @@ def run(output: Path, rows: int, seed: int) -> None:
     digits = led24(rows, random_state=seed)
     console.print(
         f"[bold]led24[/]: {rows} faulty seven-segment displays showing 10 digits; 7 columns are "
-        "segments (10 % wrong), 17 are coin flips. Nothing below sees a label before scoring."
+        "segments (10 % wrong), 17 are coin flips. The labels are used only for scoring."
     )
     embedders = {"one-hot": OneHot(), "Weave": Weave()}
     scores, maps = {}, {}
@@ -53,8 +53,8 @@ def run(output: Path, rows: int, seed: int) -> None:
     console.print(_text_table(scores))
     draw(output, maps, digits.y, embedders["Weave"].weights_)
     console.print(
-        "Weave weighs the seven segments more than the coin flips, because they depend on "
-        f"each other.\nPicture: [bold]{output.resolve()}[/]"
+        "Weave gives the seven segments more weight than the coin flips, because they depend on "
+        f"each other.\nImage: [bold]{output.resolve()}[/]"
     )
 
 
@@ -110,10 +110,10 @@ def draw(output: Path, maps: dict[str, Any], y: Any, weights: dict[str, float]) 
 
 
 def bench(
-    rows: Annotated[int, typer.Option(min=1000, help="How many rows to draw.")] = 200_000,
+    rows: Annotated[int, typer.Option(min=1000, help="Number of rows to generate.")] = 200_000,
     json: Json = False,
 ) -> None:
-    """Measure how fast rows are counted, learned from and looked up on this machine."""
+    """Measure the speed of counting, fitting and transforming on this machine."""
     found = _timed(rows)
     if json:
         as_json({"rows": rows, "columns": 10, "seconds": found})

@@ -26,36 +26,38 @@ def embed(
     job: Job,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where to put the vectors; - is standard output."),
+        typer.Option("--output", "-o", help="File to write the vectors to; - is standard output."),
     ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
             metavar="A,B,...",
-            help="Copy these columns beside the vectors, and do not embed them.",
+            help="Copy these columns to the output without embedding them.",
             autocompletion=app_columns,
             rich_help_panel=ROWS,
         ),
     ] = None,
     save: Annotated[
-        Path | None, typer.Option(help="Save what was learned, for --model and 'tabweave export'.")
+        Path | None, typer.Option(help="Save the fitted model, for --model and 'tabweave export'.")
     ] = None,
     dims: Annotated[
         int | None,
-        typer.Option(min=1, help="Keep this many principal components, also in what is saved."),
+        typer.Option(min=1, help="Reduce the vectors to this many principal components."),
     ] = None,
     vector: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Write whole vectors as one column of this name."),
+        typer.Option(metavar="NAME", help="Write each vector as a list, in a column of this name."),
     ] = None,
     form: Format = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Turn rows into vectors."""
+    """Embed rows: write one vector per row."""
     out = Output(output, form, vector)
     if json and out.is_stdout:
-        raise Misuse("--json prints a summary; give the vectors a file with --output")
+        raise Misuse(
+            "--json prints a summary instead of vectors; add --output FILE for the vectors"
+        )
     out.check(force)
     check_output(save, force)
     with replace(job, keep=listed(keep), n_components=dims).opened() as job:
@@ -87,7 +89,7 @@ class Output(NamedTuple):
     def check(self, force: bool) -> None:
         """Refuse what cannot be written, before any work is done."""
         if output_format(self.path, self.form) in ("csv", "tsv") and self.vector is not None:
-            raise Misuse("--vector is for files that hold lists: .parquet, .arrow, .json or .jsonl")
+            raise Misuse("--vector needs a format with lists: .parquet, .arrow, .json or .jsonl")
         check_output(self.path, force)
 
 
@@ -115,7 +117,10 @@ def _previewed(job: Job) -> tuple[Any, int]:
 def _warn_of_few_axes(job: Job, embedder: Any) -> None:
     n_dims = len(embedder.get_feature_names_out())
     if job.n_components is not None and n_dims < job.n_components:
-        note(f"warning: the rows vary along {n_dims} axes only, fewer than {job.n_components}")
+        note(
+            f"warning: the vectors have only {n_dims} dimensions, fewer than the "
+            f"{job.n_components} of --dims"
+        )
 
 
 def _preview(embedder: Any, table: Any) -> None:
@@ -169,31 +174,45 @@ def _tell(summary: dict[str, Any]) -> None:
 
 def export(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="What 'tabweave embed --save' wrote.")
+        Path, typer.Argument(metavar="MODEL", help="Model file written by 'tabweave embed --save'.")
     ],
-    sql: Annotated[bool, typer.Option("--sql", help="As a query.")] = False,
+    sql: Annotated[bool, typer.Option("--sql", help="Write a SQL query.")] = False,
     onnx: Annotated[
-        bool, typer.Option("--onnx", help="As an ONNX graph (needs tabweave\\[export]).")
+        bool, typer.Option("--onnx", help="Write an ONNX graph (needs tabweave\\[export]).")
     ] = False,
-    parquet: Annotated[bool, typer.Option("--parquet", help="As value tables.")] = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to put it.")] = None,
+    parquet: Annotated[
+        bool, typer.Option("--parquet", help="Write the value tables as Parquet.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="File to write; SQL goes to standard output by default."
+        ),
+    ] = None,
     dialect: Annotated[
-        str, typer.Option(help="Of SQL: duckdb, postgres, sqlite or bigquery.")
+        str, typer.Option(help="SQL dialect: duckdb, postgres, sqlite or bigquery.")
     ] = "duckdb",
-    table: Annotated[str, typer.Option(help="Of SQL: the table that holds the rows.")] = "rows",
+    table: Annotated[
+        str, typer.Option(help="SQL: name of the table that holds the rows.")
+    ] = "rows",
     keep: Annotated[
-        list[str] | None, typer.Option(metavar="A,B,...", help="Of SQL: columns to pass through.")
+        list[str] | None,
+        typer.Option(metavar="A,B,...", help="SQL: columns to copy to the result."),
     ] = None,
     types: Annotated[
         list[str] | None,
-        typer.Option("--type", metavar="COLUMN=TYPE", help="Of SQL: day=date, for instance."),
+        typer.Option(
+            "--type",
+            metavar="COLUMN=TYPE",
+            help="SQL: type of a column in the database, such as day=date.",
+        ),
     ] = None,
     force: Force = False,
 ) -> None:
-    """Write a saved model in a form that runs without tabweave."""
+    """Export a saved model to SQL, ONNX or Parquet, to run it without tabweave."""
     kind = _kind(sql, onnx, parquet, output)
     if output is None and kind != "sql":
-        raise Misuse(f"--{kind} is written to a file; name it with --output")
+        raise Misuse(f"--{kind} needs an output file; add --output FILE")
     check_output(output, force)
     from tabweave.io import export as forms
 
@@ -229,12 +248,12 @@ def _kind(sql: bool, onnx: bool, parquet: bool, output: Path | None) -> str:
     if not asked and output is not None and output.suffix[1:] in ("sql", "onnx", "parquet"):
         asked = [output.suffix[1:]]
     if len(asked) != 1:
-        raise Misuse("say one of --sql, --onnx and --parquet")
+        raise Misuse("expected one of --sql, --onnx and --parquet")
     return asked[0]
 
 
 def methods(json: Json = False) -> None:
-    """List the names that --method knows."""
+    """List the methods that --method accepts."""
     known = offered("shell")
     if json:
         as_json([{"name": n, "kind": m.decorator, "summary": m.summary} for n, m in known.items()])

@@ -32,7 +32,8 @@ def located(source: str, form: str | None = None) -> Iterator[str]:
         return
     if sys.stdin.isatty():
         raise Misuse(
-            "IN is - but nothing is piped in; name a file, or use 'cat FILE | tabweave ...'"
+            "IN is - (standard input), but nothing is piped in; name a file, or use "
+            "'cat FILE | tabweave ...'"
         )
     with tempfile.TemporaryDirectory(prefix="tabweave-") as folder:
         start = sys.stdin.buffer.read(65536)
@@ -79,7 +80,7 @@ def _existing(source: str) -> str:
         names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
         close = get_close_matches(path.name, names, 1, 0.7)
         hint = f"; did you mean {str(folder / close[0])!r}?" if close else ""
-        raise ValueError(f"there is no file {source!r}{hint}")
+        raise ValueError(f"file not found: {source!r}{hint}")
     if path.is_file() and not path.stat().st_size:
         raise ValueError(f"the file {source!r} is empty")
     return source
@@ -102,7 +103,7 @@ def sniffed(start: bytes) -> str:
 def known_format(form: str) -> str:
     """Return the name of a format, or say which there are."""
     if form.lower() not in FORMATS:
-        raise Misuse(f"there is no format {form!r}; use one of {', '.join(FORMATS)}")
+        raise Misuse(f"expected a format among {', '.join(FORMATS)}, got {form!r}")
     return form.lower()
 
 
@@ -113,10 +114,9 @@ def output_format(output: Path | None, form: str | None) -> str:
     suffix = Path(str(output)).suffix.lower()
     guess = _SUFFIXES.get(suffix, suffix[1:])
     if guess not in FORMATS:
-        said = f"ends in {suffix!r}" if suffix else "has no ending"
         raise Misuse(
-            f"{Path(str(output)).name!r} {said}; name it .csv, .parquet, ..., or say --format "
-            f"{'|'.join(FORMATS)}"
+            f"--output: expected an extension among {', '.join('.' + f for f in FORMATS)}, got "
+            f"{Path(str(output)).name!r}; rename the file or add --format"
         )
     return guess
 
@@ -131,13 +131,13 @@ def check_output(path: Path | None, force: bool) -> None:
     if path is None or is_stdout(path):
         return
     if path.is_dir():
-        raise Misuse(f"{str(path)!r} is a folder; name a file in it")
+        raise Misuse(f"expected a file to write, got the folder {str(path)!r}")
     if path.exists() and not force:
-        raise Misuse(f"{str(path)!r} exists; use --force to overwrite it")
+        raise Misuse(f"{str(path)!r} already exists; use --force to overwrite it")
     if not path.parent.is_dir():
-        raise Misuse(f"there is no folder {str(path.parent)!r}; make it, or choose another name")
+        raise Misuse(f"folder not found: {str(path.parent)!r}; create it, or choose another one")
     if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise Misuse(f"the folder {str(path.parent)!r} cannot be written to; choose another name")
+        raise Misuse(f"the folder {str(path.parent)!r} is not writable; choose another one")
 
 
 def write_rows(

@@ -84,11 +84,14 @@ class Job:
         except ValueError as error:
             raise Misuse(str(error)) from None
         if self.model is not None and self.method != "auto":
-            raise Misuse("--model brings its own method; leave --method out")
+            raise Misuse("a saved model already has a method; use --model without --method")
         if self.model is not None and (self.columns or self.drop or self.kinds):
-            raise Misuse("--model knows its columns; leave --columns, --drop and --kind out")
+            raise Misuse(
+                "a saved model already has its columns; use --model without --columns, --drop "
+                "and --kind"
+            )
         if self.model is not None and self.n_components is not None:
-            raise Misuse("--model brings its own dimensions; give --dims where it is learned")
+            raise Misuse("a saved model already has its dimensions; use --dims when you fit it")
 
     @contextmanager
     def opened(self) -> Iterator[Job]:
@@ -109,8 +112,8 @@ class Job:
         bound = self._bound(list(self.source.types))
         if bound is not None and not self._fits(bound):
             raise MemoryError(
-                f"{self.source.name}: --missing holds all rows, about "
-                f"{(bound.rows_bytes or 0) / 1e9:,.1f} GB; take the words out in a query instead, "
+                f"{self.source.name}: --missing reads all rows into memory, about "
+                f"{(bound.rows_bytes or 0) / 1e9:,.1f} GB; replace the words in a query instead, "
                 "as in \"SELECT NULLIF(a, 'NA') AS a, ... FROM 'x.parquet'\""
             )
         rows = Rows.read(self.as_written(self.source.types))
@@ -141,7 +144,10 @@ class Job:
             left_out |= set(self.keep)
         names = [n for n in (self.columns or known) if n not in left_out]
         if not names:
-            raise ValueError("no column is left to embed; see --columns, --drop, --keep, --target")
+            raise ValueError(
+                "expected at least one column to embed, got none after --columns, --drop, --keep "
+                "and --target"
+            )
         return names
 
     def as_written(self, names: Iterable[str]) -> Any:
@@ -173,7 +179,10 @@ class Job:
         rows = self.rows()
         if self.n_clusters is not None and self.n_clusters > rows.n_rows:
             n_rows = plural(rows.n_rows, "row")
-            raise ValueError(f"{self.n_clusters} clusters of {n_rows}; ask for fewer")
+            raise ValueError(
+                f"--clusters: expected at most one cluster per row, got {self.n_clusters} clusters "
+                f"for {n_rows}"
+            )
         table = self.table(rows, rules="whole")
         embedder = build(
             self.method,
@@ -214,8 +223,8 @@ class Job:
         if lacking := [name for name in embedder.schema_.names if name not in known]:
             needed, there = (", ".join(map(repr, names[:20])) for names in (lacking, known))
             raise ValueError(
-                f"{self.source.name}: expected the columns that {str(self.model)!r} was learned "
-                f"from, got none named {needed}; there are {there}"
+                f"{self.source.name}: expected the columns that {str(self.model)!r} was fitted "
+                f"on, got none named {needed}; the columns are {there}"
             )
         check_columns([*self.keep, *filter(None, [self.target])], known)
 
@@ -262,9 +271,9 @@ class Job:
         if not _counted(embedder) or self.kinds or names != list(self.source.types):
             raise MemoryError(
                 f"{self.source.name}: all rows take about {(bound.rows_bytes or 0) / 1e9:,.1f} GB, "
-                f"and {(bound.available or 0) / 1e9:,.1f} GB are free; learn from a part of them "
-                "with --save (IN may be a query: SELECT ... USING SAMPLE 1000000 ROWS), then embed "
-                "all of them with --model, which reads them in batches"
+                f"but only {(bound.available or 0) / 1e9:,.1f} GB are free; fit on a sample with "
+                "--save (IN may be a query: SELECT ... USING SAMPLE 1000000 ROWS), then embed "
+                "all rows with --model, which reads them in batches"
             )
         return embedder.fit(self.source)
 
@@ -308,7 +317,7 @@ class Job:
         for text in self.kinds:
             name, equals, kind = text.rpartition("=")
             if not equals:
-                raise Misuse(f"--kind {text!r}: write COLUMN=KIND, e.g. size=nominal")
+                raise Misuse(f"--kind: expected COLUMN=KIND, such as size=nominal, got {text!r}")
             if name != "*":
                 rows.check([name])
             for each in names if name == "*" else [name]:
@@ -401,7 +410,7 @@ class Rows:
     def row(self, number: int) -> dict[str, Any]:
         """Return one row, its cells as Python has them."""
         if not -self.n_rows <= number < self.n_rows:
-            raise ValueError(f"there is no row {number}; rows count from 0 to {self.n_rows - 1}")
+            raise ValueError(f"expected a row number from 0 to {self.n_rows - 1}, got {number}")
         return {name: cell_of(cells, number % self.n_rows) for name, cells in self.columns.items()}
 
     def column(self, name: str) -> list[Any]:
@@ -442,7 +451,7 @@ class Rows:
             found |= {text.strip() for text in met}
         for word in words:
             if word not in found:
-                raise ValueError(f"--missing: no cell is {word!r}")
+                raise ValueError(f"--missing: no cell of a categorical column holds {word!r}")
         return Rows(columns, self.n_rows)
 
     def frame(self) -> Any:
@@ -487,11 +496,11 @@ def check_columns(names: Iterable[str], known: Iterable[str]) -> None:
     for name in names:
         if name not in known:
             close = get_close_matches(name, known, 1) or [k for k in known if k.startswith(name)]
-            hint = f"did you mean {close[0]!r}?" if close else "there are "
+            hint = f"did you mean {close[0]!r}?" if close else "the columns are "
             if close and "," in close[0]:
-                hint += " Put a name with a comma in double quotes, and these in single ones"
+                hint += " Put a name with a comma in double quotes inside single ones"
             shown = "" if close else ", ".join(map(repr, known[:20]))
-            raise ValueError(f"there is no column {name!r}; {hint}{shown}")
+            raise ValueError(f"column not found: {name!r}; {hint}{shown}")
 
 
 def listed(texts: Sequence[str] | None) -> tuple[str, ...]:
@@ -512,13 +521,16 @@ def _kind(name: str, text: str, cells: Any) -> Any:
 
     kind, _, detail = text.partition(":")
     if kind not in KINDS:
-        raise Misuse(f"--kind {name}={text}: use nominal, numeric, ordinal, datetime or set")
+        raise Misuse(
+            f"--kind {name}={text}: expected nominal, numeric, ordinal, datetime or set, "
+            f"got {kind!r}"
+        )
     if kind == "ordinal" and detail:
         levels: list[Any] = [level.strip() for level in detail.split("<")]
         if infer_kind(cells) == "numeric":
             if odd := [level for level in levels if not _is_number(level)]:
                 raise Misuse(
-                    f"--kind {name}={text}: expected numbers as levels, as the column holds, "
+                    f"--kind {name}={text}: expected numbers as levels of a numeric column, "
                     f"got {odd[0]!r}"
                 )
             levels = [float(level) for level in levels]
@@ -527,7 +539,10 @@ def _kind(name: str, text: str, cells: Any) -> Any:
         return Column(name, "set", delimiter=detail)
     if kind == "datetime" and detail:
         if detail not in (*DATE_ORDERS, PERIODS):
-            raise Misuse(f"--kind {name}={text}: use datetime:dmy, the day first, or datetime:mdy")
+            raise Misuse(
+                f"--kind {name}={text}: expected datetime:dmy (day first) or datetime:mdy (month "
+                f"first), got {text!r}"
+            )
         return Column(name, "datetime", format=detail)
     return Column(name, kind)
 
@@ -579,7 +594,7 @@ def tell_aside(aside: dict[str, str], *more: str) -> None:
     from tabweave.rows.kinds import aside_line
 
     if aside:
-        note("; ".join([aside_line(aside), *more, "keep one by --kind COLUMN=nominal"]))
+        note("; ".join([aside_line(aside), *more, "to keep one, add --kind COLUMN=nominal"]))
 
 
 def tell_doubts(found: Iterable[Finding]) -> None:
@@ -589,7 +604,7 @@ def tell_doubts(found: Iterable[Finding]) -> None:
             continue
         said = f"column {name!r} holds {why}"
         if asks == "exceptions":
-            said += ", and is read as categories; add --missing WORD if a word means missing"
+            said += "; it is read as categories; add --missing WORD if a word means missing"
         elif asks == "order":
             said += f", as in --kind {shlex.quote(f'{name}=datetime:dmy')}"
         elif asks == "lists":
@@ -606,8 +621,8 @@ def tell_words(labels: Mapping[str, Sequence[Any]]) -> None:
     for name, own in labels.items():
         for word in filter(str.strip, filter(looks_missing, own)):
             note(
-                f"column {name!r} holds {word!r}, which counts as a value; if it means missing, "
-                f"add --missing {shlex.quote(word.strip())}"
+                f"column {name!r} holds {word!r}, which is read as a category; if it means "
+                f"missing, add --missing {shlex.quote(word.strip())}"
             )
 
 
@@ -620,7 +635,7 @@ def load_model(path: Path) -> Any:
     from tabweave import load
 
     if not path.is_file():
-        raise ValueError(f"there is no file {str(path)!r}; 'tabweave embed --save' makes one")
+        raise ValueError(f"file not found: {str(path)!r}; 'tabweave embed --save' writes one")
     embedder: Any = load(path)
     if not hasattr(embedder, "transform") or not hasattr(embedder, "schema_"):
         raise ValueError(f"{str(path)!r}: expected an embedder, got {type(embedder).__name__}")

@@ -32,28 +32,34 @@ class Layout(StrEnum):
 def map_(
     job: Job,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="A page (.html), picture (.png, .svg) or table.")
+        Path,
+        typer.Option(
+            "--output", "-o",
+            help="File to write: a page (.html), an image (.png, .svg, .pdf), or a table of "
+            "coordinates (.csv, .parquet, ...).",
+        ),
     ] = Path("map.html"),
     color: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN", help="Colour by this column; by default the target or the first.",
+            metavar="COLUMN", help="Colour by this column; by default the target, or the first.",
             autocompletion=column,
         ),
     ] = None,
     layout: Annotated[
-        Layout, typer.Option(help="Principal axes, or neighbourhoods (needs tabweave\\[map]).")
+        Layout,
+        typer.Option(help="Projection: principal components, or t-SNE (needs tabweave\\[map])."),
     ] = Layout.pca,
     force: Force = False,
     json: Json = False,
 ) -> None:  # fmt: skip
-    """Draw the rows in two dimensions: near rows are alike."""
+    """Draw a two-dimensional map, in which similar rows lie close together."""
     ending = output.suffix.lower()
     if ending != ".html" and ending not in PICTURES and ending[1:] not in FORMATS:
         known = ", ".join([".html", *PICTURES, *(f".{form}" for form in FORMATS)])
-        raise Misuse(f"{output.name!r}: a map is written as {known}")
+        raise Misuse(f"--output {output.name!r}: expected a file that ends in {known}")
     if layout is Layout.tsne and ending[1:] in FORMATS:
-        raise Misuse("--layout tsne draws pictures and pages; tables hold principal axes")
+        raise Misuse("--layout tsne can write images and pages, but not tables; use --layout pca")
     check_output(output, force)
     with job.opened() as job:
         check_columns(filter(None, [color]), job.source.types)

@@ -34,33 +34,33 @@ _NARROW = 60  # characters of a line that are too few for bars
 @takes_job()
 def neighbors(
     job: Job,
-    row: Annotated[int | None, typer.Option(help="Number of a row, counted from 0.")] = None,
+    row: Annotated[int | None, typer.Option(help="Query row: its number, counting from 0.")] = None,
     like: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN=VALUE,...",
-            help="A row to be like; columns that are not named count as average. Of a set, its "
+            help="Query described by values; other columns are not compared. Write a set as its "
             "elements: tags=a|b.",
             autocompletion=settings,
         ),
     ] = None,
-    k: Annotated[int, typer.Option("-k", "--count", min=1, help="How many neighbours.")] = 10,
+    k: Annotated[int, typer.Option("-k", "--count", min=1, help="Number of neighbours.")] = 10,
     where: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN=VALUE,...",
-            help="Look only among rows with these values, or in a range: age=30..40, age=65..",
+            help="Search only rows with these values, or in a range: age=30..40, age=65..",
             autocompletion=settings,
         ),
     ] = None,
     radius: Annotated[
-        float | None, typer.Option(min=0, help="Find only rows that are at most so far.")
+        float | None, typer.Option(min=0, help="Return only rows within this distance.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Find the rows most like a row of the table, or like one that you describe."""
+    """Find the rows most similar to a row of the table, or to one that you describe."""
     if (row is None) == (not like):
-        raise Misuse("say which row: either --row 17 or --like color=red,size=big")
+        raise Misuse("expected either --row or --like, as in --row 17 or --like color=red,size=big")
     described, conditions = _pairs(like or [], "--like"), _pairs(where or [], "--where")
     with job.opened() as job:
         check_columns([*described, *conditions], job.source.types)
@@ -78,7 +78,7 @@ def neighbors(
     if not found:
         near = "" if radius is None else f" within {radius:g}"
         asked = f" with {','.join(where)}" if where else ""
-        raise ValueError(f"there is no other row{near}{asked}")
+        raise ValueError(f"no other row found{near}{asked}")
     if json:
         as_json({"query": query, "neighbors": found})
     else:
@@ -119,10 +119,10 @@ def _pairs(texts: list[str], option: str) -> dict[str, str]:
         name, equals, value = (side.strip() for side in part.partition("="))
         if not equals and out:  # a value with a comma in it?
             whole = shlex.quote(f'"{"=".join(list(out.items())[-1])},{part}"')
-            hint = f"a value with a comma goes in quotes, as in {option} {whole}"
-            raise Misuse(f"{option} {part!r}: write COLUMN=VALUE; {hint}")
+            hint = f"put a value with a comma in quotes, as in {option} {whole}"
+            raise Misuse(f"{option}: expected COLUMN=VALUE, got {part!r}; {hint}")
         if not equals:
-            raise Misuse(f"{option} {part!r}: write COLUMN=VALUE, e.g. color=red")
+            raise Misuse(f"{option}: expected COLUMN=VALUE, such as color=red, got {part!r}")
         if name in out:
             raise Misuse(f"{option}: expected each column once, got {name!r} twice")
         out[name] = value
@@ -137,7 +137,10 @@ def _values(
     for name, value in asked.items():
         learned.rows.check([name])
         if name not in names:
-            raise ValueError(f"{option}: column {name!r} is not compared; there are {names}")
+            raise ValueError(
+                f"{option}: expected a column that the method compares, got {name!r}; "
+                f"it compares {names}"
+            )
         read = _read_range if ranges and ".." in value else _read
         out[name] = read(value, name, learned)
         mark = None if ranges else learned.embedder.schema_[name].delimiter
@@ -157,13 +160,13 @@ def _read_range(text: str, name: str, learned: Learned) -> Any:
         return text
     ends: list[Any] = [end.strip() or None for end in text.split("..", 1)]
     if ends == [None, None]:
-        raise Misuse(f"--where {name}={text}: expected a lower or an upper end, got neither")
+        raise Misuse(f"--where {name}={text}: expected a lower or an upper bound, got neither")
     written = column.kind == "datetime" or column.decimal is not None
     if written or any(isinstance(label, str) for label in labels):
         return between(*ends)
     ends = [None if end is None else _number(end, name) for end in ends]
     if None not in ends and ends[0] > ends[1]:
-        raise Misuse(f"--where {name}={text}: expected the lower end first")
+        raise Misuse(f"--where {name}={text}: expected the lower bound first")
     return between(*ends)
 
 
@@ -191,7 +194,7 @@ def _read(text: str, name: str, learned: Learned) -> Any:
     if value is None:
         shown = ", ".join(map(repr, list(known)[:12]))
         close = get_close_matches(text, known, 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"it has {shown}"
+        hint = f"did you mean {close[0]!r}?" if close else f"its values are {shown}"
         raise ValueError(f"column {name!r} has no value {text!r}; {hint}")
     return value
 
@@ -209,9 +212,10 @@ def _print(
 
     A table where all columns fit; else a block for each neighbour, what differs most first.
     """
-    about = "the row described" if row is None else f"row {row}"
-    title = f"The {len(found)} rows most like {about}" if len(found) > 1 else f"Most like {about}"
-    heads = ["row", "distance", "pairs nearer", *own, "differs by"]
+    about = "the query" if row is None else f"row {row}"
+    some = f"{len(found)} rows" if len(found) > 1 else "row"
+    title = f"The {some} most similar to {about}"
+    heads = ["row", "distance", "closer pairs", *own, "differs in"]
     first = [show_cell(query[n]) if n in query else "any" for n in own]
     cells: list[list[Any]] = [["?" if row is None else f"{row}", "", "", *first, ""]]
     for near in found:
@@ -250,12 +254,12 @@ def _print_blocks(
         apart = [n for n in own if n in query and (values[n] != query[n] or n in share)]
         apart.sort(key=lambda n: -share.get(n, 0.0))
         head = f"row {near['row']}, distance {number(near['distance'])}, "
-        head += f"{near['nearer']:.1%} of the pairs are nearer"
+        head += f"{near['nearer']:.1%} of all pairs are closer"
         cells = [[n, query[n], _differing(values[n], True), f"{share.get(n, 0.0):.0%}",
                   bar(share.get(n, 0.0))] for n in apart[:_COLUMNS]]  # fmt: skip
         say("\n[bold]{head}[/]", head=head)
         if cells:
-            emit(show_table(["column", "asked", "here", "share", ""], cells, right=["share"]))
+            emit(show_table(["column", "query", "this row", "share", ""], cells, right=["share"]))
         rest = len(apart) - len(cells)
         same = sum(n in query for n in own) - len(apart)
         words = [f"{plural(rest, 'more column')} differ{'s' if rest == 1 else ''}"] * (rest > 0)
@@ -265,17 +269,17 @@ def _print_blocks(
         beside = [f"{n}={show_cell(values[n])}" for n in own if n not in query]
         if beside:
             more = ", …" if len(beside) > _COLUMNS else ""
-            say("Its other cells: {cells}{more}", cells=", ".join(beside[:_COLUMNS]), more=more)
+            say("Other columns: {cells}{more}", cells=", ".join(beside[:_COLUMNS]), more=more)
 
 
 @takes_job()
 def explain(
     job: Job,
-    a: Annotated[int, typer.Option("--a", "-a", help="Number of a row, counted from 0.")],
-    b: Annotated[int, typer.Option("--b", "-b", help="Number of the other row.")],
+    a: Annotated[int, typer.Option("--a", "-a", help="Number of the first row, counting from 0.")],
+    b: Annotated[int, typer.Option("--b", "-b", help="Number of the second row.")],
     json: Json = False,
 ) -> None:
-    """Say why two rows are apart: each column's share in their distance."""
+    """Explain the distance between two rows: how much each column contributes."""
     with job.opened() as job:
         embedder, rows, table = job.learned()
     left, right = rows.row(a), rows.row(b)
@@ -290,15 +294,15 @@ def explain(
         [n, left.get(n), right.get(n), number(s), f"{s / total:.0%}", bar(s / total)]
         for n, s in sorted(shares.items(), key=lambda item: -item[1])
     ]
-    heads = ["column", f"row {a}", f"row {b}", "adds", "share", ""]
+    heads = ["column", f"row {a}", f"row {b}", "contribution", "share", ""]
     if width() < _NARROW:
         heads, cells = [*heads[:3], "share"], [[*line[:3], line[4]] for line in cells]
-    title = f"Rows {a} and {b} are {number(distance)} apart"
-    emit(show_table(heads, cells, right=["adds", "share"], title=title))
+    title = f"Distance between rows {a} and {b}: {number(distance)}"
+    emit(show_table(heads, cells, right=["contribution", "share"], title=title))
     together = sum(shares.values())
     root = abs(together - distance) > 1e-6 * abs(together) + 1e-9  # Euclidean: squares add up
     say(
-        "What the columns add makes {sum}{what}.",
+        "The contributions add up to {sum}{what}.",
         sum=number(together),
         what=", the square of the distance" if root else ", the distance",
     )
@@ -308,7 +312,7 @@ def shares_of(embedder: Any, table: Any, a: int, b: int) -> dict[str, float]:
     """Return each column's share in what separates two rows."""
     if not hasattr(embedder, "explain"):
         raise ValueError(
-            f"{type(embedder).__name__} cannot take its distances apart; use another --method"
+            f"{type(embedder).__name__} cannot explain distances by column; use another --method"
         )
     return embedder.explain(*_two(table, a, b))
 

@@ -48,17 +48,17 @@ _ALL_FIGURES = 75  # characters of a line from which on every figure of a pair i
 def report(
     job: Job,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where to put the page; - is standard output.")
+        Path, typer.Option("--output", "-o", help="HTML file to write; - is standard output.")
     ] = Path("report.html"),
     force: Force = False,
     json: Annotated[
-        bool, typer.Option("--json", help="Print what the page shows as JSON.")
+        bool, typer.Option("--json", help="Print the content of the page as JSON.")
     ] = False,
 ) -> None:
-    """Describe a table: columns, couplings, map, clusters, neighbours, warnings."""
+    """Write a page about a table: columns, dependences, map, clusters, neighbours, warnings."""
     if not json:
         if not is_stdout(output) and output.suffix.lower() not in (".html", ".htm"):
-            raise Misuse(f"{output.name!r}: a report is a page; name it .html")
+            raise Misuse(f"--output: expected a file that ends in .html, got {output.name!r}")
         check_output(output, force)
     from tabweave.apps.report import describe, page
 
@@ -87,7 +87,7 @@ def report(
 
 @takes_job("model", "method", "target", "seed")
 def kinds(job: Job, json: Json = False) -> None:
-    """Say how every column is read, and why."""
+    """Show how each column is read, and why."""
     with job.opened() as job:
         table = job.table(job.rows(), rules="whole")
     found = table.kinds()
@@ -98,7 +98,7 @@ def kinds(job: Job, json: Json = False) -> None:
     rows = [[f.column, f.kind if f.kept else "set aside", f.why] for f in found]
     title = f"{plural(table.n_rows, 'row')} × {plural(len(found), 'column')}"
     emit(show_table(["column", "read as", "why"], rows, title=title, long=True))
-    say("Read one otherwise with [bold]--kind COLUMN=KIND[/], in every command.")
+    say("To read a column differently, add [bold]--kind COLUMN=KIND[/] to any command.")
 
 
 @takes_job("model", "method", "target", "seed")
@@ -107,14 +107,14 @@ def associate(
     level: Annotated[
         float, typer.Option(help="Show pairs whose adjusted p-value is at most this.")
     ] = 1.0,
-    most: Annotated[int, typer.Option(min=1, help="How many pairs to show.")] = 30,
+    most: Annotated[int, typer.Option(min=1, help="Maximum number of pairs to show.")] = 30,
     json: Json = False,
 ) -> None:
-    """Say how strongly every two columns hang together, strongest first."""
+    """Measure how strongly each pair of columns is associated, strongest first."""
     from tabweave import associations
 
     if not 0 < level <= 1:
-        raise Misuse(f"--level {level}: use a share above 0, up to 1")
+        raise Misuse(f"--level: expected a number above 0 and at most 1, got {level:g}")
     with job.opened() as job:
         table = job.table(job.rows(), rules="whole")
         with working("comparing columns"):
@@ -155,26 +155,28 @@ def fill(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="Write all columns, gaps filled; - is standard output."
+            "--output", "-o", help="File to write the filled table to; - is standard output."
         ),
     ] = None,
     form: Format = None,
     force: Force = False,
-    most: Annotated[int, typer.Option(min=0, help="How many filled cells to explain.")] = 20,
+    most: Annotated[
+        int, typer.Option(min=0, help="Maximum number of filled cells to explain.")
+    ] = 20,
     json: Json = False,
 ) -> None:
-    """Fill missing cells from what their rows say, and say why."""
+    """Fill in missing cells from the other cells of their rows, and explain each guess."""
     from tabweave import Imputer
 
     piped = output is not None and is_stdout(output)
     if json and piped:
-        raise Misuse("--json prints what was filled; give the rows a file with --output")
+        raise Misuse("--json prints the filled cells; add --output FILE for the filled table")
     kind = output_format(output, form)
     check_output(output, force)
     with job.opened() as job:
         rows = job.rows()
         cells = {name: rows.columns[name] for name in job.names}
-        with working("learning what goes with what"):
+        with working("learning"):
             model = Imputer(schema=job.declared(rows), random_state=job.seed).fit(cells)
         with working("filling"):
             filled, notes = model.transform(cells), model.explain(cells)
@@ -184,7 +186,7 @@ def fill(
         if output is not None:
             every = {n: filled[n] if n in gaps else c for n, c in rows.columns.items()}
             write_columns(every, output, kind)
-    tell_aside({c.name: c.why for c in model.schema_.aside}, "gaps there stay")
+    tell_aside({c.name: c.why for c in model.schema_.aside}, "their missing cells are not filled")
     tell_doubts(column.finding() for column in model.schema_.columns)
     tell_words({name: model.categories(name) for name in _valued(model.schema_)})
     done = f"{plural(len(notes), 'cell')} of {plural(rows.n_rows, 'row')} filled"
@@ -194,7 +196,7 @@ def fill(
         note(done)
     else:
         _print_filled(notes, rows.n_rows, most)
-        where = "; the rows are in [bold]{output}[/]" if output is not None else ""
+        where = ", written to [bold]{output}[/]" if output is not None else ""
         say("{done}" + where, done=done, output=str(output))
 
 
@@ -216,7 +218,7 @@ def _print_filled(notes: list[Any], n_rows: int, most: int) -> None:
             ]
             for name, own in of.items()
         ]
-        heads = ["column", "filled", "of the rows", "sure, on average"]
+        heads = ["column", "filled", "% of rows", "mean probability"]
         emit(show_table(heads, cells, right=heads[1:]))
 
 
@@ -225,16 +227,19 @@ def odd(
     job: Job,
     level: Annotated[
         float,
-        typer.Option(help="Share of rows, and of the cells of a column, called odd by chance."),
+        typer.Option(
+            help="Significance level: expected share of rows, and of cells in a column, that are "
+            "flagged by chance."
+        ),
     ] = 0.01,
-    most: Annotated[int, typer.Option(min=1, help="How many cells to show.")] = 20,
+    most: Annotated[int, typer.Option(min=1, help="Maximum number of cells to show.")] = 20,
     json: Json = False,
 ) -> None:
-    """Find cells that do not fit the rest of their row, oddest first."""
+    """Find cells that do not fit the rest of their row, most unusual first."""
     from tabweave import Oddities
 
     if not 0 < level < 0.5:
-        raise Misuse(f"--level {level}: use a share between 0 and 0.5")
+        raise Misuse(f"--level: expected a number between 0 and 0.5, got {level:g}")
     with job.opened() as job:
         table = job.table(job.rows(), rules="texts")
         model = Oddities(level, random_state=job.seed)
@@ -244,7 +249,7 @@ def odd(
         n_odd = int((-scores < model.offset_).sum())
     tell_kinds(table)
     if 3 < table.n_rows < 1 / level:  # p is at least one in all rows
-        few = f"{table.n_rows} rows are too few for a cell to be odd at {level:g}"
+        few = f"{table.n_rows} rows are too few to find odd cells at level {level:g}"
         note(f"{few}; try --level {1.5 / table.n_rows:.1g}")
     if json:
         as_json({"rows": table.n_rows, "odd": n_odd, "cells": [c._asdict() for c in found]})
@@ -252,7 +257,7 @@ def odd(
     for one in found:
         say("{cell}", cell=str(one))
     chance = round(level * table.n_rows)  # p is the share of other rows that are as odd
-    by_chance = f"; about {chance:,} would be by chance alone" if chance else ""
+    by_chance = f"; about {chance:,} expected by chance alone" if chance else ""
     say(f"Odd at level {level:g}: {n_odd:,} of {plural(table.n_rows, 'row')}{by_chance}")
 
 
@@ -261,33 +266,38 @@ def _valued(schema: Any) -> list[str]:
 
 
 def drift(
-    old: Annotated[str, typer.Argument(metavar="OLD", help="The table before.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The table after.")],
+    old: Annotated[
+        str,
+        typer.Argument(
+            metavar="OLD", help="Reference table; takes what IN of other commands takes."
+        ),
+    ],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Table to compare with it.")],
     columns: Columns = None,
     drop: Drop = None,
     kind: Kind = None,
     from_: From = None,
     level: Annotated[
-        float, typer.Option(help="Chance of a false alarm, all columns taken together.")
+        float, typer.Option(help="Significance level: chance of a false alarm over all tests.")
     ] = 0.05,
     min_size: Annotated[
-        float, typer.Option(help="Effect size (KS, Cramér's V) from which a change counts.")
+        float, typer.Option(help="Smallest effect size (KS, Cramér's V) that counts as a change.")
     ] = 0.0,
     check: Annotated[
-        bool, typer.Option("--check", help=f"Exit with {CHANGED} if anything changed.")
+        bool, typer.Option("--check", help=f"Exit with code {CHANGED} if anything changed.")
     ] = False,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Say which columns, and which couplings of columns, changed."""
+    """Compare two tables: which columns, and which dependences between columns, changed."""
     from tabweave.tasks.drift import drift_report
 
     if old == new == "-":
-        raise Misuse("only one of OLD and NEW can be standard input")
+        raise Misuse("expected at most one of OLD and NEW to be - (standard input), got both")
     if not 0 < level < 1:
-        raise Misuse(f"--level {level}: use a share between 0 and 1")
+        raise Misuse(f"--level: expected a number between 0 and 1, got {level:g}")
     if min_size < 0:
-        raise Misuse(f"--min-size {min_size}: use a number of at least 0")
+        raise Misuse(f"--min-size: expected a number of at least 0, got {min_size:g}")
     job = Job(old, from_, columns=listed(columns), drop=listed(drop), kinds=kind or ())
     with job.opened() as job, located(new, from_) as path:
         before, after = _tables(job, path)
@@ -435,17 +445,19 @@ def _before_after(finding: Any, dated: bool) -> str:
 
 def studio(
     path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="A file to open, or the folder to look in.")
+        Path, typer.Argument(metavar="PATH", help="File to open, or folder whose files to list.")
     ] = Path(),
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")
+    ] = 0,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
 ) -> None:
-    """Open a local page: look at a table, compare methods, download what you see."""
+    """Open a local web page to explore a table, compare methods and download results."""
     if not path.exists():
-        raise ValueError(f"there is no file or folder {str(path)!r}")
+        raise ValueError(f"file or folder not found: {str(path)!r}")
     from tabweave.apps.studio import serve
     from tabweave.apps.studio.files import suffix_of
 

@@ -31,7 +31,7 @@ _FEW = 5_000  # new rows up to which each is projected alone, whatever else is i
 
 @embedder(
     "drdh",
-    "values on trees, laid out in two dimensions",
+    "two-dimensional map by t-SNE from distances on trees of values",
     "Huang & Hsu",
     reads="mixed",
     offered="shell",

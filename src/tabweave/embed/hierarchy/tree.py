@@ -29,7 +29,7 @@ _MOST_VALUES = 10_000  # of a column whose tree is grown: the dissimilarities ta
 
 @embedder(
     "hierarchy",
-    "values on trees, from classes if there is a target",
+    "distances on a tree of values per column, learned from classes if there is a target",
     "Huang & Hsu",
     reads="mixed",
     offered="shell",

@@ -30,7 +30,7 @@ from tabweave.rows.table import distinct_rows
 _MOST_CELLS = 10_000_000
 
 
-@embedder("nonbend", "a table untangled into independent parts", "Zhu 2019, ch. 5")
+@embedder("nonbend", "mixture of subspaces with independent columns", "Zhu 2019, ch. 5")
 class NonBEND(RowKeeper):
     """Embed rows by the independent subspaces they come from.
 

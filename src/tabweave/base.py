@@ -40,10 +40,9 @@ from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.engines import count_for, is_distributed, is_source, read, vectors_of
 from tabweave.io.store import Storable
-from tabweave.rows.frames import columns_of, in_memory, object_array, objects, typed
+from tabweave.rows.frames import DATETIMES, columns_of, in_memory, object_array, objects, typed
 from tabweave.rows.kinds import CODE_NAMES, FEW_ROWS, Finding, Kinds, aside_line
 from tabweave.rows.table import (
-    DATETIMES,
     Codes,
     Column,
     Schema,
@@ -948,17 +947,6 @@ class ValueEmbedder(Embedder):
                 f"distances of {type(self).__name__} do not add up over columns; use transform"
             )
         return self.tables_.squares(), True
-
-    def _read_one(self, row: Any) -> Table:
-        """Read the one row that is asked about, in any form a row has."""
-        if not hasattr(row, "__len__"):
-            raise TypeError(
-                f"expected a row (a dict, a sequence of cells or a one-row frame), got {row!r}"
-            )
-        table = self._read_asked(as_rows(row, self.learn().schema_))
-        if table.n_rows != 1:
-            raise ValueError(f"expected one row, got {table.n_rows}")
-        return table
 
     def _read_pair(self, X: Any, Y: Any) -> tuple[Table, Table | None]:
         pair = super()._read_pair(X, Y)

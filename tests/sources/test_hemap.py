@@ -606,8 +606,9 @@ def test_held_out_rows_take_their_partners_along():
         np.array([2, 0, -1, 1]),
     )
     source = Source(np.arange(3.0)[:, None], np.array(["x", "y", "z"]), False)
-    stays, known = np.array([False, True, True, True]), np.array([False, True, True])
-    rest, others = guard._without(target, stays, known, source)
+    held = guard._Held.of(target, source, np.array([True, False, False]))
+    rest, others = held.target, held.source
+    assert held.asked.tolist() == [[0, 1]] and held.right.tolist() == ["a"]
     assert others.v.tolist() == ["x", "y"]
     assert rest.pairs.tolist() == [0, -1, 1]
     assert rest.y.tolist() == ["b", "a"] and rest.labeled.tolist() == [True, True, False]

@@ -36,9 +36,9 @@ MAX_ITER = 50  # alternations of CCDS-DC per window
 class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
     """Base of CCDS-DC, CCTED and DCD: clusters are profiles of values, windows come one by one.
 
-    A subclass implements ``_next(indices) -> labels`` for the windows after the first and
-    ``_scores(indices)``, larger for a better cluster; it may set ``drifted_``. The indices of a
-    row are those of its values in the vocabulary.
+    A subclass implements ``_next(indices) -> labels`` for the windows after the first, and may
+    set ``drifted_`` and have other ``_scores``. The indices of a row are those of its values in the
+    vocabulary.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -102,7 +102,8 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
         raise NotImplementedError
 
     def _scores(self, indices: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+        """Return the mean share of a cluster's rows that have each of a row's values."""
+        return scores(indices, shares(self._profiles, self._sizes))
 
     def _take(self, indices: np.ndarray, labels: np.ndarray) -> None:
         """Make a window's clusters the model."""
@@ -218,9 +219,6 @@ class CCDSDC(ProfileClusterer):
             model = np.where(sizes[:, None] > 0, mixed, last)
         return labels
 
-    def _scores(self, indices: np.ndarray) -> np.ndarray:
-        return scores(indices, shares(self._profiles, self._sizes))
-
 
 def uncertainty(indices: np.ndarray, labels: np.ndarray, k: int, size: int) -> float:
     """Return ``Σ_clusters |c| Σ_columns (1 - Σ_v p(v|c)²)``: 0 if clusters are of one mind."""
@@ -298,10 +296,6 @@ class CCTED(ProfileClusterer):
         )
         self.drifted_ = self.difference_ > self.threshold
         return self._cluster(indices) if self.drifted_ else self._scores(indices).argmax(axis=1)
-
-    def _scores(self, indices: np.ndarray) -> np.ndarray:
-        """Return the mean share of a cluster's rows that have each of a row's values."""
-        return scores(indices, shares(self._profiles, self._sizes))
 
 
 def window_difference(

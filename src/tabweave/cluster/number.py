@@ -39,6 +39,7 @@ _STEPS = 200  # of EM
 _PATIENCE = 3  # numbers that are looked at beyond the best
 _ROWS = 5_000  # rows at most that are looked at
 _PAIRED = 1_000  # rows at most whose distances are all computed
+_BINS = 6  # of numbers
 _DRAWS = 5  # of the gap's reference and of resampling
 
 
@@ -231,14 +232,14 @@ def latent_classes(rows: Rows, k: int, rng: np.random.Generator) -> float:
     return found
 
 
-def in_bins(table: Table, n_bins: int = 6) -> Table:
+def in_bins(table: Table) -> Table:
     """Return a table of categories: numbers and grades as they are, or in bins.
 
     Datetimes are numbers here. Their cycles would be columns that depend on each other whatever
     the rows are, and classes of independent columns would multiply to explain that.
     """
     table = datetime_as_numeric(table)
-    numbering = Numbering(Numbering.of(table, n_bins).edges, {})
+    numbering = Numbering(Numbering.of(table, _BINS).edges, {})
     names = [c.name for c in table.schema.columns if c.kind != "set"]
     if not names:
         raise ValueError("expected columns of categories or numbers, got sets alone")

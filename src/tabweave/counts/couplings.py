@@ -107,6 +107,12 @@ def _by_column(counts: Counts, rows: np.ndarray) -> np.ndarray:
     return sparse.csr_array(ones, shape=(len(counts.sizes), len(column))) @ rows
 
 
+def entropies(n: float, *tables: np.ndarray) -> list[float]:
+    """Return the entropy of each table of counts, which add up to n, in nats."""
+    positive = (table[table > 0] for table in tables)
+    return [float(np.log(n) - (x * np.log(x)).sum() / n) for x in positive]
+
+
 def information(counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return mutual information, marginal and joint entropy of every pair of columns, in nats.
 

@@ -22,13 +22,14 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 
 from tabweave._compat import Interval, StrOptions, eigh, fix_signs, require
 from tabweave.base import Embedder, Estimator, ValueEmbedder, numbers_only, require_rows
-from tabweave.blocks.block import Block, Summed
+from tabweave.blocks.block import Block
 from tabweave.blocks.numbers import Curves, step_from
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets
 from tabweave.counts.spectra import CrossMoments
 from tabweave.embed.register import embedder
+from tabweave.embed.weave import summed
 from tabweave.engines import count_with, is_source
 from tabweave.io.register import storable
 from tabweave.rows.frames import in_memory
@@ -39,7 +40,7 @@ _DENSE = 2048  # features up to which all eigenvalues are found at once
 _FLAT = 1e-12  # share of the largest eigenvalue below which an axis is rounding
 
 
-class Factorial:
+class Factorial(Embedder):
     """What MCA, FAMD and MFA have in common: axes, and what columns and rows are on them."""
 
     axes_: Axes
@@ -81,13 +82,13 @@ class Factorial:
 
     def row_contributions(self, X: Any) -> np.ndarray:
         """Return the share of each row of X in the variance of each axis, one of n of fit."""
-        f = self.transform(X)  # type: ignore[attr-defined]
-        return f**2 / (self.eigenvalues_ * float(self.counts_.n))  # type: ignore[attr-defined]
+        f = self.transform(X)
+        return f**2 / (self.eigenvalues_ * float(self.counts_.n))
 
     def row_cosines(self, X: Any) -> np.ndarray:
         """Return cos²: how much of a row's distance from the centre each axis shows."""
-        f = self.transform(X)  # type: ignore[attr-defined]
-        length = self._lengths(self._read_fitted(X))  # type: ignore[attr-defined]
+        f = self.transform(X)
+        length = self._lengths(self._read_fitted(X))
         return f**2 / np.where(length > 0, length, 1)[:, None]
 
     def supplementary(self, X: Any, columns: Any) -> Any:
@@ -109,7 +110,7 @@ class Factorial:
         >>> MCA(1).fit(rows).supplementary(rows, more)["dim0"].round(2).to_dict()
         {('mood', 'bad'): -0.89, ('mood', 'good'): 0.89}
         """
-        f = self.transform(X)  # type: ignore[attr-defined]
+        f = self.transform(X)
         more = Table.of(columns)
         if more.n_rows != len(f):
             raise ValueError(f"expected columns of {len(f)} rows as in X, got {more.n_rows}")
@@ -131,7 +132,7 @@ class Factorial:
 
     def _lengths(self, table: Table) -> np.ndarray:
         """Return the squared distance of each row from the centre, in all directions."""
-        axes, counts = self.axes_, self.counts_  # type: ignore[attr-defined]
+        axes, counts = self.axes_, self.counts_
         valued = ~np.isnan(axes.share)
         square = axes.scale[valued] ** 2 * (1 / axes.share[valued] - 1)
         out = np.zeros(table.n_rows)
@@ -147,7 +148,7 @@ class Factorial:
         return out
 
     def _axes(self) -> Axes:
-        self.learn()  # type: ignore[attr-defined]
+        self.learn()
         return self.axes_
 
     def _framed(self, labels: Sequence[tuple[str, Label]], values: np.ndarray) -> Any:
@@ -261,7 +262,7 @@ class MCA(Factorial, ValueEmbedder):
     reads="mixed",
     page="factors",
 )
-class FAMD(Factorial, Embedder):
+class FAMD(Factorial):
     """Factor analysis of mixed data, from counts and moments.
 
     Parameters
@@ -379,10 +380,7 @@ class FAMD(Factorial, Embedder):
     @property
     def blocks_(self) -> Block:
         """Tables and numbers, summed."""
-        if self.numbers_ is None:
-            return self.tables_
-        parts: list[Block] = [self.tables_] if self.tables_.tables else []
-        return Summed([*parts, *self.numbers_.parts()])
+        return summed(self.tables_, self.numbers_)
 
 
 @embedder(

@@ -25,7 +25,6 @@ from tabweave.blocks.numbers import (
     Numbering,
     Standard,
     Transformed,
-    column_parts,
     moments_of,
     ordered,
 )
@@ -39,6 +38,7 @@ from tabweave.embed.weave import (
     MOST_COUPLED,
     N_BINS,
     Curve,
+    Numbered,
     Weave,
     checked_weights,
     curve_of,
@@ -48,7 +48,6 @@ from tabweave.embed.weave import (
     summed,
 )
 from tabweave.rows.table import Schema, Table
-from tabweave.rows.vocabulary import Label
 
 _BLOCKS = {"categorical", "numeric"}
 _NUMERIC: dict[str, type[Standard]] = {"standard": Standard, "absolute": Absolute}
@@ -61,7 +60,7 @@ _NUMERIC: dict[str, type[Standard]] = {"standard": Standard, "absolute": Absolut
     reads="mixed",
     page="mixed",
 )
-class MixedEmbedder(Embedder):
+class MixedEmbedder(Numbered):
     """Embed categories with any embedder and numbers with another, in one Euclidean space.
 
     Parameters
@@ -166,7 +165,6 @@ class MixedEmbedder(Embedder):
     tables_: ValueTables | None
     numeric_: Standard | Curves | Transformed | None
     numeric_scale_: float
-    _numbering: Numbering
     _whole: bool
 
     @property
@@ -358,9 +356,6 @@ class MixedEmbedder(Embedder):
         weight = 1.0 if isinstance(self.weights, str) else float(self.weights.get(block, 1))
         return float(np.sqrt(weight * n_columns / inertia)) if inertia > 0 else 1.0
 
-    def _valued(self) -> list[str]:
-        return [c.name for c in self._own_columns() if c.kind in ("nominal", "set")]
-
     def _numbered(self) -> list[str]:
         kinds = ("numeric", "ordinal", "datetime")
         return [c.name for c in self._own_columns() if c.kind in kinds]
@@ -372,10 +367,6 @@ class MixedEmbedder(Embedder):
         parts = self._parts()
         own = [n for n in counted if n in parts or n.removesuffix(BINNED) in parts]
         return own if self.n_bins > 1 else self._valued()
-
-    def _parts(self) -> dict[str, str]:
-        """Return what there is of each column, and whose it is."""
-        return column_parts(self._own_columns(), self.counts_)
 
     # -- numbers ---------------------------------------------------------------------------
 
@@ -426,10 +417,6 @@ class MixedEmbedder(Embedder):
         given = {} if isinstance(self.weights, str) else self.weights
         own = {name: weight for name, weight in given.items() if name not in _BLOCKS}
         return checked_weights(own, self.schema_.names)
-
-    def _labels(self, column: str) -> tuple[Label, ...]:
-        levels = self._numbering.levels
-        return levels[column] if column in levels else super()._labels(column)
 
     def _title(self) -> str:
         inner = "Weave" if isinstance(self.categorical, str) else self.categorical._title()

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from tabweave._compat import Interval
-from tabweave.base import ValueEmbedder
+from tabweave.base import Embedder, ValueEmbedder
 from tabweave.blocks.block import Block, Blocks, Summed
 from tabweave.blocks.dates import CYCLES, cycle_of, ring
 from tabweave.blocks.numbers import (
@@ -55,13 +55,31 @@ _WEAK = 1 / 20  # largest SU⁺ of two columns, up to which no column is trusted
 _WEAK_SUM = 1 / 8  # unless one has a larger ΣSU⁺ than this
 
 
+class Numbered(Embedder):
+    """Base of embedders that count numbers and grades in bins, beside categories."""
+
+    _numbering: Numbering
+
+    def _parts(self) -> dict[str, str]:
+        """Return what is counted of each column, and whose it is."""
+        return column_parts(self._own_columns(), self.counts_)
+
+    def _valued(self) -> list[str]:
+        """Return the columns whose values have tables."""
+        return [c.name for c in self._own_columns() if c.kind in ("nominal", "set")]
+
+    def _labels(self, column: str) -> tuple[Label, ...]:
+        levels = self._numbering.levels
+        return levels[column] if column in levels else super()._labels(column)
+
+
 @embedder(
     "weave",
     "couplings between columns; numbers by differences and ranks",
     "tabweave, from Zhu 2019, ch. 6 and 7",
     reads="mixed",
 )
-class Weave(ValueEmbedder):
+class Weave(Numbered, ValueEmbedder):
     """Embed the rows of any table, without labels; the default embedder.
 
     Two values of a column are close if they are about equally frequent and occur with the same
@@ -198,7 +216,6 @@ class Weave(ValueEmbedder):
         self.n_bins = n_bins
 
     numbers_: Curves | None
-    _numbering: Numbering
     _smoothing: float = 5.0  # pseudo-counts of the marginal: else rare values ruin couplings
     _kernels: Mapping[str, couplings.Kernel] | None = None  # 11 Gaussians and 3 polynomials
 
@@ -281,15 +298,6 @@ class Weave(ValueEmbedder):
         """Return the column, or part of one, that a counted column is of."""
         return counted if counted in self.schema_ else counted.removesuffix(BINNED)
 
-    def _parts(self) -> dict[str, str]:
-        """Return what is coupled of each column, and whose it is."""
-        return column_parts(self._own_columns(), self.counts_)
-
-    def _valued(self) -> list[str]:
-        """Return the columns whose values have tables."""
-        own = self._own_columns()
-        return [c.name for c in own if c.kind in ("nominal", "set")]
-
     def _numbered(self) -> list[str]:
         """Return the columns, or parts of them, that lie on curves."""
         valued = set(self._valued())
@@ -297,9 +305,11 @@ class Weave(ValueEmbedder):
 
     def _coupling_line(self) -> str:
         numbering = vars(self).get("_numbering")
-        if numbering is None or not numbering.coupled:
+        if numbering is None:
+            return ""
+        if not numbering.coupled:
             width = f"{len(self.schema_):,} columns, more than {MOST_COUPLED:,}"
-            return "" if numbering is None else f"not coupled: {width}; all weigh alike"
+            return f"not coupled: {width}; all weigh alike"
         bins = max((int(of[0, -1]) + 1 for of in numbering.nested.values()), default=0)
         return f"coupled in {bins} bins each: {len(numbering.edges):,} numbers" if bins else ""
 
@@ -418,9 +428,7 @@ class Weave(ValueEmbedder):
     def blocks_(self) -> Block:
         """Tables and curves, side by side or summed."""
         tables, numbers = self.tables_, vars(self).get("numbers_")
-        if numbers is None:
-            return tables
-        if tables.combine == "sum":
+        if numbers is None or tables.combine == "sum":
             return summed(tables, numbers)
         return Blocks([tables, numbers] if tables.tables else [numbers])
 
@@ -436,10 +444,6 @@ class Weave(ValueEmbedder):
         if self._numbered():
             return self.tables_.codes(table, unknown=self._policy())
         return super()._codes(table)
-
-    def _labels(self, column: str) -> tuple[Label, ...]:
-        levels = self._numbering.levels
-        return levels[column] if column in levels else super()._labels(column)
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:

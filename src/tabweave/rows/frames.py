@@ -32,7 +32,15 @@ from tabweave.rows.formats import (
     present_texts,
     remark_on_mark,
 )
-from tabweave.rows.vocabulary import Label, canonical, code_type, identity, slices, take
+from tabweave.rows.vocabulary import (
+    Label,
+    canonical,
+    code_type,
+    distinct_elements,
+    identity,
+    slices,
+    take,
+)
 
 _NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal)
 _BLOCK = 1 << 16
@@ -291,9 +299,7 @@ def as_column(cells: Any, name: Any) -> Any:
         return typed(pa.chunked_array([cells]) if isinstance(cells, pa.Array) else cells)
     if hasattr(cells, "dtype") or hasattr(cells, "type"):
         return typed(_unmasked(cells))
-    column = np.empty(len(cells), dtype=object)
-    column[:] = list(cells) if not isinstance(cells, list) else cells
-    return typed(column)
+    return typed(object_array(list(cells)))
 
 
 def _unmasked(array: Any) -> Any:
@@ -402,9 +408,10 @@ def would_merge(column: Any) -> bool:
 
 
 def _infer_objects(cells: Sequence[Any]) -> str:
-    if holds_sets(cells):
+    types = set(map(type, cells))
+    if any(map(_is_set_type, types)):
         return "set"
-    types = {t for t in set(map(type, cells)) if t.__name__ not in _NO_VALUES}
+    types = {t for t in types if t.__name__ not in _NO_VALUES}
     if all(issubclass(t, _NUMBERS) and t is not bool for t in types) or _are_durations(types):
         return "numeric" if types else "nominal"
     if float in types and not all(map(is_missing, (c for c in cells if type(c) is float))):
@@ -421,34 +428,35 @@ def _are_durations(types: Set[type]) -> bool:
     )
 
 
-def holds_durations(column: Any) -> bool:
-    """Tell whether the type of a column, or of its cells, is that of durations."""
+DATETIMES = "datetimes"
+CLOCK_TIMES = "times of day"
+TIME_SPANS = "durations"
+
+
+def times_held(column: Any) -> str:
+    """Return which times the type of a column, or of its cells, is one of; empty if of none.
+
+    They are :data:`DATETIMES` (dates, too), :data:`CLOCK_TIMES` or :data:`TIME_SPANS`.
+    """
     import narwhals as nw
 
     if isinstance(column, np.ndarray) and column.dtype != object:
-        return bool(column.dtype.kind == "m")
-    series = nw.from_native(column, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series) and series.dtype not in (nw.Object, nw.Unknown):
-        return bool(series.dtype == nw.Duration)
-    return _are_durations(set(map(type, objects(column).tolist())) - {type(None)})
-
-
-def holds_datetimes(column: Any) -> bool:
-    """Tell whether the type of a column, or of its cells, is that of dates or datetimes."""
-    import narwhals as nw
-
-    if isinstance(column, np.ndarray) and column.dtype != object:
-        return bool(column.dtype.kind == "M")
+        return {"M": DATETIMES, "m": TIME_SPANS}.get(column.dtype.kind, "")
     if _is_text(column):
-        return False
+        return ""
     if _is_period(column):
-        return True
+        return DATETIMES
     series = nw.from_native(column, series_only=True, pass_through=True)
     if isinstance(series, nw.Series) and series.dtype not in (nw.Object, nw.Unknown):
-        return bool(series.dtype in (nw.Datetime, nw.Date))
-    types = set(map(type, objects(column).tolist())) - {type(None)}
-    dates = {t for t in types if issubclass(t, _DATETIMES) and t.__name__ not in _GAPS}
-    return bool(dates) and all(t.__name__ in _GAPS for t in types - dates)
+        if series.dtype in (nw.Datetime, nw.Date):
+            return DATETIMES
+        return {nw.Duration: TIME_SPANS, nw.Time: CLOCK_TIMES}.get(series.dtype.base_type(), "")
+    types = {t for t in set(map(type, objects(column).tolist())) if t.__name__ not in _GAPS}
+    if types and all(issubclass(t, _DATETIMES) for t in types):
+        return DATETIMES
+    if types == {dt.time}:
+        return CLOCK_TIMES
+    return TIME_SPANS if _are_durations(types) else ""
 
 
 def _is_text(column: Any) -> bool:
@@ -464,19 +472,6 @@ def _is_period(column: Any) -> bool:
 def holds_long_periods(column: Any) -> bool:
     """Tell whether a column of pandas holds weeks, months, quarters or years."""
     return _is_period(column) and bool(re.match(r"period\[\d*[WMQYA]", str(column.dtype)))
-
-
-def holds_clock_times(column: Any) -> bool:
-    """Tell whether the type of a column, or of its cells, is that of times of day."""
-    import narwhals as nw
-
-    if (isinstance(column, np.ndarray) and column.dtype != object) or _is_text(column):
-        return False
-    series = nw.from_native(column, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series) and series.dtype not in (nw.Object, nw.Unknown):
-        return bool(series.dtype == nw.Time)
-    types = set(map(type, objects(column).tolist())) - {type(None)}
-    return dt.time in types and all(t.__name__ in _GAPS for t in types - {dt.time})
 
 
 def is_declared_categorical(column: Any) -> bool:
@@ -736,7 +731,7 @@ def sets(
         codes, labels = categories(column, empty_is_missing=empty_is_missing)
         cells = [_split(label, delimiter) for label in labels]
         starts, elements, names = _number_sets(cells, empty_is_missing)
-        return *_repeat_sets(starts, elements, codes), names
+        return *take_sets(starts, elements, codes), names
     if hasattr(column, "to_pylist") or hasattr(column, "to_list"):
         column = objects(column)
     return _number_sets([_as_set(cell) for cell in column], empty_is_missing)
@@ -751,7 +746,7 @@ def _split(label: Label, delimiter: str) -> Sequence[Any]:
 
 
 def _as_set(cell: Any) -> Sequence[Any]:
-    if _is_set(cell) or type(cell).__name__ == "Series":
+    if _is_set_type(type(cell)) or type(cell).__name__ == "Series":
         return list(cell)
     if canonical(cell) is None:
         return (None,)
@@ -761,33 +756,20 @@ def _as_set(cell: Any) -> Sequence[Any]:
 def _number_sets(
     cells: Sequence[Sequence[Any]], empty_is_missing: bool
 ) -> tuple[np.ndarray, np.ndarray, list[Label]]:
-    flat = np.empty(sum(map(len, cells)), dtype=object)
-    flat[:] = list(chain.from_iterable(cells))
+    flat = object_array(list(chain.from_iterable(cells)))
     codes, labels = categories(flat, empty_is_missing=empty_is_missing)
-    row = np.repeat(np.arange(len(cells)), [len(cell) for cell in cells])
-    # One sorted key per (row, element) drops duplicates and fixes the order within a cell.
-    row, codes = np.divmod(np.unique(row * len(labels) + codes), len(labels))
-    starts = np.searchsorted(row, np.arange(len(cells) + 1))
-    return starts, codes.astype(code_type(len(labels))), labels
+    sizes = np.array([len(cell) for cell in cells], np.intp)
+    return *distinct_elements(sizes, codes, len(labels)), labels
 
 
-def _repeat_sets(
-    starts: np.ndarray, elements: np.ndarray, codes: np.ndarray
+def take_sets(
+    starts: np.ndarray, elements: np.ndarray, index: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Expand sets stored once per distinct cell to one per row."""
-    lengths = np.diff(starts)[codes]
+    """Return some of the sets that lie one after the other, in the order of an index."""
+    lengths = np.diff(starts)[index]
     ends = np.concatenate([[0], np.cumsum(lengths)])
-    within = np.arange(ends[-1]) - np.repeat(ends[:-1], lengths)
-    return ends, elements[np.repeat(starts[:-1][codes], lengths) + within]
-
-
-def holds_sets(cells: Sequence[Any]) -> bool:
-    """Tell whether Python objects are collections rather than values."""
-    return any(map(_is_set_type, set(map(type, cells))))
-
-
-def _is_set(cell: Any) -> bool:
-    return _is_set_type(type(cell))
+    shift = np.repeat(starts[:-1][index] - ends[:-1], lengths)
+    return ends, elements[np.arange(ends[-1]) + shift]
 
 
 def _is_set_type(kind: type) -> bool:
@@ -810,9 +792,12 @@ def numbers(
     if str(getattr(column, "type", "")) == "month_day_nano_interval":
         column = objects(column)  # NumPy would have offsets of pandas in their place
     if type(column).__module__.startswith("pyarrow"):
-        column = _without_integers(column)
-        if not _is_plain(column):  # decimals and the like: each distinct value is read once
-            codes, raw = encode(column)
+        import pyarrow as pa
+
+        if pa.types.is_integer(column.type):
+            column = column.cast(pa.float64(), safe=False)  # NumPy has no integers with gaps
+        elif not (pa.types.is_floating(column.type) or pa.types.is_temporal(column.type)):
+            codes, raw = encode(column)  # decimals and the like: each distinct value is read once
             return numbers(object_array(raw), empty_is_missing=empty_is_missing)[codes]
     elif hasattr(column, "to_numpy"):
         column = objects(column) if "128" in str(column.dtype) else column.to_numpy()
@@ -822,10 +807,7 @@ def numbers(
     if values.dtype.kind == "m" and np.datetime_data(values.dtype)[0] in ("Y", "M"):
         raise TypeError(f"{values.dtype} counts months or years, which have no fixed length")
     if values.dtype.kind in "Mm":
-        micro = "datetime64[us]" if values.dtype.kind == "M" else "timedelta64[us]"
-        seconds = values.astype(micro).astype(np.int64) / 1e6
-        seconds[np.isnat(values)] = np.nan
-        return seconds
+        return _seconds_of(values)
     cells = values.tolist()
     if empty_is_missing:
         cells = [None if isinstance(cell, str) and cell == "" else cell for cell in cells]
@@ -850,12 +832,13 @@ def datetimes(
     """
     if _is_period(column):
         column = column.dt.to_timestamp()
-    if holds_clock_times(column):
+    held = times_held(column)
+    if held == CLOCK_TIMES:
         _check_clock(zone, first)
         return numbers(column), CLOCK
     if zone == CLOCK and not first:
         return np.mod(datetimes(column, None, first=True)[0], 86_400.0), CLOCK
-    if not holds_datetimes(column):
+    if held != DATETIMES:
         if infer_kind(column) == "numeric":
             values = numbers(column)
             if order in DIGIT_FORMATS:
@@ -868,7 +851,7 @@ def datetimes(
     zone_of, walls_of = _READERS.get(library, (lambda _: None, lambda cells, *_: cells))
     found = _ZONE_NAMES.get(zone_of(column), zone_of(column))
     walls = walls_of(column, found, _wanted_zone(found, zone, first))
-    return _epoch(np.asarray(walls)), found
+    return _seconds_of(np.asarray(walls)), found
 
 
 def _as_seconds(values: np.ndarray) -> np.ndarray:
@@ -912,10 +895,10 @@ def _wanted_zone(found: str | None, zone: str | None, first: bool) -> str | None
     return zone
 
 
-def _epoch(walls: np.ndarray) -> np.ndarray:
-    """Return NumPy's datetimes as seconds, NaN where missing."""
-    seconds = walls.astype("datetime64[us]").astype(np.int64) / 1e6
-    seconds[np.isnat(walls)] = np.nan
+def _seconds_of(times: np.ndarray) -> np.ndarray:
+    """Return NumPy's datetimes (since 1970) or durations as seconds, NaN where missing."""
+    seconds = times.astype(f"{times.dtype.kind}8[us]").astype(np.int64) / 1e6
+    seconds[np.isnat(times)] = np.nan
     return seconds
 
 
@@ -979,7 +962,7 @@ def _datetimes_of_text(
     _check_all_clock(labels)
     plain = _plain_datetimes(labels)
     if plain is not None:
-        return _epoch(plain)[codes], None
+        return _seconds_of(plain)[codes], None
     moments = [_as_datetime(label, order) for label in labels]
     seconds, found = _datetimes_of_objects(moments, zone, first)
     return seconds[codes], found
@@ -1065,20 +1048,6 @@ def zone_info(zone: str) -> dt.tzinfo:
         raise ValueError(f"expected the name of a time zone, got {zone!r}") from None
 
 
-def _without_integers(column: Any) -> Any:
-    """Return whole numbers of Arrow as floats: NumPy has no integers with gaps."""
-    import pyarrow as pa
-
-    return column.cast(pa.float64(), safe=False) if pa.types.is_integer(column.type) else column
-
-
-def _is_plain(column: Any) -> bool:
-    """Tell whether NumPy has a type for a column of Arrow."""
-    import pyarrow as pa
-
-    return bool(pa.types.is_floating(column.type) or pa.types.is_temporal(column.type))
-
-
 def _numbers_of_text(column: Any, format: str) -> np.ndarray:
     """Read each distinct text once."""
     codes, labels = categories(column)
@@ -1095,7 +1064,7 @@ def _number(value: Any) -> float:
     if label is None:
         return float("nan")
     if isinstance(value, np.datetime64):
-        return float(_epoch(np.atleast_1d(value))[0])
+        return float(_seconds_of(np.atleast_1d(value))[0])
     if isinstance(value, dt.date | dt.time | dt.timedelta):
         return _seconds(value)
     try:

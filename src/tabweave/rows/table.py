@@ -30,12 +30,12 @@ from tabweave.rows.formats import (
 )
 from tabweave.rows.frames import (
     CLOCK,
+    CLOCK_TIMES,
+    DATETIMES,
+    TIME_SPANS,
     categories,
     columns_of,
     datetimes,
-    holds_clock_times,
-    holds_datetimes,
-    holds_durations,
     holds_long_periods,
     infer_kind,
     is_declared_categorical,
@@ -44,6 +44,8 @@ from tabweave.rows.frames import (
     levels_of,
     objects,
     sets,
+    take_sets,
+    times_held,
     would_merge,
 )
 from tabweave.rows.frames import numbers as cells_numbers
@@ -265,15 +267,19 @@ class Table:
 
 def _shown(data: Codes | Numbers | Sets, row: int) -> Any:
     """Return a cell as a notebook shows it."""
+    cell = cell_of(data, row)
+    return ", ".join(map(str, cell)) if isinstance(cell, list) else cell
+
+
+def cell_of(data: Codes | Numbers | Sets, row: int) -> Any:
+    """Return a cell: a label, a number, a datetime as text, a list of elements; None if missing."""
     if isinstance(data, Datetimes):
-        return None if np.isnan(data.values[row]) else data.text(data.values[row])
+        return data.text(data.values[row])
     if isinstance(data, Numbers):
         return None if np.isnan(data.values[row]) else float(data.values[row])
     if isinstance(data, Codes):
         return data.labels[data.codes[row]]
-    return ", ".join(
-        str(data.labels[c]) for c in data.codes[data.starts[row] : data.starts[row + 1]]
-    )
+    return [data.labels[c] for c in data.codes[data.starts[row] : data.starts[row + 1]]]
 
 
 def _finding(column: Column, data: Any, n_rows: int) -> Finding:
@@ -454,7 +460,7 @@ def _as_judged(column: Column, cells: Any, schema: Schema) -> tuple[Column, Any]
 
 _MOST_TWINS = 10_000  # values among which those that are written alike are looked for
 _SEEN = 1000  # cells that are looked at to see whether there is anything to ask
-_DECIDED = ("declared", "categories", "ordered categories", "durations")
+_DECIDED = ("declared", "categories", "ordered categories", TIME_SPANS)
 _WORD = re.compile(r"[^\W\d_]\D*").fullmatch  # dates and money have digits, Jan 5, 2020 too
 _LIST = re.compile(r"[;|]|, ").search
 
@@ -463,7 +469,7 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
     """Tell at a glance that a column is what its type says, so that no rule need be asked."""
     if isinstance(data, Sets):
         return not any(isinstance(label, float) for label in data.labels[:_SEEN])
-    if column.kind in ("ordinal", "datetime") or column.why == "durations":
+    if column.kind in ("ordinal", "datetime") or column.why == TIME_SPANS:
         return True
     if column.name.startswith("__index"):
         return False
@@ -499,7 +505,7 @@ def _date_format(cells: Any) -> str | None:
     """Return how text or whole numbers write dates; None if they are days, or ISO text."""
     if holds_long_periods(cells):
         return PERIODS
-    if holds_datetimes(cells) or holds_clock_times(cells):
+    if times_held(cells) in (DATETIMES, CLOCK_TIMES):
         return None
     if infer_kind(cells) == "numeric":
         return date_format(digits_of(cells_numbers(cells)))
@@ -588,19 +594,14 @@ def _completed(
     return replace(schema, columns=tuple(columns), complete=True, named=named)
 
 
-DATETIMES = "datetimes"
-CLOCK_TIMES = "times of day"
 UNORDERED = "categories whose order differs from part to part: declare their levels"
 
 
 def _in_words(kind: str, cells: Any) -> str:
     """Return in words what the type of a column says."""
-    if kind in ("numeric", "nominal") and holds_datetimes(cells):
-        return DATETIMES
-    if kind in ("numeric", "nominal") and holds_clock_times(cells):
-        return CLOCK_TIMES
-    if kind == "numeric" and holds_durations(cells):
-        return "durations"
+    held = times_held(cells) if kind in ("numeric", "nominal") else ""
+    if held in (DATETIMES, CLOCK_TIMES) or (held and kind == "numeric"):
+        return held
     if is_declared_categorical(cells):
         if kind != "ordinal" and is_ordered(cells):
             return UNORDERED
@@ -1194,11 +1195,7 @@ def take_rows(table: Table, index: np.ndarray) -> Table:
         if isinstance(column, Codes):
             columns.append(Codes(column.codes[index], column.labels))
         elif isinstance(column, Sets):
-            lengths = np.diff(column.starts)[index]
-            starts = np.concatenate([[0], np.cumsum(lengths)])
-            shift = np.repeat(column.starts[:-1][index] - starts[:-1], lengths)
-            codes = column.codes[np.arange(starts[-1]) + shift]
-            columns.append(Sets(starts, codes, column.labels))
+            columns.append(Sets(*take_sets(column.starts, column.codes, index), column.labels))
         else:
             columns.append(replace(column, values=column.values[index]))
     return Table(table.schema, tuple(columns), len(index))

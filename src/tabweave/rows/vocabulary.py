@@ -479,11 +479,20 @@ def _fold(column: Any, rule: Rule) -> Any:
     if not hasattr(column, "starts"):
         return replace(column, codes=codes, labels=distinct)
     # Two elements of a set may share a bucket, which then counts once.
-    row = np.repeat(np.arange(len(column.starts) - 1), np.diff(column.starts))
-    row, codes = np.divmod(np.unique(row * len(distinct) + codes), len(distinct))
-    starts = np.searchsorted(row, np.arange(len(column.starts)))
-    codes = codes.astype(code_type(len(distinct)))
+    starts, codes = distinct_elements(np.diff(column.starts), codes, len(distinct))
     return replace(column, starts=starts, codes=codes, labels=distinct)
+
+
+def distinct_elements(
+    sizes: np.ndarray | Sequence[int], codes: np.ndarray, n_labels: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the starts and codes of sets of some sizes, one after the other, each element once.
+
+    One sorted key per (row, element) drops duplicates and fixes the order within a set.
+    """
+    row = np.repeat(np.arange(len(sizes)), sizes)
+    row, codes = np.divmod(np.unique(row * n_labels + codes), n_labels)
+    return np.searchsorted(row, np.arange(len(sizes) + 1)), codes.astype(code_type(n_labels))
 
 
 def buckets_from_text(labels: Sequence[Label]) -> tuple[Label, ...]:

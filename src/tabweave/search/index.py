@@ -556,7 +556,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         other = take_rows(stored.table, stored.rows_of([id]))
         shares = (space if names is None else space.only(names)).explain(asked, other)
         order = [name for name in stored.table.schema.names if name in shares]
-        return {name: shares[name] for name in [*order, *(n for n in shares if n not in order)]}
+        return {name: shares[name] for name in dict.fromkeys([*order, *shares])}
 
     # -- files and parameters --------------------------------------------------------------
 
@@ -624,9 +624,6 @@ class Cache:
         self.space = space
         self.stored = stored
         self._lock = Lock()
-        self._clear()
-
-    def _clear(self) -> None:
         self._views: dict[_Names, View] = {}
         self._sampled: dict[_Names, np.ndarray] = {}
         self._walker: Walker | None = None
@@ -703,10 +700,8 @@ class Cache:
         exact = names is not None or self.backend == "exact"
         search = None if exact else self._search(asked, allowed is None)
         queries = view.queries(asked)
-        distances, rows = nearest_rows(view.nodes, view.copies, queries, k, allowed, search)
-        if view.space.root:
-            np.sqrt(np.maximum(distances, 0, out=distances), out=distances)
-        return distances, rows
+        summed, rows = nearest_rows(view.nodes, view.copies, queries, k, allowed, search)
+        return view.space.distances(summed), rows
 
     def nearest_to_all(
         self,
@@ -732,8 +727,8 @@ class Cache:
         first = view.copies.first(allowed)
         order = np.lexsort((first, np.where(first < 0, np.inf, total)))[:k]
         found = np.asarray(total)[None, order], first[None, order]
-        distances, rows = view.copies.expand(found, k, allowed)
-        return (np.sqrt(distances) if space.root else distances), rows
+        summed, rows = view.copies.expand(found, k, allowed)
+        return space.distances(summed), rows
 
     def within(
         self, asked: Table, names: list[str] | None, radius: float, allowed: np.ndarray | None
@@ -744,9 +739,8 @@ class Cache:
         members, sizes = view.copies.rows_of(nodes, allowed)
         who, summed = np.repeat(who, sizes), np.repeat(summed, sizes)
         order = np.lexsort((members, summed, who))
-        distances = np.sqrt(np.maximum(summed, 0)) if view.space.root else summed
         cuts = np.searchsorted(who[order], np.arange(1, asked.n_rows))
-        parts = (np.split(part[order], cuts) for part in (distances, members))
+        parts = (np.split(part[order], cuts) for part in (view.space.distances(summed), members))
         return list(zip(*parts, strict=True))
 
     def pairs(
@@ -759,7 +753,7 @@ class Cache:
         low, high = np.concatenate([kept, low]), np.concatenate([kept, high])
         summed = np.concatenate([np.zeros(len(kept)), np.maximum(summed, 0)])
         a, b, which = _expanded_pairs(view.copies, low, high, allowed, most, threshold)
-        distances = np.sqrt(summed[which]) if view.space.root else summed[which]
+        distances = view.space.distances(summed[which])
         order = np.lexsort((b, a, distances))
         return a[order], b[order], distances[order]
 
@@ -772,8 +766,8 @@ class Cache:
             rows = np.sort(np.random.default_rng(0).choice(there, n, replace=False))
             nodes = view.nodes.take(view.copies.node_of[rows])
             found, others = nearest_nodes(nodes, view.queries(take_rows(view.table, rows)), n)
-            apart = np.sort(found[others != np.arange(n)[:, None]])
-            self._sampled[key] = np.sqrt(np.maximum(apart, 0)) if view.space.root else apart
+            summed = np.sort(found[others != np.arange(n)[:, None]])
+            self._sampled[key] = view.space.distances(summed)
         return self._sampled[key]
 
     def _search(self, asked: Table, all_allowed: bool) -> Callable[..., Found]:
@@ -990,10 +984,6 @@ def _check_distance(name: str, given: Any) -> None:
 
 def matching(table: Table, where: Mapping[str, Any]) -> np.ndarray:
     """Return which rows pass every condition: a value, several values, or a function."""
-    if not isinstance(where, Mapping):
-        raise TypeError(
-            f"expected where to be a mapping of column to value, values or function, got {where!r}"
-        )
     out = np.ones(table.n_rows, bool)
     names = _given_names(table.schema)
     for name, wanted in where.items():
@@ -1092,7 +1082,7 @@ def _cell_number(column: Column, value: Any) -> float | None:
 def _passes(name: str, column: Any, wanted: Any) -> np.ndarray:
     if isinstance(column, Numbers):
         if callable(wanted):
-            return _answered(name, wanted, column.values, len(column.values))
+            return _answered(name, wanted, column.values)
         listed = np.array([_number(name, v) for v in _listed(wanted)], float)
         return np.isin(column.values, listed) | (np.isnan(column.values) & np.isnan(listed).any())
     if callable(wanted):
@@ -1158,15 +1148,15 @@ def _said(name: str, test: Callable[[Any], Any], value: Label) -> bool:
         ) from error
 
 
-def _answered(name: str, test: Callable[[Any], Any], values: np.ndarray, n: int) -> np.ndarray:
+def _answered(name: str, test: Callable[[Any], Any], values: np.ndarray) -> np.ndarray:
     try:
         out = np.asarray(test(values))
     except Exception as error:
         raise ValueError(f"the condition on column {name!r} failed: {error}") from error
-    if out.shape != (n,) or out.dtype != bool:
+    if out.shape != values.shape or out.dtype != bool:
         raise ValueError(
-            f"the condition on column {name!r}: expected {n} booleans for as many numbers, got "
-            f"{out.dtype} of shape {out.shape}"
+            f"the condition on column {name!r}: expected {len(values)} booleans for as many "
+            f"numbers, got {out.dtype} of shape {out.shape}"
         )
     return out
 
@@ -1277,8 +1267,7 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
     if isinstance(X, list):
         _check_same_keys(X, names)
     if isinstance(X, Table):
-        chosen = tuple(X[name] for name in names)
-        X = Table(X.schema.select(names), chosen, X.n_rows)
+        X = X.select(names)
     table = Table.of(X, replace(own.select(names), named=True))
     require_rows(table)
     _tell_unknown(embedder, table)

@@ -32,8 +32,8 @@ from tabweave.base import (
 )
 from tabweave.embed.value_metric import fit_metric, read_rows, value_codes, value_lookups
 from tabweave.io.register import storable
+from tabweave.rows.frames import DATETIMES
 from tabweave.rows.table import (
-    DATETIMES,
     Column,
     Numbers,
     Schema,

@@ -935,8 +935,7 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         _, _, voters, _, line = self._searched()
         start, left = (1 - self.reliability_) * voters.targets.mean(), self._targets[rows]
         if line is not None:
-            asked = self.embedder_._read_fitted([row] if isinstance(row, dict) else row)
-            start = start + self.linear_ * line(asked)[0]
+            start = start + self.linear_ * line(self.embedder_._read_one(row))[0]
             left = left - self.linear_ * line(take_rows(self._stored.table, rows))
         found = start + self.reliability_ * left
         return [{**one, "prediction": float(p)} for one, p in zip(said, found, strict=True)]

@@ -81,6 +81,10 @@ class Space:
         found = [block.coordinates(table, unknown=self.unknown) for block in self.lines]
         return np.hstack([np.zeros((table.n_rows, 0)), *found])
 
+    def distances(self, summed: np.ndarray) -> np.ndarray:
+        """Return the distances for what adds up between rows."""
+        return np.sqrt(np.maximum(summed, 0)) if self.root else summed
+
     def vectors(self, table: Table) -> np.ndarray:
         """Return all coordinates as float32, and one at least."""
         found = []

@@ -317,10 +317,7 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         asked = self._graph_share()
         share = 1.0 if asked == "auto" else float(asked)
         weights = [share * self.graph_weights_[name] for name in sources.graph_names]
-        return blended(graphs, weights, alone=alone, normal=self._normalized())
-
-    def _normalized(self) -> bool:
-        return self.normalized_graphs
+        return blended(graphs, weights, alone=alone, normal=self.normalized_graphs)
 
     def _projected(self, sources: Sources) -> np.ndarray:
         """Eq. (4.2): mean projection of each id; as in fit for an id that has no table here."""

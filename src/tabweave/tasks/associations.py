@@ -22,6 +22,7 @@ from scipy.special import chdtrc, fdtrc, ndtr, stdtr
 from tabweave._compat import require
 from tabweave.blocks.numbers import BINNED, Numbering
 from tabweave.counts.counts import Counts
+from tabweave.counts.couplings import entropies
 from tabweave.counts.spectra import CrossMoments
 from tabweave.rows.table import Schema, Table, ordinal_as_nominal, take_rows
 
@@ -282,9 +283,7 @@ def _entropies(
     block: np.ndarray, rows: np.ndarray, columns: np.ndarray, n: float
 ) -> tuple[float, float, float]:
     """Return mutual information and both entropies, in nats."""
-    h_rows, h_columns, joint = (
-        float(np.log(n) - (x[x > 0] * np.log(x[x > 0])).sum() / n) for x in (rows, columns, block)
-    )
+    h_rows, h_columns, joint = entropies(n, rows, columns, block)
     return min(max(h_rows + h_columns - joint, 0.0), h_rows, h_columns), h_rows, h_columns
 
 

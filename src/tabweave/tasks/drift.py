@@ -327,7 +327,7 @@ def chi_square(table: np.ndarray, draws: int, rng: Any) -> tuple[float, float, f
     l-th sample is the h-th that is as large, and no more are drawn [Besag and Clifford 1991].
     """
     statistic, mean, variance = (float(x[0]) for x in homogeneity(table[:, :, None]))
-    effect = (statistic - mean) / np.sqrt(variance) if variance > 0 else 0.0
+    effect = _excess(statistic, mean, variance)
     pooled = table.sum(axis=0)
     if (pooled > 0).sum() < 2:
         return 0.0, 1.0, 0.0
@@ -388,6 +388,11 @@ def _gamma_tail(statistic: float, mean: float, variance: float) -> float:
     if mean <= 0 or variance <= 0:
         return 1.0
     return float(stats.gamma.sf(statistic, mean**2 / variance, scale=variance / mean))
+
+
+def _excess(statistic: float, mean: float, variance: float) -> float:
+    """Return how many deviations a statistic is above its mean."""
+    return (statistic - mean) / np.sqrt(variance) if variance > 0 else 0.0
 
 
 def cramers_v(statistic: float, totals: np.ndarray) -> float:
@@ -477,7 +482,7 @@ def _binned(x: np.ndarray, y: np.ndarray, totals: np.ndarray) -> np.ndarray:
 def fisher(table: np.ndarray) -> tuple[float, float, float]:
     """Return p-value, effect and statistic of a 2 × 2 table: Fisher's exact test."""
     statistic, mean, variance = (float(x[0]) for x in homogeneity(table[:, :, None]))
-    effect = (statistic - mean) / np.sqrt(variance) if variance > 0 else 0.0
+    effect = _excess(statistic, mean, variance)
     if table.dtype.kind != "i":
         return _gamma_tail(statistic, mean, variance), effect, statistic
     return float(stats.fisher_exact(table).pvalue), effect, statistic
@@ -557,11 +562,9 @@ def _couplings(before: Counts, after: Counts) -> list[Finding]:
     return out
 
 
-def _met(
-    shares: np.ndarray, a: list[Any], b: list[Any], most: int = 2
-) -> tuple[tuple[str, float, float], ...]:
-    """Return the pairs of values whose share moved most, with the shares before and after."""
-    order = np.argsort(-np.abs(shares[1] - shares[0]), axis=None, kind="stable")[:most]
+def _met(shares: np.ndarray, a: list[Any], b: list[Any]) -> tuple[tuple[str, float, float], ...]:
+    """Return the two pairs of values whose share moved most, with the shares before and after."""
+    order = np.argsort(-np.abs(shares[1] - shares[0]), axis=None, kind="stable")[:2]
     pairs = zip(*np.unravel_index(order, shares.shape[1:]), strict=True)
     return tuple((f"{a[v]} & {b[w]}", *shares[:, v, w].tolist()) for v, w in pairs)
 
@@ -571,7 +574,7 @@ def _coupling(name: str, tables: np.ndarray) -> Finding:
     sides = []
     for strata in (tables, tables.transpose(0, 2, 1)):
         statistic, mean, variance = (float(x.sum()) for x in homogeneity(strata))
-        effect = (statistic - mean) / np.sqrt(variance) if variance > 0 else 0.0
+        effect = _excess(statistic, mean, variance)
         sides.append((_gamma_tail(statistic, mean, variance), -effect, statistic))
     p, effect, statistic = max(sides)
     return Finding(name, statistic, p, p, -effect)

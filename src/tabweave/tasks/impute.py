@@ -37,7 +37,14 @@ from tabweave.rows.formats import (
     present_texts,
     write_datetime,
 )
-from tabweave.rows.frames import columns_of, is_missing, joined_name, object_array, typed
+from tabweave.rows.frames import (
+    DATETIMES,
+    columns_of,
+    is_missing,
+    joined_name,
+    object_array,
+    typed,
+)
 from tabweave.rows.table import Codes, Datetimes, Numbers, Schema, Sets, Table, take_rows
 from tabweave.rows.vocabulary import Label, canonical
 from tabweave.tasks.row_model import ENGINES, Guess, Note, RowModel, rows_to_learn
@@ -395,7 +402,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
 
     def _is_dated(self, name: str) -> bool:
         column = self.schema_[name]
-        return column.kind == "datetime" or (column.kind == "numeric" and column.why == "datetimes")
+        return column.kind == "datetime" or (column.kind == "numeric" and column.why == DATETIMES)
 
     def _position(self, X: Any, name: str) -> int:
         """Return which column of a pandas frame is meant; they may be numbered, not named."""

@@ -21,6 +21,7 @@ from tabweave._compat import eigh, one_blas_thread
 from tabweave.base import remember_names, require_rows, seed_of
 from tabweave.blocks.numbers import BINNED, Numbering
 from tabweave.counts.counts import Counts
+from tabweave.counts.couplings import entropies
 from tabweave.counts.spectra import CrossMoments
 from tabweave.embed.nonbend import VI
 from tabweave.embed.nonbend.nonbend import NonBEND, subspace_weights, value_probabilities
@@ -284,11 +285,16 @@ class RowModel:
 
     def completed(self, cells: Cells, n_rounds: int) -> tuple[np.ndarray, np.ndarray]:
         """Return codes and numbers without gaps."""
-        codes, z = cells.codes.copy(), cells.z.copy()
-        for name, guess in self._gone_through(cells, n_rounds).items():
-            a = self.names.index(name)
+        return self._with_guesses(cells.codes, cells.z, self._gone_through(cells, n_rounds))
+
+    def _with_guesses(
+        self, codes: np.ndarray, z: np.ndarray, guesses: Mapping[str, Guess]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return codes and numbers with guesses in their gaps."""
+        codes, z = codes.copy(), z.copy()
+        for name, guess in guesses.items():
             if name not in self.sets:
-                codes[a, guess.rows] = guess.proba.argmax(axis=1)
+                codes[self.names.index(name), guess.rows] = guess.proba.argmax(axis=1)
             if name in self.numbers:
                 z[self.numbers.index(name), guess.rows] = guess.number
         return codes, z
@@ -299,14 +305,8 @@ class RowModel:
         base = dict(guesses)
         nearest: dict[str, Neighbors] = {}
         for _ in range(n_rounds):
-            codes, z = cells.codes.copy(), np.nan_to_num(cells.z)
-            for name, guess in guesses.items():
-                if name in self.sets:
-                    continue
-                codes[self.names.index(name), guess.rows] = guess.proba.argmax(axis=1)
-                if name in self.numbers:
-                    z[self.numbers.index(name), guess.rows] = guess.number
-            before = Round(cells, guesses, codes, z)
+            known = self._with_guesses(cells.codes, np.nan_to_num(cells.z), guesses)
+            before = Round(cells, guesses, *known)
             guesses = {name: self._guess(name, base[name], before, nearest) for name in guesses}
         return guesses
 
@@ -869,9 +869,7 @@ def _uncertainty(block: np.ndarray) -> float:
     if n <= 0:
         return 0.0
     rows, columns = block.sum(axis=1), block.sum(axis=0)
-    h_rows, h_columns, joint = (
-        float(np.log(n) - (x[x > 0] * np.log(x[x > 0])).sum() / n) for x in (rows, columns, block)
-    )
+    h_rows, h_columns, joint = entropies(n, rows, columns, block)
     chance = ((rows > 0).sum() - 1) * ((columns > 0).sum() - 1) / (2 * n)
     mutual = max(h_rows + h_columns - joint - chance, 0.0)
     return 2 * mutual / (h_rows + h_columns) if h_rows + h_columns > 1e-12 else 0.0

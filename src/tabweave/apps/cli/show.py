@@ -118,9 +118,9 @@ def fitting(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
     return max(1, sum(end <= width() for end in ends))
 
 
-def plural(n: int, one: str, many: str | None = None) -> str:
+def plural(n: int, one: str) -> str:
     """Return a number of things: 1 row, 2 rows."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
+    return f"{n:,} {one}{'s' * (n != 1)}"
 
 
 def number(value: float) -> str:

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -55,8 +55,12 @@ def page(description: dict[str, Any], *, title: str | None = None) -> str:
         "SCRIPT": script,
         "DATA": embedded(description),
     }
-    # Cut first, fill then: nothing that is filled in is looked at again.
-    pieces = _read("page.html").split("@@")
+    return filled(_read("page.html"), parts)
+
+
+def filled(template: str, parts: Mapping[str, str]) -> str:
+    """Return a template with its parts, which stand in it as ``@@NAME@@``."""
+    pieces = template.split("@@")  # first of all: nothing that is filled in is looked at again
     return "".join(parts[p] if i % 2 else p for i, p in enumerate(pieces))
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from tabweave._compat import require
 from tabweave.apps import methods
-from tabweave.apps.report.html import embedded
+from tabweave.apps.report.html import embedded, filled
 from tabweave.apps.studio.files import (
     ENCODINGS,
     KINDS,
@@ -186,9 +186,7 @@ def _page(nonce: str, facts: dict[str, Any]) -> str:
         "FACTS": embedded(facts),
         "SCRIPT": "\n".join(p.read_text("utf-8") for p in scripts),
     }
-    # Cut first, fill then: nothing that is filled in is looked at again.
-    pieces = (ours / "studio.html").read_text("utf-8").split("@@")
-    return "".join(parts[p] if i % 2 else p for i, p in enumerate(pieces))
+    return filled((ours / "studio.html").read_text("utf-8"), parts)
 
 
 def _tables(app: Any, studio: Studio) -> None:

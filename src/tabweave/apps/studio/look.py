@@ -18,7 +18,7 @@ from tabweave.apps.studio.files import Source
 from tabweave.apps.studio.jobs import Job, Question, read
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.io.files import replacing
-from tabweave.rows.table import Codes, Datetimes, Numbers, take_rows
+from tabweave.rows.table import cell_of, take_rows
 from tabweave.search.index import SimilarityIndex
 
 DOWNLOADS = {
@@ -312,20 +312,9 @@ def _list_of(name: str, values: list[str]) -> list[str]:
 
 
 def _row_lines(name: str, reading: Any, row: int) -> list[str]:
-    cells = {column: _cell(reading.table[column], row) for column in reading.kept}
+    cells = {column: cell_of(reading.table[column], row) for column in reading.kept}
     one = f"{name} = {cells!r}  # row {row}"
     if len(one) <= 96:
         return [one]
     inner = (f"    {column!r}: {value!r}," for column, value in cells.items())
     return [f"{name} = {{  # row {row}", *inner, "}"]
-
-
-def _cell(data: Any, row: int) -> Any:
-    if isinstance(data, Numbers):
-        value = float(data.values[row])
-        if value != value:
-            return None
-        return data.text(value) if isinstance(data, Datetimes) else value
-    if isinstance(data, Codes):
-        return data.labels[data.codes[row]]
-    return [data.labels[c] for c in data.codes[data.starts[row] : data.starts[row + 1]]]

@@ -660,11 +660,16 @@ def fewer(target: Target, source: Source, most: int) -> tuple[Target, Source]:
         partners = np.setdiff1d(target.pairs[rows], [-1])
         more = np.setdiff1d(np.arange(len(source.X)), partners)
         others = np.sort(np.append(partners, more[_evenly(len(more), most - len(partners))]))
-        new = np.full(len(source.X) + 1, -1)  # the last one answers -1, no partner
-        new[others] = np.arange(len(others))
-        pairs = new[target.pairs[rows]]
+        pairs = _pairs_among(others, target.pairs[rows], len(source.X))
     some = Target(target.X[rows], target.y[kept], target.labeled[rows], pairs)
     return some, Source(source.X[others], source.v[others], source.numeric)
+
+
+def _pairs_among(kept: np.ndarray, pairs: np.ndarray, n_source: int) -> np.ndarray:
+    """Return pairs with some of the source rows, -1 where the partner is none of them."""
+    new = np.full(n_source + 1, -1)  # the last one answers -1, no partner
+    new[kept] = np.arange(len(kept))
+    return new[pairs]
 
 
 def _evenly(n: int, most: int) -> np.ndarray:
@@ -759,24 +764,15 @@ class _Held(NamedTuple):
     @classmethod
     def of(cls, target: Target, source: Source, held: np.ndarray) -> _Held:
         """Hold some of the labeled rows out."""
-        rows = np.flatnonzero(target.labeled)[held]
+        rows, pairs = np.flatnonzero(target.labeled)[held], target.pairs
         stays = np.ones(len(target.X), bool)
         stays[rows] = False
-        return cls(target.X[rows], target.y[held], *_without(target, stays, ~held, source))
-
-
-def _without(
-    target: Target, stays: np.ndarray, labels: np.ndarray, source: Source
-) -> tuple[Target, Source]:
-    pairs = target.pairs
-    if pairs is not None:
-        partners = np.setdiff1d(pairs[~stays], [-1])
-        kept = np.setdiff1d(np.arange(len(source.X)), partners)
-        new = np.full(len(source.X) + 1, -1)  # the last one answers -1, no partner
-        new[kept] = np.arange(len(kept))
-        pairs = new[pairs[stays]]
-        source = Source(source.X[kept], source.v[kept], source.numeric)
-    return Target(target.X[stays], target.y[labels], target.labeled[stays], pairs), source
+        if pairs is not None:
+            kept = np.setdiff1d(np.arange(len(source.X)), pairs[rows])
+            pairs = _pairs_among(kept, pairs[stays], len(source.X))
+            source = Source(source.X[kept], source.v[kept], source.numeric)
+        left = Target(target.X[stays], target.y[~held], target.labeled[stays], pairs)
+        return cls(target.X[rows], target.y[held], left, source)
 
 
 def _reason(found: dict[str, float], numeric: bool) -> str:

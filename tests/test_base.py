@@ -192,7 +192,7 @@ class TestSmall:
         assert embedder.transform(frame).tolist() == [[1, 1], [1, 1]]
 
     def test_weight_of_zero(self):
-        with pytest.raises(ValueError, match="weight of every row is zero"):
+        with pytest.raises(ValueError, match="only rows of weight zero"):
             OneHot().fit(ROWS, sample_weight=[0, 0, 0, 0])
 
 
@@ -668,7 +668,7 @@ class TestSources:
         assert twice.counts_.n == 8
 
     def test_weights_are_of_rows_in_memory(self, path):
-        with pytest.raises(ValueError, match="sample_weight is for rows in memory; read"):
+        with pytest.raises(ValueError, match="sample_weight needs rows in memory; read"):
             OneHot().fit(path, sample_weight=[1] * 4)
 
     def test_classes_are_kept_where_they_are_used(self, path):

@@ -290,7 +290,7 @@ def test_frames_and_names():
         ({"metric": "lin"}, "one table of values per column.*ratios"),
         ({"centers": "mean"}, "centers.* must be a str among .*Got 'mean'"),
         ({"init": "kmeans++"}, "init.* must be a str among .*Got 'kmeans"),
-        ({"init": [["a", "x"]]}, "init: expected 2 rows, one a cluster, got 1"),
+        ({"init": [["a", "x"]]}, "init: expected 2 rows, one per cluster, got 1"),
         (
             {"feature_weights": [1, np.nan]},
             "feature_weights: expected numbers >= 0, got nan for column 'x1'",

@@ -182,7 +182,7 @@ def test_bad_parameters(args, message):
     ("y", "message"),
     [
         ([0, 0, 0], "one class only"),
-        ([0, 1], "expected 3 labels in y, one a row of X, got 2"),
+        ([0, 1], "expected 3 labels in y, one per row of X, got 2"),
         ([0, 1, np.nan], "Input y contains NaN or infinity: row 2"),
         (["a", None, "b"], "y of row 1 is missing"),
         (None, "requires y to be passed"),

@@ -403,7 +403,7 @@ class TestClassifier:
             WeaveClassifier().fit(X[:3], np.array(["a", "b", None], dtype=object))
         with pytest.raises(ValueError, match="labels in y"):
             WeaveClassifier().fit(X, y[:-1])
-        with pytest.raises(ValueError, match="expected y to hold different numbers, got 7 alone"):
+        with pytest.raises(ValueError, match="expected y to hold different numbers, got only 7"):
             WeaveRegressor().fit(X, [7] * 40)
 
     def test_clones(self):

@@ -491,7 +491,8 @@ class ValueTables(OfVocabulary, Block):
         rule = self.vocabulary.buckets.get(name)
         if isinstance(rule, int):
             raise ValueError(
-                f"column {name!r} was counted in hashed buckets, which no lookup can name; count "
+                f"column {name!r} was counted in hashed buckets, which a lookup table cannot "
+                f"name; count "
                 "it with other='frequency', or keep the embedder with tabweave.export.save"
             )
         odd = None if unknown == "error" else rows[-1]

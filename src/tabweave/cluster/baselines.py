@@ -149,6 +149,8 @@ class CCDSDC(ProfileClusterer):
         Whether the last window was clustered anew.
     n_windows_ : int
         How many windows there were.
+    schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----
@@ -250,6 +252,8 @@ class CCTED(ProfileClusterer):
         Whether the last window was clustered anew.
     n_windows_ : int
         How many windows there were.
+    schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----
@@ -339,6 +343,8 @@ class DCD(ProfileClusterer):
         Whether the last window was clustered anew.
     n_windows_ : int
         How many windows there were.
+    schema_
+        As in :class:`~tabweave.OneHot`.
 
     References
     ----------

@@ -224,7 +224,7 @@ class KModes(
         if not isinstance(self.init, str):
             given = layout.indices(self.metric_._read(self.init, self.metric_.schema_))
             if len(given) != k:
-                raise ValueError(f"init: expected {k} rows, one a cluster, got {len(given)}")
+                raise ValueError(f"init: expected {k} rows, one per cluster, got {len(given)}")
             return [layout.histogram(given)]
         rng = check_random_state(self.random_state)
 
@@ -407,7 +407,7 @@ def column_weights(given: Any, names: Sequence[str]) -> np.ndarray:
     weights = np.asarray(given, dtype=np.float64)
     if weights.shape != (len(names),):
         raise ValueError(
-            f"feature_weights: expected one a column, {len(names)}, got shape {weights.shape}"
+            f"feature_weights: expected one per column, {len(names)}, got shape {weights.shape}"
         )
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if len(bad):

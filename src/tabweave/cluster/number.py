@@ -144,7 +144,7 @@ def number_of_clusters(
     if criterion != "auto" and criterion not in known:
         raise ValueError(f"expected criterion to be 'auto' or one of {known}, got {criterion!r}")
     if most < 2:
-        raise ValueError(f"expected most of at least 2, got {most}")
+        raise ValueError(f"expected most to be at least 2, got {most}")
     rng = np.random.default_rng(seed_of(random_state))
     declared = Schema.of(schema)
     table = Table.of(X, declared, numbers="numeric", rules="texts")

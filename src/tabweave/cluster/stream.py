@@ -287,8 +287,8 @@ class ProfileSpace:
         for column in table.schema.columns:
             if column.kind == "set":
                 raise ValueError(
-                    f"column {column.name!r} holds sets; stream clusterers compare single values: "
-                    "leave it out"
+                    f"column {column.name!r} holds sets, but stream clusterers compare single "
+                    f"values: leave it out"
                 )
         names = tuple(table.schema.names)
         return cls(Vocabulary(names, ((),) * len(names))).grown(table)

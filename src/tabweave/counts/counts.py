@@ -194,7 +194,7 @@ class Counts(OfVocabulary):
         if other.schema is None:
             return self
         if self.schema is None:
-            raise ValueError(f"cannot take {other.n} rows from none")
+            raise ValueError(f"cannot subtract {other.n} rows from empty counts")
         return combine(self, other, minus=True)
 
     def scaled(self, factor: float) -> Counts:
@@ -432,7 +432,8 @@ def checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
 def _class_column(y: Any, n_rows: int) -> Codes:
     if isinstance(y, str):
         raise TypeError(
-            f"expected y to be a target for each row, got the text {y!r}; give the column"
+            f"expected y to be an array of targets, one per row, got the string {y!r}; pass the "
+            f"column"
         )
     named: Codes = Table.of({"y": y}, {"y": "nominal"})["y"]
     if len(named.codes) != n_rows:

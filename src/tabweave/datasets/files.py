@@ -186,7 +186,7 @@ def _header(path: Path) -> list[str]:
     header = csv_header(path, ",").names
     odd = sorted({c for c in header if header.count(c) > 1 or not c})
     if odd:
-        raise ValueError(f"{path}: the first line must name every column once; look at {odd}.")
+        raise ValueError(f"{path}: the first line must name every column once; check {odd}.")
     return header
 
 

@@ -182,7 +182,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
     def _model(self) -> CoupledModel:
         check_is_fitted(self, "moments_")
         if "_learned" not in vars(self):
-            raise AttributeError("rows were added since it last learned: call learn() first")
+            raise AttributeError("rows were added after the last fit: call learn() first")
         return self._learned
 
     def _read(self, X: Any, *, fitted: bool) -> Table:
@@ -192,11 +192,13 @@ class CoupledNumeric(TransformerMixin, Estimator):
             else:
                 table = Table.of(X, Schema.of(self.schema), numbers="numeric")
         except TypeError as error:
-            raise TypeError(f"{error}; each argument must be no string but a number") from error
+            raise TypeError(
+                f"{error}; each argument must be converted from a string to a number"
+            ) from error
         for column in table.schema.categorical:
             raise TypeError(
                 f"column {column.name!r} is {column.kind}; CoupledNumeric reads numbers, each "
-                "argument must be no string but a number: leave the column out"
+                f"argument must be converted from a string to a number: leave the column out"
             )
         return table
 
@@ -239,7 +241,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
             row, column = odd[0]
             raise ValueError(
                 f"column {self.schema_.names[column]!r}: {values[row, column]:g} overflows at "
-                f"power {self.max_power}; lower max_power or mend the value"
+                f"power {self.max_power}; lower max_power or correct the value"
             )
         if gaps.any():
             P = np.where(gaps[:, :, None], model.mean, P)

@@ -190,6 +190,8 @@ class MCA(Factorial, ValueEmbedder):
         The Burt matrix, which is all that was kept.
     axes_ : Axes
         Eigenvectors and what the other attributes and methods are made from.
+    blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----
@@ -279,6 +281,10 @@ class FAMD(Factorial, Embedder):
         What was seen: pair counts, and sums of numbers and of their products.
     axes_ : Axes
         Eigenvectors and what the other attributes and methods are made from.
+    tables_, numbers_ : ValueTables, block or None
+        The coordinates of the values, and of the numeric columns; a row is their sum.
+    blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----
@@ -410,8 +416,12 @@ class MFA(FAMD):
     ----------
     group_eigenvalues_ : dict of str to float
         The first eigenvalue of each group on its own.
-    eigenvalues_, total_inertia_, explained_inertia_ratio_, counts_, moments_, axes_
+    eigenvalues_, total_inertia_, explained_inertia_ratio_, axes_, tables_, numbers_
         As in :class:`FAMD`.
+    counts_, moments_
+        As in :class:`FAMD`.
+    blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Examples
     --------

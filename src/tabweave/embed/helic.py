@@ -80,6 +80,8 @@ class HELIC(ValueEmbedder):
         The columns with many values, seen through so many of them; they have one weight.
     tables_ : ValueTables
         The representation.
+    counts_, blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----
@@ -194,7 +196,8 @@ class HELIC(ValueEmbedder):
         if self._needs_rows:
             raise TypeError(
                 f"expected rows, got counts: HELIC(variant={self.variant!r}) learns from pairs of "
-                "rows and their classes; use fit or partial_fit, or variant='hc', which learns none"
+                "rows and their classes; use fit or partial_fit, or variant='hc', which learns "
+                "no weights"
             )
         self.__dict__.pop("_sample", None)
         return super().fit_counts(counts)

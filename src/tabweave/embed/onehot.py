@@ -36,6 +36,10 @@ class OneHot(ValueEmbedder):
         What was seen.
     tables_ : ValueTables
         The representation.
+    blocks_ : Block
+        What each column contributes to a row: vectors, distances and explanations come from it.
+    schema_ : Schema
+        How each column was read.
 
     Examples
     --------

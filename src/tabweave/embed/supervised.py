@@ -109,6 +109,8 @@ class SupervisedWeave(Derived, Weave):
         As in :class:`~tabweave.Weave`.
     discriminant_ : Summed
         The discriminant: what each column adds to it.
+    counts_, blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----
@@ -605,8 +607,8 @@ class Target:
             return cls.of_numbers(y, n_bins, weight)
         if many:
             warn_caller(
-                f"y has {len(distinct)} different whole numbers, which are taken as classes; "
-                "if they are amounts, give them as floats"
+                f"y has {len(distinct)} different whole numbers, which are read as classes; for "
+                f"regression, pass floats"
             )
         return cls()
 

@@ -77,6 +77,8 @@ class UNICORN(Remembering, ValueEmbedder):
         The position in the stream.
     weights_, landmarks_, tables_
         As in :class:`~tabweave.Weave`.
+    blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----

@@ -74,6 +74,8 @@ class ValueMetric(ValueEmbedder):
         in a column over its largest dissimilarity; 0 where the vectors are exact.
     total_distortion_ : float
         The sum of the largest errors over the sum of the largest dissimilarities.
+    blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----
@@ -401,7 +403,7 @@ def fit_metric(
             f"expected metric to be the name of a measure or an embedder, got {metric!r}"
         )
     elif schema is not None:
-        raise ValueError(f"give the schema to the metric: {type(metric).__name__}(schema=...)")
+        raise ValueError(f"pass the schema to the metric: {type(metric).__name__}(schema=...)")
     elif "counts_" not in vars(metric):
         metric = clone(metric)
     if "counts_" in vars(metric):

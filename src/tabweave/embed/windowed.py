@@ -203,8 +203,9 @@ class Windowed(Remembering, TransformerMixin, Estimator):
         embedder = self._new_embedder()
         if embedder._needs_rows and (self.decay != 1 or self.window or self.refresh != 1):
             raise ValueError(
-                f"{type(embedder).__name__} learns from whole rows, and a stream forgets and waits "
-                "by counts: use decay=1, window=None and refresh=1, or an embedder such as Weave"
+                f"{type(embedder).__name__} learns from whole rows, but decay, window and "
+                f"refresh work on counts: use decay=1, window=None and refresh=1, or an embedder "
+                f"such as Weave"
             )
         table = embedder._read(X, Schema.of(embedder.schema))
         embedder.partial_fit(table, y, sample_weight)

@@ -163,7 +163,7 @@ def count_for(
     ``rules`` are those of :meth:`tabweave.Table.of`, and ``expand`` turns rows and classes into
     those that are counted. Both see first, in this process, the rows that stand for all, and what
     is learned from these holds for all: a file that is sorted gives what the same rows in memory
-    give. What can be read once only is known by its first rows.
+    give. What can be read only once is known by its first rows.
     """
     opened, reading, names = _as_fitted(source, y, schema, fitted, numbers, rules)
     reading = replace(reading, expand=expand)
@@ -328,7 +328,7 @@ def estimate(
         growth = max((rows or 0) / max(table.n_rows, 1), 1.0)
         held = int(growth * _held_bytes(batch, table))
         return replace(found, seconds=growth * (time.perf_counter() - start), rows_bytes=held)
-    raise ValueError(f"{opened.name}: there are no rows")
+    raise ValueError(f"{opened.name}: expected at least one row, got none")
 
 
 def _held_bytes(batch: Any, table: Table) -> int:
@@ -384,7 +384,7 @@ def reading_of(
         )
     wanted = [n for n in names if n != name]
     if not wanted:
-        raise ValueError(f"{source.name}: there is no column left to count beside y")
+        raise ValueError(f"{source.name}: expected a column to count besides y, got none")
     whole = name is None and names == list(source.types)
     # Rules read the first rows themselves, whose types are those of all.
     given = Schema.of(schema)
@@ -583,7 +583,7 @@ def _rules(
 ) -> dict[str, Any]:
     """Read the rows once to see which values stay."""
     if not source.repeats:
-        raise ValueError(f"{source.name} can be read once only; max_values needs to read it twice")
+        raise ValueError(f"{source.name} can be read only once; max_values needs to read it twice")
     # To hash a column it is enough to know that it has too many values.
     caps = limits if other == "hash" else {}
     tally = source.run(TallyValues(reading, caps), names, progress, "finding frequent values")

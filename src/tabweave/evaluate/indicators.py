@@ -226,7 +226,7 @@ def data_factors(X: Any, y: Any) -> dict[str, float]:
     sizes = [len({None if is_missing(v) else v for v in column}) for column in rows.T]
     classes = np.bincount(encode(y, "y")[1])
     if classes.sum() != len(rows):
-        raise ValueError(f"expected {len(rows)} classes in y, one an object, got {classes.sum()}")
+        raise ValueError(f"expected {len(rows)} classes in y, one per object, got {classes.sum()}")
     return {
         "n_o": len(rows),
         "n_a": len(sizes),

@@ -210,7 +210,7 @@ def best_of(fits: Iterable[Fit], key: Callable[[Fit], float]) -> Fit:
         if not best or objective < best[0][0]:
             best = [(objective, fit)]
     if not best:
-        raise ValueError("there are no fits to choose from")
+        raise ValueError("expected at least one fit to choose from, got none")
     return best[0][1]
 
 

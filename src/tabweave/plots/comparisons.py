@@ -65,7 +65,7 @@ def score_bars(
         heights = np.asarray(values, dtype=float)
         if heights.shape != centres.shape:
             raise ValueError(
-                f"{method!r}: expected {len(names)} scores, one a data set, got {heights.size}"
+                f"{method!r}: expected {len(names)} scores, one per data set, got {heights.size}"
             )
         ax.bar(
             centres + (i - (len(scores) - 1) / 2) * width, heights, width, label=method,
@@ -115,7 +115,7 @@ def cd_diagram(
     ranks = np.asarray(average_ranks, dtype=float)
     if ranks.ndim != 1 or len(names) != ranks.size or ranks.size < 2:
         raise ValueError(
-            f"expected one name a rank, got {len(names)} names for ranks of shape {ranks.shape}"
+            f"expected one name per rank, got {len(names)} names for ranks of shape {ranks.shape}"
         )
     if not cd > 0:
         raise ValueError(f"expected a positive cd, got {cd}")

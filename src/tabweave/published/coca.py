@@ -34,6 +34,8 @@ class CoCA(coca.CoCA):
         ω and ω̃ of Eq. (4.19), equal ones without labels or links.
     eigenvalues_, components_, columns_, ids_, alpha_, n_components_
         As in :class:`tabweave.CoCA`.
+    refused_
+        As in :class:`tabweave.CoCA`.
 
     Notes
     -----

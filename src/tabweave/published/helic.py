@@ -57,6 +57,8 @@ class HELIC(helic.HELIC):
         Empty: a column with many values is an error.
     tables_ : ValueTables
         The representation, Eq. (6.18).
+    counts_, blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----

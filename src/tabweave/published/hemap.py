@@ -46,7 +46,7 @@ class HeMap(hemap.HeMap):
     ----------
     transfer_ : object or None
         What was learned with the source.
-    target_estimator_, selected_, eigenvalues_, classes_
+    target_estimator_, selected_, eigenvalues_, classes_, alignment_, losses_, reason_, verdicts_
         As in :class:`tabweave.HeMap`.
     refused_ : bool
         False, unless there is no source that can be aligned at all.

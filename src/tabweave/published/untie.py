@@ -70,6 +70,8 @@ class UNTIE(RowKeeper):
         Empty: a column with many values is an error, it would have 28 V² features.
     tables_ : ValueTables
         The representation, Eq. (7.23).
+    counts_, blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----

@@ -580,7 +580,8 @@ def date_format(texts: Sequence[str]) -> str | None:
     orders = date_orders(texts)
     if len(orders) > 1:
         raise ValueError(
-            f"expected dates of which only one order fits all, got {min(texts)!r} and the like: "
+            f"expected dates that show whether day or month comes first, got such as "
+            f"{min(texts)!r}: "
             "declare format 'dmy' or 'mdy', as in Column(name, 'datetime', format='dmy')"
         )
     if orders:

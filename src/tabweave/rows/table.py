@@ -512,7 +512,7 @@ def _conforming(table: Table, schema: Schema) -> Table:
     for column in schema.columns:
         if column.name not in table.schema.names:
             raise ValueError(
-                f"column {column.name!r} is missing; there are "
+                f"column {column.name!r} is missing; the columns are "
                 f"{', '.join(map(repr, table.schema.names))}"
             )
         found = table.schema[column.name].kind
@@ -532,8 +532,8 @@ def _matched(by_name: dict[str, Any], schema: Schema, named: bool) -> dict[str, 
         absent = [name for name in schema.names if name not in by_name]
         if absent:
             raise ValueError(
-                f"column {absent[0]!r} is missing ({len(absent)} of {len(schema)} are); "
-                f"there are {', '.join(map(repr, by_name))}"
+                f"column {absent[0]!r} is missing ({len(absent)} of {len(schema)} are); the "
+                f"columns are {', '.join(map(repr, by_name))}"
             )
         return by_name
     given = schema.given
@@ -564,8 +564,8 @@ def _completed(
     for name in schema.names:
         if name not in by_name:
             raise ValueError(
-                f"schema names column {name!r}, which is not there; "
-                f"there are {', '.join(map(repr, by_name))}"
+                f"schema: column not found: {name!r}; the columns are "
+                f"{', '.join(map(repr, by_name))}"
             )
     declared = {column.name: column for column in schema.columns}
     columns = []
@@ -630,8 +630,8 @@ def _tell_alphabetical(table: Table) -> None:
         if len(words) > 2 and max(map(len, words)) > 1:
             shown = " < ".join(map(repr, sorted(words)[:4])) + " < ..." * (len(words) > 4)
             warn_caller(
-                f"column {column.name!r} is ordinal without levels, and its texts are put in the "
-                f"order of the alphabet: {shown}; declare their order, lowest first: "
+                f"column {column.name!r} is ordinal without levels, so its values are sorted "
+                f"alphabetically: {shown}; declare their order, lowest first: "
                 f"Column({column.name!r}, 'ordinal', levels=[...])"
             )
 
@@ -859,7 +859,7 @@ class Column:
             )
         if self.delimiter is not None:
             if self.kind != "set":
-                raise ValueError(f"column {self.name!r}: a delimiter belongs to the kind 'set'")
+                raise ValueError(f"column {self.name!r}: delimiter is for columns of kind 'set'")
             if not isinstance(self.delimiter, str) or not self.delimiter:
                 raise ValueError(
                     f"column {self.name!r}: expected a text as delimiter, got {self.delimiter!r}"
@@ -867,7 +867,7 @@ class Column:
         check_spelling(self.name, self.kind, self.spelling)
         if self.levels is not None:
             if self.kind != "ordinal":
-                raise ValueError(f"column {self.name!r}: levels belong to the kind 'ordinal'")
+                raise ValueError(f"column {self.name!r}: levels are for columns of kind 'ordinal'")
             object.__setattr__(self, "levels", _checked_levels(self.name, self.levels))
 
 
@@ -876,7 +876,7 @@ def check_spelling(name: str, kind: str, spelling: Any) -> None:
     if spelling is None or spelling is False:
         return
     if kind not in ("nominal", "set"):
-        raise ValueError(f"column {name!r}: a spelling belongs to the kinds 'nominal' and 'set'")
+        raise ValueError(f"column {name!r}: spelling is for columns of kind 'nominal' or 'set'")
     if spelling is not True and not callable(spelling) and not hasattr(spelling, "transform"):
         raise TypeError(
             f"column {name!r}: expected spelling to be True, False or an encoder of strings (a "
@@ -897,7 +897,7 @@ def _checked_levels(name: str, levels: Any) -> tuple[Label, ...]:
     for level in out:
         if level is None:
             raise ValueError(
-                f"column {name!r}: expected levels, got missing, which comes last by itself"
+                f"column {name!r}: expected levels, got a missing value, which always comes last"
             )
         if identity(level) in seen:
             raise ValueError(f"column {name!r}: expected each level once, got {level!r} twice")

@@ -153,7 +153,7 @@ def between(low: Any = None, high: Any = None) -> Between:
     array([[1, 2]])
     """
     if low is None and high is None:
-        raise ValueError("between() needs a lower or an upper end, got neither")
+        raise ValueError("between() needs a lower or an upper bound, got neither")
     if not isinstance(low, str) and not isinstance(high, str):  # what text means, its column says
         _check_ends(low, high, low, high)
     return Between(low, high)
@@ -357,12 +357,14 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         """The recall that was measured for ``breadth_``."""
         check_is_fitted(self, "_stored")
         if self.breadth != "auto":
-            raise AttributeError(f'recall_ is measured where breadth="auto", got {self.breadth!r}')
+            raise AttributeError(
+                f'recall_ is only measured with breadth="auto", got {self.breadth!r}'
+            )
         return self._found_breadth("recall_")[1]
 
     def _found_breadth(self, name: str) -> tuple[int, float]:
         if self._measured is None:
-            raise AttributeError(f"{name} is there when a graph is; backend is {self.backend!r}")
+            raise AttributeError(f"{name} exists only with a graph; backend is {self.backend!r}")
         return self._measured
 
     # -- questions -------------------------------------------------------------------------
@@ -818,7 +820,7 @@ def _expanded_pairs(
     if number.sum() > most:
         raise ValueError(
             f"{number.sum():,} pairs of rows are within {threshold:g}, more than "
-            f"max_pairs={most:,}; lower the threshold, look among fewer rows by where, or raise "
+            f"max_pairs={most:,}; lower the threshold, filter the rows with where, or raise "
             "max_pairs"
         )
     members, starts = copies.rows_of(np.arange(len(copied)), allowed)[0], np.cumsum(copied) - copied
@@ -935,7 +937,7 @@ def _new_ids(ids: Any, n_rows: int, held: np.ndarray, next_id: int) -> tuple[np.
         return np.arange(next_id, next_id + n_rows), next_id + n_rows
     out = np.atleast_1d(_as_ids(ids))
     if out.shape != (n_rows,):
-        raise ValueError(f"expected {n_rows} ids, one a row, got {out.size}")
+        raise ValueError(f"expected {n_rows} ids, one per row, got {out.size}")
     if len(held) and n_rows and held.dtype.kind != out.dtype.kind:
         kinds = {"i": "whole numbers", "U": "text"}
         raise TypeError(
@@ -998,8 +1000,7 @@ def matching(table: Table, where: Mapping[str, Any]) -> np.ndarray:
     for name, wanted in where.items():
         if name not in names:
             raise ValueError(
-                f"where names column {name!r}, which is not there; "
-                f"there are {', '.join(map(repr, names))}"
+                f"where: column not found: {name!r}; the columns are {', '.join(map(repr, names))}"
             )
         out &= _passes(name, table[name], _as_stored(table.schema[name], wanted))
     return out
@@ -1290,7 +1291,8 @@ def _check_names(given: Iterable[str], schema: Schema) -> None:
     for name in given:
         if name not in names:
             raise ValueError(
-                f"column {name!r} is not in the index; there are {', '.join(map(repr, names))}"
+                f"column {name!r} is not in the index; the columns are "
+                f"{', '.join(map(repr, names))}"
             )
 
 
@@ -1330,8 +1332,8 @@ def _tell_unknown(embedder: Embedder, table: Table) -> None:
             own = column.codes[column.starts[odd[0]] : column.starts[odd[0] + 1]]
             raise ValueError(
                 f"column {name!r}: no element of {[column.labels[c] for c in own]} (row {odd[0]}) "
-                "was seen in fit, so no row can be said to be like it; leave the column out of the "
-                "query, or ask for elements that were seen"
+                "was seen in fit, so no row can be similar to it; leave the column out of the "
+                "query, or use elements that were seen"
             )
 
 
@@ -1355,7 +1357,7 @@ def _check_same_keys(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) ->
             if name not in row and name not in (names_of([row]) or ()):  # a field of a record
                 raise ValueError(
                     f"row {i} has no {name!r}, which other rows have; query rows with different "
-                    "columns apart, or write None for a missing value"
+                    f"columns separately, or write None for a missing value"
                 )
 
 
@@ -1386,7 +1388,7 @@ def _as_fitted(embedder: Any, X: Any) -> Any:
         return X
     given, parts, _ = columns_of(X)
     if given is None and len(parts) != len(names):
-        raise ValueError(f"expected {len(names)} cells a row, got {len(parts)}")
+        raise ValueError(f"expected {len(names)} cells per row, got {len(parts)}")
     columns = dict(zip(given or names, parts, strict=True))
     for name in names:
         if name not in columns:

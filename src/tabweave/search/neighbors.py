@@ -341,8 +341,8 @@ class _Neighbors(Derived, TabularInput, Estimator):
         if len(counts.classes or ()) < 2:
             stay = list(map(self._shown, np.unique(self._targets[left.alive])[:3]))
             raise ValueError(
-                f"expected rows of two classes or more to stay (of a number, of two of its bins), "
-                f"got rows of {stay}; fit a new model to what is left"
+                f"expected rows of two classes or more to remain (for a numeric target, of two "
+                f"of its bins), got rows of {stay}; fit a new model to the remaining rows"
             )
         model._hold(counts)
         self._stored = left
@@ -795,7 +795,7 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         numbers = target_numbers(values, "WeaveClassifier")
         if first and len(numbers) and (numbers == numbers[0]).all():
             raise ValueError(
-                f"expected y to hold different numbers, got {numbers[0]:g} alone "
+                f"expected y to hold different numbers, got only {numbers[0]:g} "
                 f"(n_samples = {len(numbers)})"
             )
         return numbers

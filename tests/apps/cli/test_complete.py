@@ -63,7 +63,7 @@ def test_three_shells_ask_in_their_own_way(folder):
     assert asked("tabweave embed titanic.csv --target f", folder) == ["fate"]
     env = {"_TYPER_COMPLETE_ARGS": "tabweave embed titanic.csv --method weav"}
     zsh = process(cwd=folder, _TABWEAVE_COMPLETE="complete_zsh", **env)
-    assert '"weave":"couplings of the columns at all scales, numbers by' in zsh.out
+    assert '"weave":"couplings between columns; numbers by' in zsh.out
     fish = process(
         cwd=folder,
         _TABWEAVE_COMPLETE="complete_fish",

@@ -355,7 +355,7 @@ def chosen(method: Any, table: Table, random_state: Any) -> Embedder:
     if not isinstance(model, Embedder):
         raise TypeError(f"expected method to be a name or an embedder of tabweave, got {method!r}")
     if not model._has_vectors:
-        raise ValueError(f"{model!r} gives rows no vectors; use another embedder")
+        raise ValueError(f"{model!r} gives no vectors for rows; use another embedder")
     numbered = any(column.kind not in ("nominal", "set") for column in table.schema.columns)
     reads_numbers = model._numbers == "numeric"
     return MixedEmbedder(clone(model)) if numbered and not reads_numbers else clone(model)
@@ -369,7 +369,7 @@ def _named(name: str, random_state: Any) -> Any:
 
 def _classes(reading: Reading, model: Any) -> list[Any]:
     if reading.target is None:
-        raise ValueError(f"{model._title()} learns from classes: give a target")
+        raise ValueError(f"{model._title()} is supervised and needs a target")
     data = reading.values()[reading.target]
     assert isinstance(data, Codes)
     return [data.labels[code] for code in data.codes.tolist()]

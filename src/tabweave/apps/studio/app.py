@@ -76,7 +76,7 @@ def create_app(
     """
     fastapi = require("fastapi", "studio")
     if not token:
-        raise ValueError("the token is empty; use secrets.token_urlsafe()")
+        raise ValueError("expected a token, got an empty string; use secrets.token_urlsafe()")
     studio = Studio(Path(start).resolve(), limit)
 
     @asynccontextmanager

@@ -68,6 +68,8 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         The perplexity used.
     neighbors_ : {"exact", "faiss"}
         How neighbours were found.
+    schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----
@@ -169,7 +171,7 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
     def _resolved_perplexity(self, n_rows: int) -> float:
         most = (n_rows - 1) / 3
         if most < 1:
-            raise ValueError(f"a map needs 4 rows or more, but there is n_samples={n_rows}")
+            raise ValueError(f"expected at least 4 rows for a map, got n_samples={n_rows}")
         if isinstance(self.perplexity, str):
             return min(30.0, most)
         if self.perplexity > most:

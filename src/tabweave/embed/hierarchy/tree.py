@@ -289,8 +289,8 @@ def dissimilarity(counts: Counts, column: str) -> np.ndarray:
     n_values = int(counts.sizes[a])
     if n_values > _MOST_VALUES:
         raise ValueError(
-            f"column {column!r} has {n_values} values, too many to grow a tree from; give it one "
-            "by hand, or group its values"
+            f"column {column!r} has {n_values} values, too many to learn a tree from; pass a "
+            f"tree, or group its values"
         )
     if counts.class_pairs is not None:
         probes = [counts.class_pairs[counts.span(a)]]

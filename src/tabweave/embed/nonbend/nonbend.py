@@ -77,6 +77,8 @@ class NonBEND(RowKeeper):
         The concentration in use.
     tables_ : ValueTables
         The representation.
+    counts_, blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----

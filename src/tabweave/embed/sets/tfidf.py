@@ -210,7 +210,7 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
     def _terms(self) -> Vocabulary:
         check_is_fitted(self, "counts_")
         if "_chosen" not in vars(self):
-            raise AttributeError("rows were added since the terms were chosen: call learn() first")
+            raise AttributeError("rows were added after the last fit: call learn() first")
         return self._chosen
 
     def transform(self, X: Any) -> sparse.csr_array:
@@ -255,7 +255,7 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         chosen, full = self.learn()._terms, self._weights()
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
         if X.shape[1] != len(full):
-            raise ValueError(f"X: expected {len(full)} columns, one a term, got {X.shape[1]}")
+            raise ValueError(f"X: expected {len(full)} columns, one per term, got {X.shape[1]}")
         entries = sparse.coo_array(X)
         row, term, weight = entries.row, entries.col, entries.data
         if threshold is not None:
@@ -668,7 +668,8 @@ def check_seen(name: str, data: Codes | Sets, labels: tuple[Label, ...]) -> None
     met = np.bincount(data.codes, minlength=len(odd)) > 0
     for i in np.flatnonzero(odd & met):
         raise ValueError(
-            f"column {name!r}: value {data.labels[i]!r} was not seen in fit; fit it too, or use "
+            f"column {name!r}: value {data.labels[i]!r} was not seen in fit; fit again with it, "
+            f"or use "
             "unknown='ignore'"
         )
 

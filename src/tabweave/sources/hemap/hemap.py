@@ -504,7 +504,7 @@ def read_source(source: Any, target_numeric: bool, name: str = "source") -> Sour
         )
     values, present = read_outputs(v, f"the outputs of {name}")
     if len(X) != len(present):
-        raise ValueError(f"{name}: expected {len(X)} outputs, one a row, got {len(present)}")
+        raise ValueError(f"{name}: expected {len(X)} outputs, one per row, got {len(present)}")
     if not len(X):
         raise ValueError(f"{name}: expected rows, got none; leave it out")
     if not present.all():

@@ -297,7 +297,7 @@ def test_frames_and_names():
         ),
         ({"feature_weights": [1, -1]}, "got -1.0 for column 'x1'"),
         ({"feature_weights": [0, 0]}, "expected at least one above 0, got zeros"),
-        ({"feature_weights": [1]}, "one a column, 2, got shape"),
+        ({"feature_weights": [1]}, "one per column, 2, got shape"),
         ({"feature_weights": {"z": 1}}, "expected columns 'x0', 'x1', got 'z'"),
         ({"n_init": 0}, "n_init.* must be an int"),
     ],

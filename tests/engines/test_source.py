@@ -69,7 +69,7 @@ def test_columns_are_chosen_by_name():
         ValueError, match="rows: column not found: 'd'; the columns are 'a', 'b', 'c'"
     ):
         source.choose(["d"])
-    with pytest.raises(ValueError, match="gives 'a' a type, which is for files of text"):
+    with pytest.raises(ValueError, match="gives 'a' a type, which works for text files only"):
         source.retyped({"a": "VARCHAR"})
 
 

@@ -710,7 +710,7 @@ def test_a_target_of_times_is_asked_for_in_a_unit(kind):
     """Its numbers would be seconds or nanoseconds, as they happen to be stored."""
     rows, y = {"c": ["a", "b"] * 10}, np.arange(20).astype(kind)
     with pytest.raises(
-        ValueError, match=r"expected y to be numbers, got .*\[n?s\]; give them in a"
+        ValueError, match=r"expected y to be numbers, got .*\[n?s\]; convert them to a"
     ):
         WeaveRegressor().fit(rows, y)
     start = np.datetime64("1970-01-01") if "date" in kind else np.timedelta64(0)

@@ -108,8 +108,8 @@ class CsvSource(Source):
         found = self._asked(counts, self._table())
         if found[0] and len(set(found)) == 1:  # where names are values, they occur elsewhere, too
             raise ValueError(
-                f"{self.name}: expected column names in the first line only, got them again in "
-                f"{found[0]} more; remove the repeated lines"
+                f"{self.name}: expected column names in the first line only, got them again "
+                f"({found[0]} times); remove the repeated lines"
             )
 
     def _first_cells(self) -> list[list[Any]]:

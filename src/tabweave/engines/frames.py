@@ -137,9 +137,8 @@ class ArrowSource(Source):
             yield batch.select(names)
         if self.seen not in (None, done):
             raise ValueError(
-                f"{self.name}: the first pass gave {self.seen} rows, this one {done}: it can be read "
-                "only once; "
-                "pass the object that makes it, or its rows in memory"
+                f"{self.name}: the first pass gave {self.seen} rows, this one {done}: it can be "
+                "read only once; pass the object that makes it, or its rows in memory"
             )
         self.seen = done
 

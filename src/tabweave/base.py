@@ -485,7 +485,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     # -- learning --------------------------------------------------------------------------
 
     def learn(self) -> Self:
-        """Learn from the rows seen so far, unless that was done already.
+        """Fit to the rows seen so far, if there are new ones.
 
         ``transform`` and the other methods call it; call it yourself before you look at learned
         attributes after ``partial_fit``.

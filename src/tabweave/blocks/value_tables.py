@@ -156,7 +156,7 @@ class ValueTables(OfVocabulary, Block):
 
     @classmethod
     def from_grams(cls, grams: Sequence[np.ndarray], counts: Counts) -> ValueTables:
-        """Build from one Gram matrix per column; an indefinite one is repaired, and said so."""
+        """Build from one Gram matrix per column; negative eigenvalues are clipped and reported."""
         factored = [gram_factor(gram) for gram in grams]
         out = cls.from_features([rows for rows, _ in factored], counts, compact=False)
         out.repair[:] = [excess for _, excess in factored]

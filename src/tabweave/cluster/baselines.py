@@ -74,7 +74,7 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Go on with a window; one without rows only moves the position."""
+        """Add a window; one without rows only moves the position."""
         if "_space" not in vars(self):
             return self.fit(X, y)
         self._validate_params()

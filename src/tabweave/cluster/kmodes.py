@@ -41,7 +41,7 @@ Reach = Callable[[np.ndarray], np.ndarray]  # rows as centres to what each value
 class KModes(
     TabularInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Estimator
 ):
-    """Cluster rows of categories around k centres.
+    """Cluster categorical rows by k-modes, with any measure of dissimilarity.
 
     Identical rows are collapsed first, so cost depends on the number of distinct rows, and results
     do not depend on the order of rows. Missing is a separate category.
@@ -181,7 +181,7 @@ class KModes(
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Go on with a batch of rows.
+        """Update the clusters with a batch of rows.
 
         The first batch is clustered as by :meth:`fit`. Of later ones every row joins its nearest
         centre, its values are added to that cluster's value counts, and the centres are taken from
@@ -254,7 +254,7 @@ class KModes(
         add_values(indices, weights, labels, self._members)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the nearest centre of each row; an unknown value is as far as the metric says."""
+        """Return the nearest cluster of each row."""
         layout, reach = self._clusters()
         indices, _, inverse = layout.distinct(read_rows(self, X))
         return nearest(indices, reach)[0][inverse]

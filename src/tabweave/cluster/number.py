@@ -44,7 +44,7 @@ _DRAWS = 5  # of the gap's reference and of resampling
 
 @dataclass(frozen=True)
 class NumberOfClusters:
-    """What :func:`number_of_clusters` found.
+    """Result of :func:`number_of_clusters`.
 
     Attributes
     ----------

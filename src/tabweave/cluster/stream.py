@@ -133,7 +133,7 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Go on with a window; one without rows only moves the position."""
+        """Add a window; one without rows only moves the position."""
         if "embedder_" not in vars(self):
             return self.fit(X, y)
         self._validate_params()

@@ -147,7 +147,7 @@ class Counts(OfVocabulary):
         moments: np.ndarray,
         has_classes: bool,
     ) -> Counts:
-        """Return counts from what was counted elsewhere, or merged; :meth:`of` counts rows.
+        """Build counts from pair counts that were computed elsewhere; :meth:`of` counts rows.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class Counts(OfVocabulary):
         return combine(self, other, minus=True)
 
     def scaled(self, factor: float) -> Counts:
-        """Return what rows of weight ``factor`` would have counted: how a stream forgets.
+        """Return the counts multiplied by a factor, as decay in a stream does.
 
         Counts are floats from there on, unless the factor is 1; a value that has faded to a
         billionth of the rows is dropped.
@@ -324,7 +324,7 @@ class Counts(OfVocabulary):
     # -- files -----------------------------------------------------------------------------
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write to one file, without pickle; the file appears whole or not at all."""
+        """Write to one file, without pickle; the file appears complete or not at all."""
         write(path, "counts", *self._stored())
 
     @classmethod

@@ -100,7 +100,7 @@ def load(
 
 
 def available(data_dir: str | os.PathLike[str] | None = None) -> list[str]:
-    """Names that `load` finds without a network: the files, and the sets written from a rule.
+    """Names that `load` finds without a network: files, and sets generated from a rule.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ _LARGEST = 1e150  # of a power: products of two must stay below the end of float
     page="coupled-numeric",
 )
 class CoupledNumeric(TransformerMixin, Estimator):
-    """Represent numeric rows by the couplings within and between columns.
+    """Embed numeric rows by the correlations between powers of their columns.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
         return self
 
     def learn(self) -> Self:
-        """Learn from the rows seen so far, unless that was done already."""
+        """Fit to the rows seen so far, if there are new ones."""
         check_is_fitted(self, "moments_")
         if "_learned" not in vars(self):
             names = self.schema_.names
@@ -203,7 +203,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
         return table
 
     def transform(self, X: Any) -> np.ndarray:
-        """Eqs. (4.1), (4.4): the coupled vector of each row; learns nothing."""
+        """Eqs. (4.1), (4.4): return the coupled vector of each row."""
         check_is_fitted(self, "moments_")
         table, model = self._read(X, fitted=True), self.learn()._model
         out = np.empty((table.n_rows, model.map.shape[1]), np.dtype(self.dtype))
@@ -216,7 +216,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
         return out
 
     def parts(self, X: Any) -> np.ndarray:
-        """Return what each column brings to the vector: shape (columns, rows, dimensions)."""
+        """Return what each column contributes to the vector: shape (columns, rows, dimensions)."""
         check_is_fitted(self, "moments_")
         table, model = self._read(X, fitted=True), self.learn()._model
         extended = self._extended(stacked(table), model).reshape(table.n_rows, -1, self.max_power)

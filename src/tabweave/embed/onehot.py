@@ -16,7 +16,7 @@ from tabweave.rows.vocabulary import Label
 
 @embedder("onehot", "one dimension per value; the baseline", "one-hot encoding", page="baselines")
 class OneHot(ValueEmbedder):
-    """Embed rows by one indicator per value.
+    """Embed rows by one-hot encoding: one indicator per value.
 
     All values of a column are equally distant. A set-valued cell gets the mean of its elements'
     indicators; an unknown value the column's value frequencies.

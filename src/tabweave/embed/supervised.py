@@ -77,7 +77,7 @@ _COEFFICIENTS = 8192  # of values in all, if 16 of each column are not more: sol
     page="weave",
 )
 class SupervisedWeave(Derived, Weave):
-    """Embed the rows of any table by couplings and by what they say about a target.
+    """Embed the rows of any table, using a target: couplings between columns and with the target.
 
     For vectors that another model is trained on: use :meth:`fit_transform`, which is cross-fitted,
     or a pipeline, which calls it. To predict directly, see :class:`~tabweave.WeaveClassifier` and
@@ -194,7 +194,7 @@ class SupervisedWeave(Derived, Weave):
         return super().fit(X, y, sample_weight)
 
     def fit_target(self, X: Any, y: Any, target: Target) -> Self:
-        """Learn from rows whose target is read as asked; what others share is kept."""
+        """Fit to rows with a target that was read already; for use in ensembles and folds."""
         self.target_ = target
         return self._fit_shared(X, y)
 
@@ -468,7 +468,7 @@ class SupervisedWeave(Derived, Weave):
     def fit_transform(  # type: ignore[override]  # and no other parameters
         self, X: Any, y: Any = None, sample_weight: Any = None
     ) -> np.ndarray:
-        """Return vectors of the rows, each learned without the target of its row.
+        """Return cross-fitted vectors: each is learned without the target of its own row.
 
         Rows are cut into five parts at random, always in the same way; what the target teaches is
         taken from the four others. Couplings, weights and scales are those of all rows. Rows that

@@ -39,7 +39,7 @@ from tabweave.rows.table import Schema, Table
     page="measures",
 )
 class ValueMetric(ValueEmbedder):
-    """Compare rows by a dissimilarity of their values.
+    """Embed and compare categorical rows by a published dissimilarity of their values.
 
     The distance of two rows is the sum over columns of the dissimilarity of their values; no root
     is taken. Every measure is symmetric, non-negative and 0 between equal values;

@@ -65,7 +65,7 @@ def count(
     other: Literal["frequency", "hash"] = "frequency",
     progress: ProgressCallback | None = None,
 ) -> Counts:
-    """Count rows where they are, however many there are.
+    """Count the rows of a frame, file, query or database, of any size.
 
     Rows are read once, in batches; memory holds a few batches and the counts. The same typed data
     gives the same counts from every engine, bit for bit.
@@ -177,7 +177,7 @@ def count_for(
 def count_with(
     source: Any, schema: Schema, fitted: Counts, of: Callable[..., Any]
 ) -> tuple[Counts, Any]:
-    """Count a source as an embedder of numbers reads it, and add up what else it needs, in one go.
+    """Count a source as an embedder of numbers reads it, with all it needs, in one pass.
 
     ``of(table, total)`` gives what a batch adds, ``total`` being what was added up before it, None
     at first; two of them add by ``+``.
@@ -296,7 +296,7 @@ def estimate(
     numbers: Literal["numeric", "nominal"] = "numeric",
     max_values: int | Mapping[str, int] | None = None,
 ) -> Estimate:
-    """Say what time and memory counting will take, from the first batch of rows.
+    """Estimate the time and memory that counting will take, from the first batch of rows.
 
     Parameters
     ----------

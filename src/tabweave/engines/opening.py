@@ -44,7 +44,7 @@ _SQL = re.compile(r"\s*(\(|select|with|from|values|table|pivot|unpivot|describe)
 
 
 def is_source(X: Any) -> bool:
-    """Tell whether rows lie elsewhere: in files, a query, a database, a lazy frame, a cluster."""
+    """Tell whether X is a source of rows: files, a query, a database, a lazy frame, a cluster."""
     return kind_of(X) not in ("memory", "iterator")
 
 

@@ -331,7 +331,7 @@ def prefetched(items: Iterable[Any]) -> Iterator[Any]:
 
 
 def family(kind: str) -> str:
-    """Return what a type holds, whatever library names it: number, text, bool, datetime, set ..."""
+    """Return what a type of any library holds: number, text, bool, datetime, set ..."""
     kind = kind.lower()
     if kind.endswith("]") or kind.startswith(("list", "large_list", "fixed_size_list")):
         return "datetime" if _ARROW_TIME.fullmatch(kind) else "set"

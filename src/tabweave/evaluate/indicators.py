@@ -194,7 +194,7 @@ def intra_coupling_heterogeneity(counts: Sequence[Any], *, published: bool = Fal
 
 
 def data_factors(X: Any, y: Any) -> dict[str, float]:
-    """Section 3.3: what a table of categories is like, by the factors of Table 3.2.
+    """Section 3.3: describe a categorical table by the factors of Table 3.2.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ def inter_coupling_heterogeneity(couplings: Sequence[Sequence[Any]]) -> float:
 
 
 def class_margins(similarity: Any, y: Any, *, include_self: bool = False) -> np.ndarray:
-    """Mean similarity of each object to its own class, less that to all other objects.
+    """Mean similarity of each object to its own class, minus that to all other objects.
 
     Parameters
     ----------

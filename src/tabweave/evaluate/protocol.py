@@ -17,7 +17,7 @@ Fit = TypeVar("Fit")
 
 @dataclass(frozen=True)
 class Protocol:
-    """What a study of classifiers does where its text leaves it open.
+    """How a study evaluates classifiers: its splits, rule for ties, and score.
 
     ``PROTOCOLS["tabweave"]`` is what tabweave's own studies do, ``PROTOCOLS["thesis"]`` what the
     text of Zhu (2019) says, with first neighbours first and scikit-learn's F. (The splits of its
@@ -71,7 +71,7 @@ def monte_carlo_splits(
     *,
     stratify: bool = True,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Split the objects at random into training and test sets, again and again.
+    """Split the objects at random into training and test sets, repeatedly.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ Missing = Literal["raise", "drop"]
 
 @dataclass(frozen=True)
 class FriedmanTest:
-    """Outcome of `friedman`: both statistics, their p-values and what they were made of.
+    """Result of `friedman`: both statistics, their p-values and the ranks they are computed from.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class FriedmanTest:
 
 @dataclass(frozen=True)
 class RankComparison:
-    """Outcome of a post-hoc test on average ranks.
+    """Result of a post-hoc test on average ranks.
 
     ``difference`` and ``significant`` hold one entry per method (against the control,
     `bonferroni_dunn`) or one per pair of methods (`nemenyi`). A positive difference means a worse
@@ -101,7 +101,7 @@ def average_ranks(
 def friedman(
     scores: Any, higher_is_better: bool = True, *, missing: Missing = "raise"
 ) -> FriedmanTest:
-    """Test whether the methods differ at all: Friedman's chi² and Iman and Davenport's F.
+    """Test whether any methods differ: Friedman's chi² and Iman and Davenport's F.
 
     The chi² is corrected for ties, as the published values of the thesis are.
 
@@ -156,7 +156,7 @@ def critical_difference(
     test: Literal["nemenyi", "bonferroni-dunn"] = "nemenyi",
     alpha: float = 0.05,
 ) -> float:
-    """Difference of average ranks from which two methods differ significantly.
+    """Smallest difference of average ranks that is significant.
 
     ``q sqrt(k (k + 1) / (6 N))`` for k methods and N data sets. For Nemenyi's test, which
     compares all pairs, q is a quantile of the studentized range over ``sqrt(2)``; for Bonferroni

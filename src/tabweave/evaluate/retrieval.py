@@ -104,7 +104,7 @@ def recall_at_k(
 def neighbor_precision_at_k(
     neighbors: Any, y_query: Any, y_reference: Any = None, *, k: Sizes = 10
 ) -> float | np.ndarray:
-    """Precision@k from lists of neighbours, whose order is taken as it is.
+    """Precision@k from ranked lists of neighbours.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def neighbor_precision_at_k(
 def neighbor_recall_at_k(
     neighbors: Any, y_query: Any, y_reference: Any = None, *, k: Sizes = 10
 ) -> float | np.ndarray:
-    """Recall@k from lists of neighbours, whose order is taken as it is.
+    """Recall@k from ranked lists of neighbours.
 
     Parameters
     ----------

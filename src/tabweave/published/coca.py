@@ -16,7 +16,7 @@ from tabweave.sources import coca
 
 @storable
 class CoCA(coca.CoCA):
-    """Embed ids of many sources by collective component analysis, as published.
+    """Embed the entities of several sources by collective component analysis, as published.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ from tabweave.sources.hemap.transfer import (
 
 @storable
 class HeMap(hemap.HeMap):
-    """A learner that takes over labels from a source with other columns, as published.
+    """Learn from the labels of a source table with other columns, as published.
 
     Parameters
     ----------

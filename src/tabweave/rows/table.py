@@ -804,7 +804,7 @@ class Column:
 
     @property
     def date_order(self) -> str | None:
-        """The order of day, month and year in dates that are no ISO text, such as "mdy".
+        """The order of day, month and year in dates that are not ISO text, such as "mdy".
 
         Of months, quarters and weeks it is "period".
         """
@@ -823,17 +823,17 @@ class Column:
 
     @property
     def unit(self) -> str:
-        """The unit behind each number that is written as text."""
+        """The unit that follows each number that is written as text."""
         return self.format[1:] if self.kind == "numeric" and self.format else ""
 
     @property
     def why(self) -> str:
-        """What made the column what it is; see :meth:`Table.kinds`."""
+        """Why the column is read as it is; see :meth:`Table.kinds`."""
         return self.origin.why
 
     @property
     def judged(self) -> bool:
-        """Whether rules were asked."""
+        """Whether the kind was inferred."""
         return self.origin.judged
 
     @property
@@ -843,7 +843,7 @@ class Column:
 
     @property
     def asks(self) -> Asks:
-        """What only the user knows of the column, empty if that is nothing."""
+        """What the user should check about the column; empty if nothing."""
         return self.origin.asks
 
     @classmethod
@@ -969,7 +969,7 @@ class Schema:
 
     @classmethod
     def of(cls, schema: Schema | Mapping[Any, Any] | None) -> Schema:
-        """Return a schema from what users write: nothing, a mapping, or a schema."""
+        """Return a schema from None, a mapping of column to kind, or a schema."""
         if schema is None:
             return cls()
         return schema if isinstance(schema, Schema) else cls(schema)  # type: ignore[arg-type]
@@ -991,7 +991,7 @@ class Schema:
 
     @property
     def given(self) -> list[str]:
-        """The names of the columns as they were given, those that are set aside among them."""
+        """The names of all columns given, including those that are set aside."""
         names = self.names
         for column in self.aside:
             names.insert(column.position or 0, column.name)
@@ -1011,7 +1011,7 @@ class Schema:
         return {column.name: i for i, column in enumerate(self.columns)}
 
     def index(self, name: str) -> int:
-        """Return where a column stands among all."""
+        """Return the index of a column."""
         try:
             return self._index[name]
         except KeyError:

@@ -74,7 +74,7 @@ _PAIRED = 500  # rows whose pairs say what a distance means
 
 
 class Matches(NamedTuple):
-    """What a query found: a line for each row asked about, nearest first.
+    """Result of a query: one line per query row, nearest first.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class Matches(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Pairs of rows that are near each other, the nearest first.
+    """Pairs of similar rows, the closest first.
 
     Examples
     --------
@@ -203,7 +203,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         With ``breadth="auto"`` and a graph: the share of the 10 nearest rows that walks of that
         breadth found, of at most 4,096 rows that were looked for as if they were not there.
     ids_ : ndarray
-        The ids of the rows that are there, in order of arrival.
+        The ids of the stored rows, in order of arrival.
     n_features_in_, feature_names_in_ : int, ndarray
         Number and names of the embedder's columns.
 
@@ -271,7 +271,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
     _measured: tuple[int, float] | None = None  # the breadth that suits the graph, and its recall
 
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
-        """Keep rows, and fit the embedder if it is not fitted.
+        """Store rows, and fit the embedder if it is not fitted.
 
         Parameters
         ----------
@@ -298,7 +298,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         return self
 
     def add(self, X: Any, *, ids: Any = None) -> Self:
-        """Keep more rows; the embedder stays as it is. On a new index, the same as ``fit``.
+        """Store more rows; the embedder does not change. On a new index, the same as ``fit``.
 
         Parameters
         ----------
@@ -315,7 +315,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         return self
 
     def remove(self, ids: Any) -> Self:
-        """Drop rows by their ids; if one is not there, none is dropped.
+        """Remove rows by their ids; if an id is not found, nothing is removed.
 
         Parameters
         ----------
@@ -336,7 +336,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
 
     @property
     def ids_(self) -> np.ndarray:
-        """The ids of the rows that are there, in order of arrival."""
+        """The ids of the stored rows, in order of arrival."""
         check_is_fitted(self, "_stored")
         return self._stored.ids[self._stored.alive]
 
@@ -421,7 +421,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         return Matches(stored.ids[found], distances)
 
     def query_radius(self, rows: Any, radius: float, where: Any = None) -> list[Matches]:
-        """Find every row that is at most so far from each row, exactly whatever the backend.
+        """Find all rows within a distance of each row; exact for every backend.
 
         Parameters
         ----------
@@ -446,7 +446,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
     def duplicates(
         self, threshold: float, where: Any = None, *, max_pairs: int = 1_000_000
     ) -> Pairs:
-        """Find the pairs of rows of the index that are at most so far from each other.
+        """Find all pairs of stored rows within a distance of each other.
 
         Parameters
         ----------
@@ -488,7 +488,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         return Pairs(stored.ids[first], stored.ids[second], distances)
 
     def share_nearer(self, distances: Any, columns: Sequence[str] | None = None) -> np.ndarray:
-        """Say what distances mean: the share of pairs of rows that are nearer to each other.
+        """Return the share of pairs of rows that are closer than each distance.
 
         Parameters
         ----------
@@ -532,7 +532,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         return None if names == own.names else names
 
     def explain(self, row: Any, id: Any) -> dict[str, float]:
-        """Say why a row is as far from a stored one as it is.
+        """Explain the distance between a row and a stored row: each column's share.
 
         Parameters
         ----------

@@ -214,7 +214,7 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
         return self.classes_[chosen]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return each class's share in the votes."""
+        """Return each class's share of the votes."""
         from tabweave.search import kernels
 
         queries, inverse = self._read(X)

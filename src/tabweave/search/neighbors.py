@@ -310,9 +310,9 @@ class _Neighbors(Derived, TabularInput, Estimator):
         return self
 
     def partial_fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
-        """Add rows: counts and rows grow, the member of the family stays as it was chosen.
+        """Add rows; the hyperparameters chosen in ``fit`` are kept.
 
-        As long as there were fewer than ten rows, nothing could be compared: it is chosen then.
+        With fewer than ten rows they could not be chosen yet; they are chosen once there are ten.
         """
         if "_stored" not in vars(self):
             return self.fit(X, y, ids=ids)
@@ -636,16 +636,16 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     classes_: np.ndarray
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, *, ids: Any = None) -> Self:
-        """Add rows: counts and rows grow, the member of the family stays as it was chosen.
+        """Add rows; the hyperparameters chosen in ``fit`` are kept.
 
-        As long as there were fewer than ten rows, nothing could be compared: it is chosen then.
+        With fewer than ten rows they could not be chosen yet; they are chosen once there are ten.
 
         Parameters
         ----------
         X, y, ids
             As in :meth:`fit`.
         classes : array-like, optional
-            All classes there will be, if the first rows do not have them; for the first call.
+            All classes, if the first rows do not have them all; for the first call.
         """
         self._announced = None if classes is None else np.unique(column_or_1d(classes))
         try:
@@ -939,7 +939,7 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         return {"prediction": start + self.reliability_ * targets}
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the number of each row."""
+        """Return the predicted number of each row."""
         table = self._read(X)
         _, view, voters, _, line = self._searched()
         means, centre = voters.means(voters.targets), voters.targets.mean()

@@ -37,7 +37,7 @@ _RANK = 10  # principal components by which a source is judged: fixed, so that f
 
 @storable
 class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Embed ids of many sources by collective component analysis.
+    """Embed the entities that several tables and graphs describe, in one common space.
 
     The coordinates are projections on the top eigenvectors of ``X + X̃``, Eqs. (4.8) and (4.14):
     variance within each table, agreement between tables, similarity along graphs. Each table is
@@ -292,7 +292,7 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     # -- using -----------------------------------------------------------------------------
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the coordinates of ids, in the order of ``X.ids``; learns nothing.
+        """Return the coordinates of ids, in the order of ``X.ids``.
 
         Parameters
         ----------

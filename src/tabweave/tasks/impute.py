@@ -142,7 +142,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     _typical: Mapping[str, list[Any]] = MappingProxyType({})  # how cells were written in fit
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from rows, gaps and all; ``y`` is ignored."""
+        """Learn from rows, which may have missing cells; ``y`` is ignored."""
         (table, _), seed = rows_to_learn(self, X), seed_of(self.random_state)
         model = self._taught_by(table, seed)
         self.engines_ = {name: model.usable(name, model.wanted) for name in model.names}
@@ -178,7 +178,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         }
 
     def transform(self, X: Any) -> Any:
-        """Return the rows, every gap filled, as given: frame, mapping, list of dicts or array."""
+        """Return the rows with missing cells filled, as the type given: frame, dict, list, array."""
         return self._returned(X, self._filled(X))
 
     def predict_proba(self, X: Any, column: str | None = None) -> np.ndarray:
@@ -207,12 +207,12 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         return np.hstack([np.zeros((table.n_rows, 0)), *parts])
 
     def categories(self, column: str) -> list[Label]:
-        """Return the values of a column that may be guessed."""
+        """Return the values that a column can be filled with."""
         self._check_valued(column)
         return list(self._model.labels[column])
 
     def sample(self, X: Any, n: int = 5, random_state: Any = 0) -> list[Any]:
-        """Return several tables, their gaps drawn from what is likely: multiple imputations.
+        """Return several filled tables, drawn from predicted distributions (multiple imputation).
 
         Parameters
         ----------
@@ -240,7 +240,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         ]
 
     def explain(self, X: Any) -> list[Note]:
-        """Return a note on every gap: what fills it, how likely that is, and why."""
+        """Explain each filled cell: its value, its probability, and why."""
         table = self._read(X)
         return [
             note
@@ -249,7 +249,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         ]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the columns: none is added."""
+        """Return the names of the columns, which do not change."""
         check_is_fitted(self, "_model")
         check_input_features(self, input_features)
         return np.asarray(self.schema_.given, dtype=object)

@@ -82,7 +82,7 @@ def describe(
     random_state: int = 0,
     progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
-    """Look at a table from all sides, in plain numbers and text that JSON can hold.
+    """Describe a table as plain numbers and text that JSON can hold; the content of a report.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ class Report(str):
 
 
 def map_widget(X: Any, **options: Any) -> Any:
-    """Return the map of rows for a notebook; what is drawn around can be read from Python.
+    """Return an interactive map of rows for a notebook; selected rows can be read from Python.
 
     Works in Jupyter, marimo, Colab and VS Code; needs the extra ``tabweave[notebook]``.
 

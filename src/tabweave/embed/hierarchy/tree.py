@@ -151,7 +151,7 @@ class DistanceHierarchy(Embedder):
         return self
 
     def fit_counts(self, counts: Counts) -> Self:
-        """Learn from counts of categories; those of numbers do not say what they span."""
+        """Learn from counts of categories; counts of numbers do not hold their range."""
         self._validate_params()
         for column in counted_schema(counts).numeric:
             raise ValueError(

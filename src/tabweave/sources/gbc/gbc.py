@@ -352,7 +352,7 @@ class GBC(TabularInput, Estimator):
 
 @storable
 class GBCClassifier(ClassifierMixin, GBC):
-    """Classify what several tables and graphs describe, each of them in part.
+    """Classify entities that several tables and graphs describe, each of them incomplete.
 
     Parameters
     ----------
@@ -497,7 +497,7 @@ class GBCClassifier(ClassifierMixin, GBC):
         return self.classes_[likely]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of right classes among the ids (or rows) that ``y`` has labels of."""
+        """Return the accuracy over the ids (or rows) that ``y`` has labels for."""
         if not isinstance(X, Sources):
             return super().score(X, y, sample_weight)
         labeled, labels = read_labels(X.ids, y)
@@ -564,12 +564,12 @@ class GBCRegressor(RegressorMixin, GBC):
         return (numbers[:, None] - self._center) / self._unit, None
 
     def predict(self, X: Any, ids: Any = None) -> np.ndarray:
-        """Return the number of every id, or of those asked for; see `GBCClassifier`."""
+        """Return the predicted number of every id, or of some; see `GBCClassifier`."""
         scaled = self._predictions(X, ids)[:, 0]
         return self._center + self._unit * scaled
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R² over the ids (or rows) that ``y`` has numbers of."""
+        """Return R² over the ids (or rows) that ``y`` has numbers for."""
         if not isinstance(X, Sources):
             return super().score(X, y, sample_weight)
         labeled, labels = read_labels(X.ids, y)

@@ -98,18 +98,22 @@ def test_has_a_runnable_example(cls):
 
 
 def documented(cls, section):
-    """Return the names that a section of a docstring describes."""
+    """Return the names that a section of a docstring describes, each with its type."""
     found = re.search(
         rf"^{section}\n-+\n(.*?)(?=^\S[^\n]*\n-{{3,}}\n|\Z)", inspect.getdoc(cls), re.M | re.S
     )
-    heads = re.findall(r"^\S.*", found[1], re.M) if found else []
-    return [name.strip() for head in heads for name in head.partition(" : ")[0].split(",")]
+    heads = [head.partition(" : ") for head in re.findall(r"^\S.*", found[1], re.M) if found]
+    return {name.strip(): kind for names, _, kind in heads for name in names.split(",")}
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: f"{cls.__module__}.{cls.__name__}")
 def test_parameters_are_documented(cls):
-    own = [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
-    assert sorted(documented(cls, "Parameters")) == sorted(own)
+    own = inspect.signature(cls).parameters
+    told = documented(cls, "Parameters")
+    assert sorted(told) == sorted(own)
+    for name, kind in told.items():  # without a type: as in another class
+        required = own[name].default is inspect.Parameter.empty
+        assert not kind or required or "default=" in kind or "optional" in kind, name
 
 
 # Attributes that only some fits have, and which.

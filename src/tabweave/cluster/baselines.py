@@ -134,7 +134,7 @@ class CCDSDC(ProfileClusterer):
         Relative gain of clustering anew above which the concept has drifted.
     n_init : int, default=10
         Starts of k-modes, wherever it clusters a window on its own.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Seed of the starts.
     schema : Schema or mapping, optional
         What the columns are.

@@ -55,7 +55,7 @@ class KModes(
         Name of a measure (see :class:`~tabweave.ValueMetric`) or an embedder, fitted on X; an
         embedder that is fitted already is used as it is. Set-valued columns and measures without
         one table per column are refused.
-    init : {"random", "huang", "cao"} or array-like of shape (n_clusters, n_features)
+    init : {"random", "huang", "cao"} or array-like of rows, default="random"
         First centres: random rows, rows near to values drawn by frequency, dense rows far from
         each other, or the given ones. The last two are deterministic: one start.
     n_init : int, default=10
@@ -71,7 +71,7 @@ class KModes(
     feature_weights : array-like, dict of column to weight or "entropy", optional
         Weights of the columns in the distance; columns absent from a dict weigh 1. "entropy" takes
         those of Cheung and Jia (2013): entropy of a column over its number of values, summing to 1.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Seed of the starts.
 
     Attributes

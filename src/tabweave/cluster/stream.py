@@ -48,7 +48,7 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         a window alone is a small sample. 0 clusters each window alone.
     n_init : int, default=10
         Random starts per window, besides the one from the last clusters.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Seed of the starts.
 
     Attributes

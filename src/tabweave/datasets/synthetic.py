@@ -43,7 +43,7 @@ def make_coupled(
 
     Parameters
     ----------
-    n_samples, n_columns : int
+    n_samples, n_columns : int, default=1000 and 10
         Size of the table.
     n_values : int, default=5
         Values per column; with heterogeneity, between half and twice as many, at least two.

@@ -58,7 +58,7 @@ class HELIC(ValueEmbedder):
         Number of pairs of rows to learn from; all pairs of distinct rows if they are no more.
     max_iter : int, default=200
         Most steps of the solver, which is done after some 20.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Seed of the sample of pairs.
     schema, unknown, dtype
         As in :class:`~tabweave.OneHot`.

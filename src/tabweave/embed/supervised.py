@@ -185,7 +185,7 @@ class SupervisedWeave(Derived, Weave):
         ----------
         X : frame, array, mapping of columns, list of dicts, or any source of :func:`tabweave.count`
             The rows.
-        y : array-like, or the name of a column of a source
+        y : array-like, or the name of a column of a source, optional
             Classes, or numbers for a numeric target: floats, not all whole or more than 20 of them.
         sample_weight : array-like, optional
             A weight for each row.

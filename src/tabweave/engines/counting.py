@@ -84,17 +84,18 @@ def count(
         ``"VARCHAR"`` says how to read a column (None: as its cells look).
     y : str or array-like, optional
         The column with the classes; for rows in memory also the classes themselves.
-    engine : {"auto", "memory", "arrow", "duckdb", "database", "pushdown", "dask", "spark"}
-        What reads the rows; ``"memory"`` reads all of them first. ``"pushdown"`` reads none: a
+    engine : str, default="auto"
+        What reads the rows: "auto", "memory", "arrow", "duckdb", "database", "pushdown", "dask"
+        or "spark". ``"memory"`` reads all of them first. ``"pushdown"`` reads none: a
         database, DuckDB, Ibis or DataFusion counts where the rows are, by SQL, and only counts
         travel (of a column of numbers, its distinct numbers).
     schema : Schema or mapping, optional
         Kinds of some columns, as in :meth:`tabweave.Table.of`.
-    numbers : {"numeric", "nominal"}
+    numbers : {"numeric", "nominal"}, default="numeric"
         What an undeclared column of numbers is.
     max_values : int or mapping of column to int, optional
         Most values a column may have; rows are then read twice.
-    other : {"frequency", "hash"}
+    other : {"frequency", "hash"}, default="frequency"
         What becomes of a column with more: its most frequent values stay and the others share
         the value ``⟨other⟩``, or all are hashed to ``max_values`` buckets.
     progress : callable, optional

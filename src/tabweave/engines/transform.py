@@ -57,7 +57,7 @@ def transform(
         What turns rows into vectors.
     source
         Where the rows are; see :func:`tabweave.count`.
-    target : path
+    target : path, optional
         A file ending in ``.parquet``, ``.csv``, ``.arrow`` or ``.feather``. None gives an Arrow
         stream, to be read once, which any library takes that knows Arrow's protocol; of a Dask or
         Spark frame it gives another, of vectors, which stays where it is.
@@ -66,7 +66,7 @@ def transform(
     keep : list of str, optional
         Columns to carry along, such as an id; they come first, and need not be columns of the
         embedder.
-    batch_rows : int
+    batch_rows : int, default=131072
         At most so many rows at a time; fewer where their vectors would take more than 128 MB.
     overwrite : bool, default=False
         Whether a file of that name may be replaced.

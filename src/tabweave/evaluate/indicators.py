@@ -293,7 +293,7 @@ def class_margins(similarity: Any, y: Any, *, include_self: bool = False) -> np.
         Similarities; large is near. From distances use ``1 - d`` (Eq. (6.40)) or ``-d``.
     y : array-like of shape (n_objects,)
         Classes.
-    include_self : bool
+    include_self : bool, default=False
         Whether an object's similarity to itself counts in the mean over its class. The
         definition is about two independent objects, so by default it does not.
 
@@ -350,9 +350,9 @@ def epsilon_gamma(
         Classes. An object alone in its class has no margin and is left out.
     epsilon : array-like, optional
         Shares in [0, 1) at which to give the curve; by default every step, ``i / n``.
-    include_self : bool
+    include_self : bool, default=False
         Whether an object is a member of its own class, see `class_margins`.
-    nonnegative : bool
+    nonnegative : bool, default=False
         Keep only the part with γ >= 0, as the figures of the thesis do.
 
     Returns

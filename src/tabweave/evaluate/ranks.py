@@ -75,9 +75,9 @@ def average_ranks(
     ----------
     scores : array-like of shape (n_datasets, n_methods)
         One score per data set and method.
-    higher_is_better : bool
+    higher_is_better : bool, default=True
         Whether the highest score gets rank 1.
-    missing : {"raise", "drop"}
+    missing : {"raise", "drop"}, default="raise"
         What to do with a data set that lacks a score (NaN): refuse, or leave it out.
 
     Returns
@@ -166,9 +166,9 @@ def critical_difference(
     ----------
     n_methods, n_datasets : int
         Size of the comparison.
-    test : {"nemenyi", "bonferroni-dunn"}
+    test : {"nemenyi", "bonferroni-dunn"}, default="nemenyi"
         Which comparisons are made.
-    alpha : float
+    alpha : float, default=0.05
         Level of the test.
 
     Returns
@@ -217,7 +217,7 @@ def bonferroni_dunn(
     ----------
     control : int
         Column of the method that the others are compared with.
-    alpha : float
+    alpha : float, default=0.05
         Level of the test over all comparisons together.
     scores, higher_is_better, missing
         As in `average_ranks`.

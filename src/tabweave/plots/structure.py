@@ -256,7 +256,7 @@ def drift(report: Any, *, n_couplings: int = 10, ax: Axes | None = None) -> Axes
     ----------
     report : DriftReport
         What `tabweave.tasks.drift.drift_report` returns.
-    n_couplings : int
+    n_couplings : int, default=10
         How many couplings to show below the columns.
     ax : matplotlib Axes, optional
         Where to draw.

@@ -119,7 +119,7 @@ class GBCClassifier(_Published, gbc.GBCClassifier):
     params : dict, optional
         Parameters of LightGBM. Steps are those of the line search; a ``learning_rate`` below 1
         shortens them.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         LightGBM's seed.
 
     Attributes

@@ -52,7 +52,7 @@ class UNTIE(RowKeeper):
     max_iter : int, default=50
         At most so many alternations, of 20 steps of Adam each: 1000 steps. Over batches it stops
         when an alternation changes the mean loss by 1 % at most.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Seed of the batches.
     schema, unknown, dtype
         As in :class:`~tabweave.OneHot`.

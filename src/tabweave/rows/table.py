@@ -179,7 +179,7 @@ class Table:
         schema : Schema or mapping, optional
             Kinds of some or all columns. A complete schema (that of another table) is matched by
             name: other columns are ignored, a missing one is an error.
-        numbers : {"numeric", "nominal"}
+        numbers : {"numeric", "nominal"}, default="numeric"
             What an undeclared column of numbers or datetimes is.
         rules : {"whole", "sample", "first", "texts", "all"}, optional
             Whether to look at the values of undeclared columns, too, and to set identifiers aside:
@@ -754,7 +754,7 @@ class Column:
     ----------
     name : str
         Its name; arrays have ``x0``, ``x1``, ...
-    kind : {"nominal", "ordinal", "numeric", "datetime", "set"}
+    kind : {"nominal", "ordinal", "numeric", "datetime", "set"}, default="nominal"
         How its cells are read. Numbers of a datetime column are seconds since 1970, unless all
         are dates such as 20240131.
     levels : sequence, optional
@@ -915,7 +915,7 @@ class Schema:
 
     Parameters
     ----------
-    columns : mapping of name to kind or Column, or sequence of Column
+    columns : mapping of name to kind or Column, or sequence of Column, optional
         The columns that are declared.
     missing : {"value", "error"}, default="value"
         Whether a missing cell is a category of its own, or an error.

@@ -169,7 +169,7 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         ----------
         X : Sources, or array, sparse matrix or numeric frame
             The sources; a plain table is one source whose ids are the row numbers.
-        y : mapping or pandas series of id to label, or array-like in the order of ``X.ids``
+        y : mapping or series of id to label, or array-like in the order of ``X.ids``, optional
             Labels: equal ones are must-links, different ones cannot-links. None or NaN where
             there is none. If weights are equal, labels judge graphs only.
         must_link, cannot_link : sequences of pairs of ids, optional

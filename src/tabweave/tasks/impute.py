@@ -178,7 +178,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         }
 
     def transform(self, X: Any) -> Any:
-        """Return the rows with missing cells filled, as the type given: frame, dict, list, array."""
+        """Return the rows with missing cells filled, in the type given: frame, dict, list ..."""
         return self._returned(X, self._filled(X))
 
     def predict_proba(self, X: Any, column: str | None = None) -> np.ndarray:
@@ -220,7 +220,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             The rows.
         n : int, default=5
             How many tables.
-        random_state : int, RandomState, Generator or None
+        random_state : int, RandomState, Generator or None, default=0
             Seed of the draws.
 
         Notes

@@ -54,7 +54,7 @@ class NonBEND(RowKeeper):
     n_fits : int, default=8
         Number of fits whose Gram matrices are averaged, so that the result depends less on the
         seed; the thesis has 1.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Seed of the fits.
     schema, unknown, dtype
         As in :class:`~tabweave.OneHot`.

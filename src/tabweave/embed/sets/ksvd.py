@@ -64,7 +64,7 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         One step towards the leading singular pair of an atom's error matrix, or the pair itself.
     max_iter : int, default=30
         Most turns, trials included; fit stops before when nothing lowers the error any more.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Seed of the first atoms, which are signals.
     progress : callable, optional
         Called with a :class:`~tabweave.engines.Progress` after each turn; its note is the error.

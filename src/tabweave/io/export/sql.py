@@ -79,7 +79,7 @@ def sql(
     prefix : str or sequence of str, default="tabweave"
         What the names of the value tables begin with; ``("schema", "prefix")`` puts them into a
         schema.
-    keep : iterable of str
+    keep : iterable of str, optional
         Columns of the table to pass through, such as a key: rows of SQL have no order.
     types : mapping of column to kind, optional
         What columns are in the database, where it does not follow from the values: "text",

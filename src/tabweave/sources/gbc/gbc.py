@@ -378,7 +378,7 @@ class GBCClassifier(ClassifierMixin, GBC):
         Parameters of LightGBM, such as ``learning_rate``, ``num_leaves``, ``num_threads``; small
         tables have one thread by default. No number of threads changes the result. ``metric`` is
         what held-out rows are judged by, "logloss" (default) or "error".
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Folds, samples of unlabeled rows, and LightGBM's seed.
 
     Attributes

@@ -99,7 +99,7 @@ bench-quick: $(VENV)/.dev $(VENV)/.bench  ## a part of it, in minutes
 docs: $(VENV)/.dev $(VENV)/.docs  ## run the examples and build the site into site/
 	$(BIN)/sphinx-build -q -W --keep-going -j auto -d build/doctrees docs site
 
-screenshots: docs  ## pictures of the site, a report and the studio into docs/img (needs Chromium)
+screenshots: $(VENV)/.dev  ## pictures of a report and the studio into docs/img (needs Chromium)
 	$(BIN)/python docs/_screenshots.py --studio
 
 clean:          ## remove what was made, .venv too

@@ -1,6 +1,6 @@
-"""Pictures of the site, of a report and of the studio, as a browser shows them, into docs/img.
+"""Pictures of a report and of the studio, as a browser shows them, into docs/img.
 
-``make screenshots`` builds the site and runs this; it needs Chromium and chromedriver. The studio's
+``make screenshots`` runs this; it needs Chromium and chromedriver. The studio's
 pictures are made by its tests (``TABWEAVE_SCREENSHOTS=1``). All are brought to 256 colours: a
 picture of a page then takes some tens of kilobytes.
 """
@@ -19,14 +19,7 @@ from selenium.webdriver.chrome.service import Service
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs" / "img"
-PAGES = {
-    "home": "index.html",
-    "tour": "tour.html",
-    "system": "systems/weave.html#the-distance-of-two-rows",
-    "class": "api/tabweave.Weave.html",
-    "gallery": "gallery/index.html",
-}
-DESKTOP, PHONE = (1280, 800), (390, 844)
+PHONE = (390, 844)
 LARGEST = 200_000  # bytes
 
 
@@ -34,11 +27,6 @@ def main():
     """Make every picture, and say how large they are."""
     browser = start()
     try:
-        for name, page in PAGES.items():
-            path, _, anchor = page.partition("#")
-            address = (ROOT / "site" / path).as_uri() + ("#" + anchor if anchor else "")
-            shoot(browser, address, f"site-{name}", DESKTOP)
-            shoot(browser, address, f"site-{name}-phone", PHONE)
         with tempfile.TemporaryDirectory() as folder:
             page = write_report(Path(folder) / "report.html")
             shoot(browser, page + "#couplings", "report", (1280, 1500))

@@ -1,6 +1,9 @@
 """scikit-learn's own checks on every public estimator; each expected failure is explained."""
 
 import inspect
+import re
+import warnings
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -92,6 +95,70 @@ def test_every_embedder_is_found():
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: f"{cls.__module__}.{cls.__name__}")
 def test_has_a_runnable_example(cls):
     assert ">>>" in inspect.getdoc(cls)
+
+
+def documented(cls, section):
+    """Return the names that a section of a docstring describes, each with its type."""
+    found = re.search(
+        rf"^{section}\n-+\n(.*?)(?=^\S[^\n]*\n-{{3,}}\n|\Z)", inspect.getdoc(cls), re.M | re.S
+    )
+    heads = [head.partition(" : ") for head in re.findall(r"^\S.*", found[1], re.M) if found]
+    return {name.strip(): kind for names, _, kind in heads for name in names.split(",")}
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: f"{cls.__module__}.{cls.__name__}")
+def test_parameters_are_documented(cls):
+    own = inspect.signature(cls).parameters
+    told = documented(cls, "Parameters")
+    assert sorted(told) == sorted(own)
+    for name, kind in told.items():  # without a type: as in another class
+        required = own[name].default is inspect.Parameter.empty
+        assert not kind or required or "default=" in kind or "optional" in kind, name
+
+
+# Attributes that only some fits have, and which.
+SOMETIMES = {
+    "feature_names_in_": "rows whose columns have names",
+    "breadth_": "an index with a graph",
+    "recall_": "an index with a graph",
+    "numerators_": "measures that are ratios",
+    "denominators_": "measures that are ratios",
+    "index_": "a second window",
+    "difference_": "a second window",
+}
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: f"{cls.__module__}.{cls.__name__}")
+def test_attributes_are_documented(cls):
+    model = fitted(cls)
+    found = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
+    found |= {
+        name
+        for parent in cls.__mro__
+        for name, value in vars(parent).items()
+        if isinstance(value, property) and name.endswith("_") and not name.startswith("_")
+    }
+    told = set(documented(cls, "Attributes"))
+    assert found - told <= {"n_features_in_", "feature_names_in_"}
+    assert not [name for name in told - set(SOMETIMES) if not hasattr(model, name)]
+
+
+def fitted(cls):
+    """Fit an estimator to the first table that it reads: mixed, of categories, numbers or sets."""
+    rng = np.random.default_rng(0)
+    categories = {"a": list("xyxzyx") * 10, "b": list("ppqqrp") * 10, "c": list("uvuuvw") * 10}
+    numbers = rng.poisson(3.0, (60, 3)) + 1.0
+    sets = {"s": [["a", "b"], ["b"], ["a", "c"], ["c"], ["a"], ["b", "c"]] * 10}
+    for rows in (categories | {"n": rng.normal(size=60)}, categories, numbers, sets):
+        for y in (["u", "v"] * 30, rng.normal(size=60)):
+            model = cls()
+            few = {"n_clusters": 2, "random_state": 0, "perplexity": 5, "n_rounds": 5}
+            known = model.get_params(deep=False)
+            model.set_params(**{name: value for name, value in few.items() if name in known})
+            with suppress(ValueError, TypeError), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return model.fit(rows, y)
+    raise AssertionError(f"no table fits {cls.__name__}")
 
 
 @pytest.mark.parametrize("name", EMBEDDERS)

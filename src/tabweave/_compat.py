@@ -329,8 +329,8 @@ class _Cache:
         if not _warned:
             _warned = True
             warnings.warn(
-                f"a file of numba's cache in {self.cache.cache_path} is damaged or cannot be "
-                f"written ({type(error).__name__}: {error}); it is dropped and compiled anew",
+                f"numba's cache in {self.cache.cache_path} is damaged or not writable "
+                f"({type(error).__name__}: {error}); the function is compiled again",
                 RuntimeWarning,
                 stacklevel=2,
             )

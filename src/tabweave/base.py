@@ -238,9 +238,9 @@ def warn_of_numbers(reader: str, table: Table, declared: Schema) -> None:
     if odd:
         more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""
         warn_caller(
-            f"{reader} takes every value as a category of its own, and most numbers or dates of "
-            f"{', '.join(map(repr, odd[:5]))}{more} occur once: put them in bins, leave them out, "
-            "declare them nominal if that is meant, or take Weave, which reads them as numbers"
+            f"{reader} reads every distinct value as a category, but most numbers or dates of "
+            f"{', '.join(map(repr, odd[:5]))}{more} occur only once: bin them, leave them out, "
+            f"declare them nominal if that is intended, or use Weave, which reads them as numbers"
         )
 
 
@@ -269,7 +269,8 @@ def target_array(y: Any) -> np.ndarray:
     """Return a target as an array: objects that are all numbers or bools as such."""
     if isinstance(y, str):
         raise TypeError(
-            f"expected y to be a target for each row, got the text {y!r}; give the column"
+            f"expected y to be an array of targets, one per row, got the string {y!r}; pass the "
+            f"column"
         )
     if hasattr(y, "to_pylist"):
         y = objects(y)
@@ -311,7 +312,7 @@ def check_unit(labels: np.ndarray, name: str = "y") -> None:
     if labels.dtype.kind in "Mm":
         start = " - np.datetime64('1970-01-01')" if labels.dtype.kind == "M" else ""
         raise ValueError(
-            f"expected {name} to be numbers, got {labels.dtype}; give them in a unit, such as "
+            f"expected {name} to be numbers, got {labels.dtype}; convert them to a unit, such as "
             f"days: (y{start}) / np.timedelta64(1, 'D')"
         )
 
@@ -323,7 +324,7 @@ def check_class_labels(labels: np.ndarray) -> None:
         if len(examples) > 1:
             named = " and ".join(f"{value!r} of type {kind}" for kind, value in examples.items())
             raise ValueError(
-                f"expected classes of one type in y, got {named}; turn all of them into text"
+                f"expected classes of one type in y, got {named}; convert all of them to strings"
             )
     check_classification_targets(labels)
 
@@ -350,8 +351,8 @@ def check_discrete(name: str, y: Any) -> None:
     given = labels[np.isfinite(labels)]
     if (given % 1 != 0).any() and len(np.unique(given)) > _MOST_FRACTIONS:
         raise ValueError(
-            f"{name}: expected classes in y, got numbers such as {given[0]:.6g}; put them in bins, "
-            "or take SupervisedWeave, which learns from numbers"
+            f"{name}: expected classes in y, got numbers such as {given[0]:.6g}; bin them, or "
+            f"use SupervisedWeave, which learns from numbers"
         )
 
 
@@ -377,8 +378,8 @@ def tell_unknown(embedder: Any, table: Table) -> None:
         if total >= _ENOUGH and unknown == total and closed:
             raise ValueError(
                 f"column {name!r}: none of its {total} values was seen in fit, e.g. "
-                f"{_examples(given)}; fit had e.g. {_examples(known)}. Write them as in fit, fit "
-                "anew with them, or leave the column out"
+                f"{_examples(given)}; in fit it had e.g. {_examples(known)}. Write them as in "
+                f"fit, fit again with them, or leave the column out"
             )
         if total >= _ENOUGH and unknown > (_bearable(times, total) if closed else _MOST * total):
             fate = "lie between values spelled like them" if spelled else "count as average"
@@ -399,7 +400,7 @@ def _check_types(name: str, values: Mapping[Label, int], column: Any, known: Any
         raise ValueError(
             f"column {name!r}: expected {' or '.join(sorted(fitted))} as in fit (e.g. "
             f"{_examples(known)}), got {' and '.join(sorted(asked))} (e.g. {_examples(values)}); "
-            "convert the column to the type of fit"
+            "convert the column to the type that it had in fit"
         )
 
 
@@ -442,7 +443,7 @@ def _warn_once(
         names.add(name)
         warn_caller(
             f"column {name!r}: {share} values were not seen in fit, e.g. {_examples(values)}; "
-            f"they {fate} (unknown_counts says which, unknown='error' refuses them)"
+            f"they {fate} (unknown_counts lists them; unknown='error' raises an error instead)"
         )
 
 
@@ -491,7 +492,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     # -- learning --------------------------------------------------------------------------
 
     def learn(self) -> Self:
-        """Learn from the rows seen so far, unless that was done already.
+        """Fit to the rows seen so far, if there are new ones.
 
         ``transform`` and the other methods call it; call it yourself before you look at learned
         attributes after ``partial_fit``.
@@ -914,7 +915,7 @@ class ValueEmbedder(Embedder):
 
     def _count_source(self, X: Any, y: Any, sample_weight: Any, known: Counts) -> Counts:
         if sample_weight is not None:
-            raise ValueError("sample_weight is for rows in memory; read the source first")
+            raise ValueError("sample_weight needs rows in memory; read the source first")
         self._require_classes(y)
         schema = Schema.of(self.schema)
         if known.schema is not None:
@@ -964,7 +965,7 @@ def counted_schema(counts: Counts) -> Schema:
     """Return the columns of counts; raise if nothing was counted."""
     if counts.schema is None:
         raise ValueError(
-            "these counts are empty: there is no row, or the weight of every row is zero"
+            "expected counts of at least one row, got none, or only rows of weight zero"
         )
     return counts.schema
 

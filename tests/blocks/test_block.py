@@ -234,7 +234,7 @@ def test_what_is_no_step_is_refused(name):
 
 def test_columns_that_cannot_be_told_apart_count_together():
     block, _ = block_and_rows("mixed, transformed")
-    with pytest.raises(ValueError, match="column 'pay' is not given, but the numeric columns"):
+    with pytest.raises(ValueError, match="column 'pay' is missing, but the numeric columns"):
         block.only(["job", "age"])
     assert block.only(["job"]).names == ["job"]
 

@@ -115,7 +115,7 @@ def test_lowest_common_points():
         ({"a": (float("nan"), ["x"]), "b": 1}, TypeError, "node 'a': expected a number as weight"),
         ([("a", "b"), ("a", "c")], ValueError, "node 'a' has two parents, 'b' and 'c'"),
         ([("a",)], TypeError, "expected .child, parent."),
-        ({"a": ["x", "x"], "b": None}, ValueError, "'x' hangs twice from 'a'"),
+        ({"a": ["x", "x"], "b": None}, ValueError, "'x' is listed twice below 'a'"),
         (["A//B"], ValueError, "path 'A//B' has an empty part"),
         ({}, ValueError, "has no edge"),
         ("A/B", TypeError, "expected a nested mapping"),

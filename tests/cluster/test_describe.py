@@ -57,7 +57,7 @@ def test_only_what_tells_is_listed_most_telling_first():
 
 def test_labels_of_other_lengths_are_refused():
     _, frame = rows()
-    with pytest.raises(ValueError, match=r"expected 200 labels, one a row, got shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"expected 200 labels, one per row, got shape \(3,\)"):
         describe_clusters(frame, [0, 1, 2])
 
 

@@ -93,7 +93,7 @@ def test_what_cannot_be():
         number_of_clusters([["a"]], clusterer="guess")
     with pytest.raises(ValueError, match="expected criterion"):
         number_of_clusters([["a"]], criterion="silhouette")
-    with pytest.raises(ValueError, match="most of at least 2"):
+    with pytest.raises(ValueError, match="most to be at least 2"):
         number_of_clusters([["a"]], most=1)
     with pytest.raises(ValueError, match="sets alone"):
         in_bins(Table.of({"s": [["a"], ["b"]]}))

@@ -317,5 +317,5 @@ def test_pairs_are_stored_in_the_one_form_that_their_size_asks_for(limit, thin, 
 def test_slabs_have_less_than_two_to_the_32_rows(monkeypatch):
     monkeypatch.setattr(counting, "n_threads", lambda: 1)
     assert counting._in_threads(lambda rows: len(rows), (1 << 32) - 1, exact=True) == 2**32 - 1
-    with pytest.raises(OverflowError, match=r"more than 2\*\*32 rows in one slab"):
+    with pytest.raises(OverflowError, match=r"expected at most 2\*\*32 rows at once"):
         counting._in_threads(len, 1 << 32, exact=True)

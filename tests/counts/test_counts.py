@@ -314,7 +314,7 @@ class TestForgetting:
     def test_more_rows_than_there_are(self):
         with pytest.raises(ValueError, match="more rows"):
             Counts.of({"s": [[]]}) - Counts.of({"s": [[], []]})
-        with pytest.raises(ValueError, match="from none"):
+        with pytest.raises(ValueError, match="from empty counts"):
             Counts() - COUNTS
 
 
@@ -474,7 +474,7 @@ def test_counts_come_back_from_a_file(tmp_path):
 def test_columns_of_one_of_the_counts_only_are_named(swap):
     both, one = Counts.of({"a": ["u"], "b": ["x"]}), Counts.of({"a": ["u"]})
     for work in (lambda p, q: p + q, lambda p, q: p - q):
-        with pytest.raises(ValueError, match="column 'b' is in one of the counts only"):
+        with pytest.raises(ValueError, match="column 'b' is in only one of the counts"):
             work(one, both) if swap else work(both, one)
 
 
@@ -485,7 +485,7 @@ def test_columns_that_differ_in_kind_or_levels_are_named():
         ValueError, match=r"'a' is ordinal in one and ordinal in the other \(or has"
     ):
         first + second
-    with pytest.raises(ValueError, match="one of the counts has classes, the other has not"):
+    with pytest.raises(ValueError, match="only one of the counts has classes"):
         Counts.of({"a": ["u"]}) + Counts.of({"a": ["u"]}, ["p"])
 
 
@@ -542,7 +542,7 @@ def test_rounding_is_zero_after_a_subtraction_of_weights():
     assert left.labels == (("u", "v"),) and left.value_counts[1] == pytest.approx(3e-9)
     slightly = Counts.of({"a": ["v"]}, sample_weight=[1 + 1e-9])
     assert (whole - slightly).labels == (("u",),)
-    with pytest.raises(ValueError, match="'v': more rows would be taken away"):
+    with pytest.raises(ValueError, match="'v': cannot subtract more rows"):
         whole - Counts.of({"a": ["v"]}, sample_weight=[1 + 3e-9])
     assert whole - Counts.of(rows, sample_weight=[1 - 0.9e-9, 1 - 0.9e-9]) == Counts()
 
@@ -550,7 +550,7 @@ def test_rounding_is_zero_after_a_subtraction_of_weights():
 def test_sets_that_were_not_counted_are_not_taken_away():
     """One row less one row is none; but the value that it had would be left."""
     one, empty = (Counts.of({"a": [cell], "b": ["x"]}) for cell in (["u"], []))
-    with pytest.raises(ValueError, match="column 'a', value 'u': rows would be taken away"):
+    with pytest.raises(ValueError, match="column 'a', value 'u': cannot subtract rows"):
         one - empty
     two = Counts.of({"a": [["u"], []], "b": ["x", "x"]})
     assert two - empty == one and two - one == empty

@@ -120,7 +120,13 @@ def test_select_and_take_refuse_each_others_arguments():
 @pytest.mark.parametrize(
     ("columns", "y", "kinds", "error", "match"),
     [
-        ({"a": np.zeros(2)}, None, {"b": "numeric"}, ValueError, "expected a kind for each column"),
+        (
+            {"a": np.zeros(2)},
+            None,
+            {"b": "numeric"},
+            ValueError,
+            "expected one kind for each column",
+        ),
         (
             {"a": np.zeros(2)},
             None,

@@ -136,7 +136,7 @@ def test_ragged_file_and_plain_text_are_refused(tmp_path):
     with pytest.raises(ValueError, match="ragged"):
         load("ragged", tmp_path)
     (tmp_path / "plain.csv.gz").write_text("a,class\n1,x\n")
-    with pytest.raises(ValueError, match="expected a gzip file"):
+    with pytest.raises(ValueError, match="expected a complete gzip file"):
         load("plain", tmp_path)
 
 

@@ -388,6 +388,6 @@ def test_few_rows_weigh_as_two_independent_draws_do():
 @pytest.mark.parametrize("model", [HELIC(), ValueMetric("vdm"), MixedEmbedder(HELIC())])
 def test_numbers_are_no_classes(model):
     rows = {"a": list("xyz") * 20, "b": list("pq") * 30}
-    with pytest.raises(ValueError, match=r"expected classes in y, got numbers such as 0\.5; put"):
+    with pytest.raises(ValueError, match=r"expected classes in y, got numbers such as 0\.5; bin"):
         model.fit(rows, np.arange(60) + 0.5)
     assert len(model.fit(rows, np.arange(60) % 4 / 2).transform(rows)) == 60  # half stars

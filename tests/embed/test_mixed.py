@@ -298,7 +298,7 @@ def test_counts_that_are_too_little(rows):
         MixedEmbedder(numeric="coupled", n_bins=1).fit_counts(counts)
     with pytest.raises(ValueError, match="NonBEND learns from whole rows"):
         MixedEmbedder(NonBEND(), n_bins=1).fit_counts(counts)
-    with pytest.raises(ValueError, match="these counts are empty"):
+    with pytest.raises(ValueError, match="counts of at least one row"):
         MixedEmbedder().fit_counts(Counts())
 
 

@@ -409,8 +409,8 @@ def test_many_whole_numbers_are_classes_with_a_word_and_floats_are_amounts(y, nu
         warnings.simplefilter("always")
         model = SupervisedWeave().fit(rows, y)
     assert model.target_.numeric == numeric
-    wanted = ["y has 21 different whole numbers, which are taken as classes; "]
-    assert [str(w.message).split("if they")[0] for w in said] == (wanted if warned else [])
+    wanted = ["y has 21 different whole numbers, which are read as classes; "]
+    assert [str(w.message).split("for regression")[0] for w in said] == (wanted if warned else [])
 
 
 @pytest.mark.parametrize(

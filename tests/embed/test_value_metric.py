@@ -280,7 +280,7 @@ def test_nothing_works_before_fit():
 
 
 def test_empty_counts_are_refused():
-    with pytest.raises(ValueError, match="these counts are empty"):
+    with pytest.raises(ValueError, match="counts of at least one row"):
         ValueMetric("vdm").fit_counts(Counts())
 
 

@@ -337,7 +337,7 @@ def test_counts_of_plain_rows():
     numbers = {**X, "age": rng.normal(size=60)}
     for counts in (Counts.of(Table.of(numbers, kinds)), Weave(schema=kinds).fit(numbers).counts_):
         with pytest.raises(
-            ValueError, match=r"column '(age|grade)' is numeric, and these counts do not say"
+            ValueError, match=r"column '(age|grade)' is numeric, but these counts do not hold"
         ):
             Weave(schema=kinds).fit_counts(counts)
 

@@ -189,7 +189,7 @@ def test_limits_that_are_none():
         count(words(), max_values=1)
     with pytest.raises(ValueError, match=r"expected other to be .*, got 'some'"):
         count(words(), max_values=5, other="some")
-    with pytest.raises(ValueError, match="can be read once only"):
+    with pytest.raises(ValueError, match="can be read only once"):
         count(iter([words()]), max_values=5)
 
 

@@ -132,7 +132,7 @@ def sqlite_file(path):
 
 def test_a_missing_sqlite_file_is_an_error_and_is_not_created(tmp_path):
     path = tmp_path / "typo.db"
-    with pytest.raises(FileNotFoundError, match=r"no SQLite file .*typo\.db"):
+    with pytest.raises(FileNotFoundError, match=r"SQLite file not found: .*typo\.db"):
         count((f"sqlite:///{path}", "SELECT 1 AS a"))
     assert not path.exists()
 

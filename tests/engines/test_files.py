@@ -43,7 +43,9 @@ def test_json_keys_equal_but_for_case_are_refused(tmp_path, suffix):
     lines = ['{"c": "x", "b": 1}', '{"C": "y", "b": 2}']
     text = f"[{','.join(lines)}]" if suffix == "json" else "\n".join(lines)
     path = write(tmp_path / f"twice.{suffix}", text)
-    with pytest.raises(ValueError, match="are named 'C' and 'c', which are one name to DuckDB"):
+    with pytest.raises(
+        ValueError, match="are named 'C' and 'c', which DuckDB reads as the same name"
+    ):
         count(path)
     write(path, text.replace('"C"', '"C_1"'))
     assert read(path).to_pylist()[1] == {"c": None, "b": 2, "C_1": "y"}
@@ -58,7 +60,7 @@ def test_a_csv_that_is_no_utf8_is_named(tmp_path, content):
 
 def test_vectors_without_a_dimension_make_no_file(tmp_path):
     path = write(tmp_path / "same.csv", "a\nx\nx\n")
-    with pytest.raises(ValueError, match="no column varies"):
+    with pytest.raises(ValueError, match="expected a column that varies"):
         transform(Weave().fit(path), path, tmp_path / "out.csv")
     assert [p.name for p in tmp_path.iterdir()] == ["same.csv"]
 
@@ -107,7 +109,9 @@ def test_a_first_line_of_names_is_not_doubted(tmp_path, text):
 
 def test_names_again_among_the_rows_are_refused(tmp_path):
     path = write(tmp_path / "pasted.csv", "id,kg\n1,2\n3,4\n id,kg\n5,6\nid,kg\n")
-    with pytest.raises(ValueError, match=r"pasted\.csv: expected the names .* in 2 more; remove"):
+    with pytest.raises(
+        ValueError, match=r"pasted\.csv: expected column names .* \(2 times\); remove"
+    ):
         read(path)
 
 
@@ -218,7 +222,7 @@ def test_paths_that_are_not_there(tmp_path):
         ValueError, match=r"expected a file, got sqlite://...: .*\(address, query\)"
     ):
         count("sqlite:///rows.db")
-    with pytest.raises(ValueError, match="does not say what it is"):
+    with pytest.raises(ValueError, match="expected a file that ends in"):
         count(write(tmp_path / "rows.data", "a,b\n1,2\n"))
     with pytest.raises(ValueError, match=r"; unpack it first$"):
         count(write(tmp_path / "rows.csv.zst", "a,b\n1,2\n"))
@@ -256,16 +260,16 @@ def test_rows_that_are_none(tmp_path):
     assert count(empty).schema is None
     with pytest.raises(ValueError, match=r"none\.csv.*0 sample"):
         Weave().fit(empty)
-    with pytest.raises(ValueError, match=r"none\.csv: there are no rows"):
+    with pytest.raises(ValueError, match=r"none\.csv: expected at least one row, got none"):
         transform(OneHot().fit({"a": ["x"], "b": ["y"]}), empty, tmp_path / "o.csv")
     assert not (tmp_path / "o.csv").exists()
 
 
 def test_arguments_that_make_no_sense(tmp_path):
     path = write(tmp_path / "few.csv", "a,b\n1,2\n")
-    with pytest.raises(ValueError, match="there is no column 'z'; there are 'a', 'b'"):
+    with pytest.raises(ValueError, match="column not found: 'z'; the columns are 'a', 'b'"):
         count(path, columns=["z"])
-    with pytest.raises(ValueError, match="no column 'z'"):
+    with pytest.raises(ValueError, match="column not found: 'z'"):
         count(path, y="z")
     with pytest.raises(TypeError, match=r"expected columns to be a list of names, as in \['a'\]"):
         count(path, columns="a")
@@ -275,13 +279,13 @@ def test_arguments_that_make_no_sense(tmp_path):
         count(path, engine="fast")
     with pytest.raises(TypeError, match="expected the name of a column as y, got list"):
         count(path, y=[1])
-    with pytest.raises(ValueError, match="sample_weight is for rows in memory"):
+    with pytest.raises(ValueError, match="sample_weight needs rows in memory"):
         Weave().fit(path, sample_weight=[1])
     with pytest.raises(ValueError, match="batch_rows"):
         batches(path, batch_rows=0)
-    with pytest.raises(ValueError, match="no column left to count"):
+    with pytest.raises(ValueError, match="expected a column to count besides y"):
         count(path, columns=["a"], y="a")
-    with pytest.raises(ValueError, match="which is for files of text"):
+    with pytest.raises(ValueError, match="which works for text files only"):
         read("SELECT 1 AS a", columns={"a": "VARCHAR"})
 
 

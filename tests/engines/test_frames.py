@@ -110,7 +110,7 @@ def test_what_can_be_read_once_is_not_taken_for_less(kinds, wanted):
     reader = kinds.to_reader(100)
     assert not open_source(reader).repeats and counted(reader) == wanted
     hidden = Stream(kinds.to_reader(100))  # does not look like a reader
-    with pytest.raises(ValueError, match="3000 rows, and now 0: it can be read once only"):
+    with pytest.raises(ValueError, match="3000 rows, this one 0: it can be read only once"):
         counted(hidden, max_values=2)
 
 

@@ -65,9 +65,11 @@ def test_errors_of_libraries_name_the_source_and_others_pass():
 def test_columns_are_chosen_by_name():
     source = Source("rows", {"a": "", "b": "", "c": ""})
     assert source.choose() == ["a", "b", "c"] and source.choose(["c", "a"], "c") == ["a", "c"]
-    with pytest.raises(ValueError, match="rows: there is no column 'd'; there are 'a', 'b', 'c'"):
+    with pytest.raises(
+        ValueError, match="rows: column not found: 'd'; the columns are 'a', 'b', 'c'"
+    ):
         source.choose(["d"])
-    with pytest.raises(ValueError, match="gives 'a' a type, which is for files of text"):
+    with pytest.raises(ValueError, match="gives 'a' a type, which works for text files only"):
         source.retyped({"a": "VARCHAR"})
 
 

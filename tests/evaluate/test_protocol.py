@@ -157,7 +157,7 @@ def test_best_of_takes_the_first_lowest():
     assert best_of(iter(fits), key=lambda fit: fit[1]) == ("b", 1.0)
     with pytest.raises(ValueError, match="fit 1 is NaN"):
         best_of([1.0, float("nan")], key=float)
-    with pytest.raises(ValueError, match="no fits"):
+    with pytest.raises(ValueError, match="at least one fit"):
         best_of([], key=float)
 
 

@@ -277,7 +277,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch, member):
     sealed_bomb(tmp_path / "bomb", **({"header": text} | {member: np.zeros(1 << 22, np.uint8)}))
     assert (tmp_path / "bomb").stat().st_size < 10_000
     unpacked.clear()
-    with pytest.raises(ValueError, match="unpacks to far more than a file of tabweave holds"):
+    with pytest.raises(ValueError, match="decompresses to far more than a file of tabweave holds"):
         _persist.read(tmp_path / "bomb", "estimator")
     assert not unpacked
 

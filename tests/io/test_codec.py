@@ -66,7 +66,9 @@ def test_a_former_parameter_that_changes_nothing_is_dropped():
     [("solver", "paper"), ("repair", False), ("weights", np.ones(3)), ("never_declared", 1)],
 )
 def test_any_other_is_named_with_what_to_do(name, value):
-    with pytest.raises(codec.Outdated, match=rf"Model was saved with {name}=.*fit one of today's"):
+    with pytest.raises(
+        codec.Outdated, match=rf"Model was saved with {name}=.*no longer exists; fit"
+    ):
         codec.restored(Model, {"size": 3, name: value})
 
 

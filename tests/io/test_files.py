@@ -48,8 +48,8 @@ def test_a_delimiter_may_be_given(tmp_path):
         ("t.csv", b"a\0b\n", "got NUL characters"),
         ("t.csv", b"a" * 200, "longer than 100 characters"),
         ("t.csv", b'"' + b"a\n" * 100, "longer than 100 characters"),
-        ("t.csv.gz", b"a,b\n", "expected a gzip file"),
-        ("t.csv.gz", gzip.compress(b"a,b\n" * 999, mtime=0)[:-20], "expected a gzip file"),
+        ("t.csv.gz", b"a,b\n", "expected a complete gzip file"),
+        ("t.csv.gz", gzip.compress(b"a,b\n" * 999, mtime=0)[:-20], "expected a complete gzip file"),
     ],
 )
 def test_what_is_no_first_line_is_refused_by_name(tmp_path, name, content, why):

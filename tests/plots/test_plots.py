@@ -351,7 +351,7 @@ def test_bad_input():
         plots.coupling_graph(np.eye(2), ["a"])
     with pytest.raises(ValueError, match=r"'ours': expected numbers above 0 .* got 0"):
         plots.time_cost([1, 2], {"ours": [0.0, 1.0]})
-    with pytest.raises(ValueError, match="'ours': expected 2 scores, one a data set, got 1"):
+    with pytest.raises(ValueError, match="'ours': expected 2 scores, one per data set, got 1"):
         plots.score_bars({"ours": [1]}, SETS)
     with pytest.raises(ValueError, match="no scores"):
         plots.score_bars({}, SETS)

@@ -340,7 +340,7 @@ def test_the_format_of_dates(texts, form):
 
 
 def test_a_format_in_doubt_is_asked_for():
-    with pytest.raises(ValueError, match=r"got '1/2/2024' and the like: declare format 'dmy' or"):
+    with pytest.raises(ValueError, match=r"got '1/2/2024', for example: declare format 'dmy' or"):
         date_format(["1/2/2024", "3/4/2024"])
 
 

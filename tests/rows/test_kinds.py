@@ -248,10 +248,10 @@ class TestText:
     @pytest.mark.parametrize(
         ("cells", "why"),
         [
-            ([str(i / 4) for i in range(N)] + ["kg"], "numbers, but for 'kg'"),
-            (["18-24", "25-34", "35-44", "65+", "Refused"] * 9, "ranges, but for 'Refused'"),
-            (["18-24", "25-34", "35-44", "65+", "NA"] * 9, "ranges, but for 'NA'"),
-            ([w.date().isoformat() for w in WHEN] + ["soon"], "dates, but for 'soon'"),
+            ([str(i / 4) for i in range(N)] + ["kg"], "numbers, except 'kg'"),
+            (["18-24", "25-34", "35-44", "65+", "Refused"] * 9, "ranges, except 'Refused'"),
+            (["18-24", "25-34", "35-44", "65+", "NA"] * 9, "ranges, except 'NA'"),
+            ([w.date().isoformat() for w in WHEN] + ["soon"], "dates, except 'soon'"),
             (["1/2/2023", "3/4/2023"] * 20, "dates, day or month first? declare format 'dmy'"),
             (["a", "1", "2"] * 20, "values"),
             (["1Fam", "2Fam", "3Story", "Foyer", "Split", "4Fam", "5Fam"] * 9, "values"),
@@ -749,7 +749,7 @@ def test_what_is_declared_datetime_is_read_as_it_is_written(cells, first):
 
 
 def test_a_declared_order_of_days_and_months_in_doubt_is_asked_for():
-    with pytest.raises(ValueError, match=r"'day': expected dates of which only one order fits all"):
+    with pytest.raises(ValueError, match=r"'day': expected dates that show whether day or month"):
         Table.of({"day": ["1/2/2024", "2/3/2024"]}, {"day": "datetime"})
 
 
@@ -925,9 +925,9 @@ def test_numbers_stay_numbers_beside_every_gap(name, numbers, kind, gap):
 
 def test_words_among_numbers_are_named():
     cells = [*range(12)] * 5 + ["kg"]
-    assert Table.of({"x": cells}, rules="whole").kinds()[0].why == "numbers, but for 'kg'"
-    assert Table.of({"x": cells}).kinds()[0].why == "numbers, but for 'kg'"
-    assert Weave().fit({"x": cells, "y": cells}).kinds()[0].why == "numbers, but for 'kg'"
+    assert Table.of({"x": cells}, rules="whole").kinds()[0].why == "numbers, except 'kg'"
+    assert Table.of({"x": cells}).kinds()[0].why == "numbers, except 'kg'"
+    assert Weave().fit({"x": cells, "y": cells}).kinds()[0].why == "numbers, except 'kg'"
 
 
 def test_numbers_some_of_which_are_text_are_numbers():
@@ -1042,23 +1042,23 @@ WINTER = [f"2024-{month:02}-{day:02}" for month in (1, 2) for day in range(1, 29
 @pytest.mark.parametrize(
     ("cells", "name", "why"),
     [
-        ([*WINTER, "2024-02-30"], "x", "dates, but for '2024-02-30'"),
-        ([*WINTER, "0000-00-00"], "x", "dates, but for '0000-00-00'"),
+        ([*WINTER, "2024-02-30"], "x", "dates, except '2024-02-30'"),
+        ([*WINTER, "0000-00-00"], "x", "dates, except '0000-00-00'"),
         ([f"{day}T10:00" + "Z" * (i % 2) for i, day in enumerate(WINTER)], "x", BOTH_ZONES),
         (
             [f"7/{i}/2016" for i in range(1, 32)] * 2 + ["6/31/2016"],
             "x",
-            "dates, but for '6/31/2016'",
+            "dates, except '6/31/2016'",
         ),
         (
             ["13:30", "9.12", *(f"{i}:05" for i in range(10, 24))] * 3,
             "x",
-            "times of day, but for '9.12'",
+            "times of day, except '9.12'",
         ),
         (
             [f"{i}.5" for i in range(40)] * 2 + ["a", "b", "c"],
             "x",
-            "numbers, but for 'a', 'b' and 1 more",
+            "numbers, except 'a', 'b' and 1 more",
         ),
         ([f"{i}5" for i in range(1, 41)] * 2 + ["a", "b", "c"], "subject", "values"),
         (["a", "b", "c"] * 20 + [f"{i}.5" for i in range(11)], "x", "values"),

@@ -193,7 +193,7 @@ def test_an_encoder_of_ones_own_takes_the_place_of_ngrams(tmp_path):
     ("column", "message"),
     [
         ({"spelling": "words"}, "column 'a': expected spelling to be True, False or an encoder"),
-        ({"kind": "numeric", "spelling": True}, "a spelling belongs to the kinds"),
+        ({"kind": "numeric", "spelling": True}, "spelling is for columns of kind"),
     ],
 )
 def test_a_wrong_spelling_is_named(column, message):

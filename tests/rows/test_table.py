@@ -199,7 +199,7 @@ class TestMatching:
 
     def test_absent_column(self):
         with pytest.raises(
-            ValueError, match=r"column 'b' is missing \(1 of 2 are\); there are 'a'"
+            ValueError, match=r"column 'b' is missing \(1 of 2 are\); the columns are 'a'"
         ):
             Table.of({"a": ["v"]}, self.SCHEMA)
 
@@ -566,7 +566,7 @@ def test_what_to_do_about_a_cell_is_not_said_of_what_is_no_cell():
     for cells, column, asks in (
         (["3/4/2024"], "datetime", r"format='dmy'\)$"),
         (["2024-01-31T10:00Z"], Column("t", "datetime", format="Mars/Base"), "got 'Mars/Base'$"),
-        ([dt.time(8)], Column("t", "datetime", format="UTC"), "add their dates, or fit anew$"),
+        ([dt.time(8)], Column("t", "datetime", format="UTC"), "add their dates, or fit again$"),
     ):
         with pytest.raises(ValueError, match=asks):
             Table.of({"t": cells}, {"t": column})

@@ -249,7 +249,9 @@ def test_a_column_without_a_name_is_not_taken_for_all_columns():
 
 def test_partial_rows_that_make_no_sense():
     index = SimilarityIndex(OneHot()).fit(categories())
-    with pytest.raises(ValueError, match="column 'colour' is not in the index; there are 'c0'"):
+    with pytest.raises(
+        ValueError, match="column 'colour' is not in the index; the columns are 'c0'"
+    ):
         index.query({"c0": "v1", "colour": "red"})
     with pytest.raises(ValueError, match="row 1 has no 'c1'"):
         index.query([{"c0": "v1", "c1": "v1"}, {"c0": "v2"}])
@@ -259,7 +261,7 @@ def test_partial_rows_that_make_no_sense():
     with pytest.raises(ValueError, match="none of the columns 'c0'"):
         extra.query({"c1": "v1"})
     coupled = SimilarityIndex(MixedEmbedder(numeric="coupled", schema=MIXED)).fit(mixed())
-    with pytest.raises(ValueError, match="'pay' is not given, but the numeric columns"):
+    with pytest.raises(ValueError, match="'pay' is missing, but the numeric columns"):
         coupled.query({"age": 30.0})
 
 
@@ -364,7 +366,7 @@ def test_filters_on_columns_that_the_embedder_does_not_know():
 def test_bad_filters():
     index = SimilarityIndex(MixedEmbedder(schema=MIXED)).fit(mixed())
     row = row_of(mixed(), 0)
-    with pytest.raises(ValueError, match="where names column 'shade', which is not there"):
+    with pytest.raises(ValueError, match="where: column not found: 'shade'"):
         index.query(row, where={"shade": "red"})
     with pytest.raises(TypeError, match="expected where to be a mapping"):
         index.query(row, where=["job"])
@@ -476,7 +478,7 @@ def test_bad_ids():
     index = SimilarityIndex(OneHot())
     with pytest.raises(ValueError, match="expected ids that differ, got 'a' twice"):
         index.fit(rows, ids=["a", "b", "a"])
-    with pytest.raises(ValueError, match="expected 3 ids, one a row, got 2"):
+    with pytest.raises(ValueError, match="expected 3 ids, one per row, got 2"):
         index.fit(rows, ids=[1, 2])
     with pytest.raises(TypeError, match="whole numbers or text"):
         index.fit(rows, ids=[1.5, 2.5, 3.5])
@@ -744,7 +746,7 @@ def test_a_breadth_is_kept_until_the_graph_is_built_anew(large, measured, tmp_pa
     back.add(part(large, range(2400, 6000))).query(asked, 3)
     assert back.recall_ != chosen[1] and len(measured) == 2
     assert back.set_params(breadth=200).breadth_ == 200
-    with pytest.raises(AttributeError, match="recall_ is measured where"):
+    with pytest.raises(AttributeError, match="recall_ is only measured with"):
         _ = back.recall_
 
 
@@ -1170,7 +1172,7 @@ def test_rows_of_other_transformers_may_be_dicts():
     assert index.add({"a": 7, "b": 7}).query({"a": 7, "b": 7}, k=1).ids == 3
     with pytest.raises(ValueError, match="column 'b' is not given; StandardScaler does not say"):
         index.query({"a": 2}, k=1)
-    with pytest.raises(ValueError, match="expected 2 cells a row, got 3"):
+    with pytest.raises(ValueError, match="expected 2 cells per row, got 3"):
         index.query([1, 2, 3], k=1)
 
 

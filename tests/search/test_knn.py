@@ -150,7 +150,7 @@ def test_schema_and_fitted_metrics():
     frame = {"a": [1.5, 2.5, 1.5], "b": ["x", "y", "y"]}
     named = WeightedKNN(1, schema=Schema({"b": "nominal"})).fit(frame, [0, 1, 1])
     assert named.predict(frame).tolist() == [0, 1, 1]
-    with pytest.raises(ValueError, match="give the schema to the metric"):
+    with pytest.raises(ValueError, match="pass the schema to the metric"):
         WeightedKNN(1, metric=OneHot(), schema={"a": "nominal"}).fit(frame, [0, 1, 1])
 
 
@@ -181,8 +181,8 @@ def test_bad_parameters(args, message):
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ([0, 0, 0], "one class only"),
-        ([0, 1], "expected 3 labels in y, one a row of X, got 2"),
+        ([0, 0, 0], "got one class"),
+        ([0, 1], "expected 3 labels in y, one per row of X, got 2"),
         ([0, 1, np.nan], "Input y contains NaN or infinity: row 2"),
         (["a", None, "b"], "y of row 1 is missing"),
         (None, "requires y to be passed"),

@@ -420,7 +420,7 @@ class TestClassifier:
             WeaveClassifier().fit(X[:3], np.array(["a", "b", None], dtype=object))
         with pytest.raises(ValueError, match="labels in y"):
             WeaveClassifier().fit(X, y[:-1])
-        with pytest.raises(ValueError, match="expected y to hold different numbers, got 7 alone"):
+        with pytest.raises(ValueError, match="expected y to hold different numbers, got only 7"):
             WeaveRegressor().fit(X, [7] * 40)
 
     def test_clones(self):
@@ -727,7 +727,7 @@ def test_a_target_of_times_is_asked_for_in_a_unit(kind):
     """Its numbers would be seconds or nanoseconds, as they happen to be stored."""
     rows, y = {"c": ["a", "b"] * 10}, np.arange(20).astype(kind)
     with pytest.raises(
-        ValueError, match=r"expected y to be numbers, got .*\[n?s\]; give them in a"
+        ValueError, match=r"expected y to be numbers, got .*\[n?s\]; convert them to a"
     ):
         WeaveRegressor().fit(rows, y)
     start = np.datetime64("1970-01-01") if "date" in kind else np.timedelta64(0)

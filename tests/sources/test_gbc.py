@@ -289,7 +289,7 @@ def test_models_pickle():
 def test_a_graph_alone_becomes_a_table():
     _, y, near, _ = planted()
     sources, labels = Sources(graphs={"near": near}), {i: int(y[i]) for i in range(0, 300, 2)}
-    with pytest.raises(ValueError, match="got graphs only; make a table of one"):
+    with pytest.raises(ValueError, match="got graphs only; turn one into a table"):
         GBCClassifier(5).fit(sources, labels)
     for kind in ("adjacency", "spectral"):
         made = sources.with_features_of("near", kind)

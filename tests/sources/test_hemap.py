@@ -719,7 +719,7 @@ def test_estimator_must_be_a_learner():
     ("source", "error", "match"),
     [
         ((GOOD[0][:0], GOOD[1][:0]), ValueError, "expected rows, got none"),
-        ((GOOD[0], GOOD[1][:5]), ValueError, "expected 569 outputs, one a row, got 5"),
+        ((GOOD[0], GOOD[1][:5]), ValueError, "expected 569 outputs, one per row, got 5"),
         (GOOD[0], TypeError, "pair"),
         ((GOOD[0][:3], [1, None, 0]), ValueError, "expected an output of row 1"),
         ((np.full((3, 2), np.inf), [0, 1, 0]), ValueError, "source"),

@@ -385,7 +385,7 @@ class TestKinds:
 
     def test_one_word_among_numbers_is_named(self):
         found = drift_report(self.before, {**self.before, "x": [*map(str, range(39)), "call us"]})
-        assert found.kinds["x"].endswith("nominal after (numbers, but for 'call us')")
+        assert found.kinds["x"].endswith("nominal after (numbers, except 'call us')")
 
     def test_dates_in_another_order_are_a_change_and_no_error(self):
         before = {**self.before, "t": [f"2024-{1 + i % 12:02}-{1 + i % 28:02}" for i in range(40)]}

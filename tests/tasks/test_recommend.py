@@ -130,7 +130,7 @@ def test_groups_are_found_from_attributes(embedder):
 
 def test_one_group_when_nothing_differs():
     assert find_groups(["a", "b"], {"x": ["u", "u"]}) == {"a": 0, "b": 0}
-    with pytest.raises(ValueError, match="expected 2 ids, one a row of attributes, got 3"):
+    with pytest.raises(ValueError, match="expected 2 ids, one per row of attributes, got 3"):
         find_groups([1, 2, 3], {"x": ["u", "v"]})
 
 
@@ -152,7 +152,9 @@ def test_bad_parameters_are_named(settings, match):
 
 def test_bad_ratings_are_named():
     model = MatrixFactorization(2, n_iter=2, burn_in=0)
-    with pytest.raises(ValueError, match=r"users: expected one a rating, shape \(2,\), got \(1,\)"):
+    with pytest.raises(
+        ValueError, match=r"users: expected one per rating, shape \(2,\), got \(1,\)"
+    ):
         model.fit([0], [0, 1], [3, 4])
     with pytest.raises(ValueError, match="expected at least one rating"):
         model.fit([], [], [])

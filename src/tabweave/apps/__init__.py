@@ -1,4 +1,4 @@
-"""Applications: report, studio and command line; no arithmetic lives here."""
+"""Applications: report, studio and command line; thin layers without arithmetic."""
 
 from tabweave._compat import require
 

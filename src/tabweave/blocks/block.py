@@ -84,9 +84,9 @@ class Block(ABC):
         absent = [name for name in self.names if name not in kept]
         if absent and len(absent) < len(self.names):
             raise ValueError(
-                f"column {absent[0]!r} is not given, but the numeric columns "
-                f"({', '.join(map(repr, self.names))}) go through one transformer: "
-                "give all of them or none"
+                f"column {absent[0]!r} is missing, but the numeric columns "
+                f"({', '.join(map(repr, self.names))}) share one transformer: pass all of them "
+                f"or none"
             )
         return None if absent else self
 

@@ -105,8 +105,9 @@ class TreeBlock(_OfValues):
         """Return a lookup of the tree's nodes; a tree that reads paths has no end of values."""
         if self.tree.separator:
             raise ValueError(
-                f"column {self.column!r}: its tree reads any path below its nodes, which no lookup "
-                "can list; build it with Tree.of(..., separator=''), or keep the model with "
+                f"column {self.column!r}: its tree accepts any path below its nodes, which a "
+                f"lookup table cannot list; build it with Tree.of(..., separator=''), or keep "
+                f"the model with "
                 "tabweave.export.save"
             )
         # The name of an inner node that is of another type than every leaf is nobody's value.
@@ -474,7 +475,7 @@ def _from_nested(tree: Any, root: Label) -> list[Edge]:
         for name, rest in items:
             label = canonical(name)
             if identity(label) in met:
-                raise ValueError(f"node {label!r} hangs twice from {edges[parent][0]!r}")
+                raise ValueError(f"node {label!r} is listed twice below {edges[parent][0]!r}")
             met.add(identity(label))
             weight, children = _nested_value(rest, label)
             edges.append((label, parent, weight))
@@ -560,7 +561,9 @@ def _check_cycles(parent: dict[Any, Any], name: dict[Any, Label]) -> None:
             if key in trail:
                 loop = [*list(trail)[list(trail).index(key) :], key]
                 shown = " -> ".join(str(name[k]) for k in loop)
-                raise ValueError(f"the tree has a cycle: {shown}; every node needs a way to a root")
+                raise ValueError(
+                    f"the tree has a cycle: {shown}; every node needs a path to a root"
+                )
             trail[key] = None
             key = parent[key]
         safe.update(trail)

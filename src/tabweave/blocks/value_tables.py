@@ -156,7 +156,7 @@ class ValueTables(OfVocabulary, Block):
 
     @classmethod
     def from_grams(cls, grams: Sequence[np.ndarray], counts: Counts) -> ValueTables:
-        """Build from one Gram matrix per column; an indefinite one is repaired, and said so."""
+        """Build from one Gram matrix per column; negative eigenvalues are clipped and reported."""
         factored = [gram_factor(gram) for gram in grams]
         out = cls.from_features([rows for rows, _ in factored], counts, compact=False)
         out.repair[:] = [excess for _, excess in factored]
@@ -486,7 +486,8 @@ class ValueTables(OfVocabulary, Block):
         rule = self.vocabulary.buckets.get(name)
         if isinstance(rule, int):
             raise ValueError(
-                f"column {name!r} was counted in hashed buckets, which no lookup can name; count "
+                f"column {name!r} was counted in hashed buckets, which a lookup table cannot "
+                f"name; count "
                 "it with other='frequency', or keep the embedder with tabweave.export.save"
             )
         odd = None if unknown == "error" else rows[-1]

@@ -1,4 +1,4 @@
-"""Clusters of rows, at rest and on streams."""
+"""Clusters of rows, of tables and of streams."""
 
 from tabweave.cluster.baselines import CCDSDC, CCTED, DCD
 from tabweave.cluster.describe import describe_clusters

@@ -74,7 +74,7 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Go on with a window; one without rows only moves the position."""
+        """Add a window; one without rows only moves the position."""
         if "_space" not in vars(self):
             return self.fit(X, y)
         self._validate_params()
@@ -135,7 +135,7 @@ class CCDSDC(ProfileClusterer):
         Relative gain of clustering anew above which the concept has drifted.
     n_init : int, default=10
         Starts of k-modes, wherever it clusters a window on its own.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Seed of the starts.
     schema : Schema or mapping, optional
         What the columns are.
@@ -150,6 +150,8 @@ class CCDSDC(ProfileClusterer):
         Whether the last window was clustered anew.
     n_windows_ : int
         How many windows there were.
+    schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----
@@ -248,6 +250,8 @@ class CCTED(ProfileClusterer):
         Whether the last window was clustered anew.
     n_windows_ : int
         How many windows there were.
+    schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----
@@ -333,6 +337,8 @@ class DCD(ProfileClusterer):
         Whether the last window was clustered anew.
     n_windows_ : int
         How many windows there were.
+    schema_
+        As in :class:`~tabweave.OneHot`.
 
     References
     ----------

@@ -51,12 +51,12 @@ def describe_clusters(X: Any, labels: Any, *, n_values: int = 8, min_z: float = 
     table = Table.of(X, numbers="numeric", rules="texts")
     labels = np.asarray(labels)
     if labels.shape != (table.n_rows,):
-        raise ValueError(f"expected {table.n_rows} labels, one a row, got shape {labels.shape}")
+        raise ValueError(f"expected {table.n_rows} labels, one per row, got shape {labels.shape}")
     gap = next((i for i, label in enumerate(labels.tolist()) if is_missing(label)), None)
     if gap is not None:
         raise ValueError(
             f"expected a cluster for each row, got {labels[gap]!r} in row {gap}; drop such rows, "
-            "or give them a label of their own"
+            "or give them a separate label"
         )
     names, owner = np.unique(labels, return_inverse=True)
     sizes = np.bincount(owner, minlength=len(names))

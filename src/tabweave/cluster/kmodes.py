@@ -41,7 +41,7 @@ Reach = Callable[[np.ndarray], np.ndarray]  # rows as centres to what each value
 class KModes(
     TabularInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Estimator
 ):
-    """Cluster rows of categories around k centres.
+    """Cluster categorical rows by k-modes, with any measure of dissimilarity.
 
     Identical rows are collapsed first, so cost depends on the number of distinct rows, and results
     do not depend on the order of rows. Missing is a separate category.
@@ -55,7 +55,7 @@ class KModes(
         Name of a measure (see :class:`~tabweave.ValueMetric`) or an embedder, fitted on X; an
         embedder that is fitted already is used as it is. Set-valued columns and measures without
         one table per column are refused.
-    init : {"random", "huang", "cao"} or array-like of shape (n_clusters, n_features)
+    init : {"random", "huang", "cao"} or array-like of rows, default="random"
         First centres: random rows, rows near to values drawn by frequency, dense rows far from
         each other, or the given ones. The last two are deterministic: one start.
     n_init : int, default=10
@@ -71,7 +71,7 @@ class KModes(
     feature_weights : array-like, dict of column to weight or "entropy", optional
         Weights of the columns in the distance; columns absent from a dict weigh 1. "entropy" takes
         those of Cheung and Jia (2013): entropy of a column over its number of values, summing to 1.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Seed of the starts.
 
     Attributes
@@ -181,7 +181,7 @@ class KModes(
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Go on with a batch of rows.
+        """Update the clusters with a batch of rows.
 
         The first batch is clustered as by :meth:`fit`. Of later ones every row joins its nearest
         centre, its values are added to that cluster's value counts, and the centres are taken from
@@ -224,7 +224,7 @@ class KModes(
         if not isinstance(self.init, str):
             given = layout.indices(self.metric_._read(self.init, self.metric_.schema_))
             if len(given) != k:
-                raise ValueError(f"init: expected {k} rows, one a cluster, got {len(given)}")
+                raise ValueError(f"init: expected {k} rows, one per cluster, got {len(given)}")
             return [layout.histogram(given)]
         rng = check_random_state(self.random_state)
 
@@ -254,7 +254,7 @@ class KModes(
         add_values(indices, weights, labels, self._members)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the nearest centre of each row; an unknown value is as far as the metric says."""
+        """Return the nearest cluster of each row."""
         layout, reach = self._clusters()
         indices, _, inverse = layout.distinct(read_rows(self, X))
         return nearest(indices, reach)[0][inverse]
@@ -407,7 +407,7 @@ def column_weights(given: Any, names: Sequence[str]) -> np.ndarray:
     weights = np.asarray(given, dtype=np.float64)
     if weights.shape != (len(names),):
         raise ValueError(
-            f"feature_weights: expected one a column, {len(names)}, got shape {weights.shape}"
+            f"feature_weights: expected one per column, {len(names)}, got shape {weights.shape}"
         )
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if len(bad):

@@ -45,7 +45,7 @@ _DRAWS = 5  # of the gap's reference and of resampling
 
 @dataclass(frozen=True)
 class NumberOfClusters:
-    """What :func:`number_of_clusters` found.
+    """Result of :func:`number_of_clusters`.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ def number_of_clusters(
     if criterion != "auto" and criterion not in known:
         raise ValueError(f"expected criterion to be 'auto' or one of {known}, got {criterion!r}")
     if most < 2:
-        raise ValueError(f"expected most of at least 2, got {most}")
+        raise ValueError(f"expected most to be at least 2, got {most}")
     rng = np.random.default_rng(seed_of(random_state))
     declared = Schema.of(schema)
     table = Table.of(X, declared, numbers="numeric", rules="texts")

@@ -48,7 +48,7 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         a window alone is a small sample. 0 clusters each window alone.
     n_init : int, default=10
         Random starts per window, besides the one from the last clusters.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Seed of the starts.
 
     Attributes
@@ -133,7 +133,7 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Go on with a window; one without rows only moves the position."""
+        """Add a window; one without rows only moves the position."""
         if "embedder_" not in vars(self):
             return self.fit(X, y)
         self._validate_params()
@@ -287,8 +287,8 @@ class ProfileSpace:
         for column in table.schema.columns:
             if column.kind == "set":
                 raise ValueError(
-                    f"column {column.name!r} holds sets; stream clusterers compare single values: "
-                    "leave it out"
+                    f"column {column.name!r} holds sets, but stream clusterers compare single "
+                    f"values: leave it out"
                 )
         names = tuple(table.schema.names)
         return cls(Vocabulary(names, ((),) * len(names))).grown(table)

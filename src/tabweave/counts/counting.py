@@ -98,9 +98,9 @@ def check_wide(n_columns: int, n_values: int, n_bytes: int) -> None:
     raise MemoryError(
         f"counting all pairs of {n_columns:,} columns with {n_values:,} values would take about "
         f"{n_bytes / 1e9:,.1f} GB, more than an eighth of the {free / 1e9:,.1f} GB that are free, "
-        "and what is learned from them several times that; choose the columns that matter (a "
-        f"thousand take {n_bytes / 1e9 * (1000 / n_columns) ** 2:,.2f} GB), or put columns that "
-        "say yes or no into one set-valued column"
+        "and learning from them several times as much; choose the columns that matter (a "
+        f"thousand take {n_bytes / 1e9 * (1000 / n_columns) ** 2:,.2f} GB), or combine yes/no "
+        f"columns into one set-valued column"
     )
 
 
@@ -714,7 +714,9 @@ def _in_threads(count: Callable[[range], np.ndarray], n_rows: int, *, exact: boo
     edges = [n_rows * i // workers for i in range(workers + 1)]
     slabs = [range(a, b) for a, b in pairwise(edges)]
     if any(len(s) >= 1 << 32 for s in slabs):
-        raise OverflowError("more than 2**32 rows in one slab; count them in chunks and add")
+        raise OverflowError(
+            "expected at most 2**32 rows at once, got more; count them in chunks and add the counts"
+        )
     if workers == 1:
         return count(slabs[0])
     with ThreadPoolExecutor(workers) as pool:

@@ -147,7 +147,7 @@ class Counts(OfVocabulary):
         moments: np.ndarray,
         has_classes: bool,
     ) -> Counts:
-        """Return counts from what was counted elsewhere, or merged; :meth:`of` counts rows.
+        """Build counts from pair counts that were computed elsewhere; :meth:`of` counts rows.
 
         Parameters
         ----------
@@ -194,11 +194,11 @@ class Counts(OfVocabulary):
         if other.schema is None:
             return self
         if self.schema is None:
-            raise ValueError(f"cannot take {other.n} rows from none")
+            raise ValueError(f"cannot subtract {other.n} rows from empty counts")
         return combine(self, other, minus=True)
 
     def scaled(self, factor: float) -> Counts:
-        """Return what rows of weight ``factor`` would have counted: how a stream forgets.
+        """Return the counts multiplied by a factor, as decay in a stream does.
 
         Counts are floats from there on, unless the factor is 1; a value that has faded to a
         billionth of the rows is dropped.
@@ -324,7 +324,7 @@ class Counts(OfVocabulary):
     # -- files -----------------------------------------------------------------------------
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write to one file, without pickle; the file appears whole or not at all."""
+        """Write to one file, without pickle; the file appears complete or not at all."""
         write(path, "counts", *self._stored())
 
     @classmethod
@@ -432,7 +432,8 @@ def checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
 def _class_column(y: Any, n_rows: int) -> Codes:
     if isinstance(y, str):
         raise TypeError(
-            f"expected y to be a target for each row, got the text {y!r}; give the column"
+            f"expected y to be an array of targets, one per row, got the string {y!r}; pass the "
+            f"column"
         )
     named: Codes = Table.of({"y": y}, {"y": "nominal"})["y"]
     if len(named.codes) != n_rows:

@@ -98,18 +98,18 @@ def check_nonnegative(
         worst = int(coo.data.argmin())
         values = dict.fromkeys(int(axis[worst]) for axis in coo.coords)
         where = " with ".join(map(vocabulary.describe, values))
-        raise ValueError(f"{where}: more rows would be taken away than were counted")
+        raise ValueError(f"{where}: cannot subtract more rows than were counted")
     for column, digits in zip(schema.numeric, moments, strict=True):
         gone = n == 0 and digits.dtype.kind == "i" and digits.any()
         if gone or exact(digits[0]) < -noise:
             raise ValueError(
-                f"column {column.name!r}: numbers would be taken away that were not counted"
+                f"column {column.name!r}: cannot subtract numbers that were not counted"
             )
     if n < 0:
-        raise ValueError("more rows would be taken away than were counted")
+        raise ValueError("cannot subtract more rows than were counted")
     if coo.data.max(initial=0) > n + 2 * noise:  # rows of sets may be other rows, of fewer values
         value = vocabulary.describe(int(coo.coords[0][coo.data.argmax()]))
-        raise ValueError(f"{value}: rows would be taken away that were not counted")
+        raise ValueError(f"{value}: cannot subtract rows that were not counted")
     if not noise:
         return pairs
     kept = np.abs(coo.data) > noise
@@ -136,7 +136,8 @@ def check_same_columns(a: Counts, b: Counts) -> None:
     for name in [*mine, *theirs]:
         if name not in mine or name not in theirs:
             raise ValueError(
-                f"column {name!r} is in one of the counts only; select() the common ones"
+                f"column {name!r} is in only one of the counts; keep the common columns with "
+                f"select()"
             )
         if mine[name] != theirs[name]:
             raise ValueError(
@@ -144,7 +145,7 @@ def check_same_columns(a: Counts, b: Counts) -> None:
                 "(or has other levels); declare it in the schema of both"
             )
     if (a.classes is None) != (b.classes is None):
-        raise ValueError("one of the counts has classes, the other has not; count both with y")
+        raise ValueError("only one of the counts has classes; count both with y")
 
 
 def equal(a: Any, b: Any) -> bool:

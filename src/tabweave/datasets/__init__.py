@@ -1,4 +1,4 @@
-"""Data to try things on: classic sets written from their rules, drawn tables, and files.
+"""Example data: classic sets generated from their rules, synthetic tables, and files.
 
 Generators need no files and no network; `load` reads a directory of compressed CSV files.
 """

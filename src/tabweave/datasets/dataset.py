@@ -59,7 +59,7 @@ class Dataset:
         if self.columns.keys() != self.kinds.keys():
             odd = sorted(self.columns.keys() ^ self.kinds.keys())
             raise ValueError(
-                f"data set {self.name!r}: expected a kind for each column, no more, look at {odd}"
+                f"data set {self.name!r}: expected one kind for each column, check {odd}"
             )
         for column, values in self.columns.items():
             _check_column(self.name, column, values, self.kinds[column], self.n_rows)

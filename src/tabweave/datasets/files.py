@@ -100,7 +100,7 @@ def load(
 
 
 def available(data_dir: str | os.PathLike[str] | None = None) -> list[str]:
-    """Names that `load` finds without a network: the files, and the sets written from a rule.
+    """Names that `load` finds without a network: files, and sets generated from a rule.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def _header(path: Path) -> list[str]:
     header = csv_header(path, ",").names
     odd = sorted({c for c in header if header.count(c) > 1 or not c})
     if odd:
-        raise ValueError(f"{path}: the first line must name every column once; look at {odd}.")
+        raise ValueError(f"{path}: the first line must name every column once; check {odd}.")
     return header
 
 

@@ -43,7 +43,7 @@ def make_coupled(
 
     Parameters
     ----------
-    n_samples, n_columns : int
+    n_samples, n_columns : int, default=1000 and 10
         Size of the table.
     n_values : int, default=5
         Values per column; with heterogeneity, between half and twice as many, at least two.
@@ -154,7 +154,7 @@ def _from_source(
 def make_codes(
     n_samples: int, n_columns: int, n_values: int, random_state: RandomState = None
 ) -> np.ndarray:
-    """Random codes for speed measurements, each column mildly dependent on the one before it.
+    """Random codes for benchmarks of speed, each column mildly dependent on the one before it.
 
     Three cells in ten repeat the code of their left neighbour; the others are uniform.
 
@@ -218,7 +218,7 @@ _DIGITS = "1110111 0010010 1011101 1011011 0111010 1101011 1101111 1010010 11111
 
 
 def led24(n: int = 3200, noise: float = 0.1, random_state: RandomState = None) -> Dataset:
-    """Digits on a faulty seven-segment display, with 17 random bits beside them.
+    """Digits on a faulty seven-segment display, with 17 random bits as noise.
 
     Parameters
     ----------

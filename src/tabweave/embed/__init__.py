@@ -1,4 +1,4 @@
-"""Embedders: one method, one file or one folder.
+"""Embedders: one file or one folder per method.
 
 ``list_embedders()`` says which there are, and ``@embedder`` registers another. What a file in this
 folder declares is found; there is no list of them here.

@@ -110,7 +110,7 @@ class OneHotAutoencoder(TabularInput, ClassNamePrefixFeaturesOutMixin, Transform
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn to give back the one-hot vectors of rows.
+        """Train the autoencoder to reconstruct the one-hot vectors of rows.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ class OneHotAutoencoder(TabularInput, ClassNamePrefixFeaturesOutMixin, Transform
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return what the middle layer makes of each row; learns nothing."""
+        """Return the middle layer's output for each row."""
         check_is_fitted(self, "network_")
         activate = _ACTIVATIONS[self.network_.activation]
         hidden = self.onehot_.transform(X)

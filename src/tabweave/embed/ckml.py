@@ -61,6 +61,8 @@ class CKML(ValueEmbedder):
         What was seen.
     tables_ : ValueTables
         The representation.
+    blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----

@@ -45,7 +45,7 @@ _LARGEST = 1e150  # of a power: products of two must stay below the end of float
     page="coupled-numeric",
 )
 class CoupledNumeric(TransformerMixin, Estimator):
-    """Represent numeric rows by the couplings within and between columns.
+    """Embed numeric rows by the correlations between powers of their columns.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
         return self
 
     def learn(self) -> Self:
-        """Learn from the rows seen so far, unless that was done already."""
+        """Fit to the rows seen so far, if there are new ones."""
         check_is_fitted(self, "moments_")
         if "_learned" not in vars(self):
             names = self.schema_.names
@@ -182,7 +182,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
     def _model(self) -> CoupledModel:
         check_is_fitted(self, "moments_")
         if "_learned" not in vars(self):
-            raise AttributeError("rows were added since it last learned: call learn() first")
+            raise AttributeError("rows were added after the last fit: call learn() first")
         return self._learned
 
     def _read(self, X: Any, *, fitted: bool) -> Table:
@@ -192,16 +192,18 @@ class CoupledNumeric(TransformerMixin, Estimator):
             else:
                 table = Table.of(X, Schema.of(self.schema), numbers="numeric")
         except TypeError as error:
-            raise TypeError(f"{error}; each argument must be no string but a number") from error
+            raise TypeError(
+                f"{error}; each argument must be converted from a string to a number"
+            ) from error
         for column in table.schema.categorical:
             raise TypeError(
                 f"column {column.name!r} is {column.kind}; CoupledNumeric reads numbers, each "
-                "argument must be no string but a number: leave the column out"
+                f"argument must be converted from a string to a number: leave the column out"
             )
         return table
 
     def transform(self, X: Any) -> np.ndarray:
-        """Eqs. (4.1), (4.4): the coupled vector of each row; learns nothing."""
+        """Eqs. (4.1), (4.4): return the coupled vector of each row."""
         check_is_fitted(self, "moments_")
         table, model = self._read(X, fitted=True), self.learn()._model
         out = np.empty((table.n_rows, model.map.shape[1]), np.dtype(self.dtype))
@@ -214,7 +216,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
         return out
 
     def parts(self, X: Any) -> np.ndarray:
-        """Return what each column brings to the vector: shape (columns, rows, dimensions)."""
+        """Return what each column contributes to the vector: shape (columns, rows, dimensions)."""
         check_is_fitted(self, "moments_")
         table, model = self._read(X, fitted=True), self.learn()._model
         extended = self._extended(stacked(table), model).reshape(table.n_rows, -1, self.max_power)
@@ -239,7 +241,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
             row, column = odd[0]
             raise ValueError(
                 f"column {self.schema_.names[column]!r}: {values[row, column]:g} overflows at "
-                f"power {self.max_power}; lower max_power or mend the value"
+                f"power {self.max_power}; lower max_power or correct the value"
             )
         if gaps.any():
             P = np.where(gaps[:, :, None], model.mean, P)

@@ -191,6 +191,8 @@ class MCA(Factorial, ValueEmbedder):
         The Burt matrix, which is all that was kept.
     axes_ : Axes
         Eigenvectors and what the other attributes and methods are made from.
+    blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----
@@ -234,7 +236,7 @@ class MCA(Factorial, ValueEmbedder):
         self.n_components = n_components
 
     def forget(self, X: Any) -> Self:
-        """Take rows away, as if they had never been counted."""
+        """Remove rows that were added before, exactly as if they had never been counted."""
         table = self._read_fitted(X)
         return self._hold(self.counts_ - Counts.of(table))
 
@@ -280,6 +282,10 @@ class FAMD(Factorial):
         What was seen: pair counts, and sums of numbers and of their products.
     axes_ : Axes
         Eigenvectors and what the other attributes and methods are made from.
+    tables_, numbers_ : ValueTables, block or None
+        The coordinates of the values, and of the numeric columns; a row is their sum.
+    blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----
@@ -357,7 +363,7 @@ class FAMD(Factorial):
         return Counts.of(table), CrossMoments.of(table), table.schema
 
     def forget(self, X: Any) -> Self:
-        """Take rows away, as if they had never been counted."""
+        """Remove rows that were added before, exactly as if they had never been counted."""
         table = self._read_fitted(X)
         self._hold(self.counts_ - Counts.of(table))  # raises for rows that were not counted
         self.moments_ = self.moments_ - CrossMoments.of(table, self.moments_)
@@ -408,8 +414,12 @@ class MFA(FAMD):
     ----------
     group_eigenvalues_ : dict of str to float
         The first eigenvalue of each group on its own.
-    eigenvalues_, total_inertia_, explained_inertia_ratio_, counts_, moments_, axes_
+    eigenvalues_, total_inertia_, explained_inertia_ratio_, axes_, tables_, numbers_
         As in :class:`FAMD`.
+    counts_, moments_
+        As in :class:`FAMD`.
+    blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Examples
     --------
@@ -441,7 +451,7 @@ class MFA(FAMD):
         self.groups = groups
 
     def group_coordinates(self, X: Any) -> dict[str, np.ndarray]:
-        """Return the rows as each group alone sees them; their mean is ``transform``."""
+        """Return the coordinates of the rows from each group alone; their mean is ``transform``."""
         self.learn()
         own, groups = self._split(X), self._groups()
         return {name: len(groups) * sum(own[c] for c in group) for name, group in groups.items()}
@@ -523,7 +533,7 @@ class CA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.n_components = n_components
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from a table of counts (or other numbers of at least 0)."""
+        """Fit to a table of counts (or other non-negative numbers)."""
         self._validate_params()
         return self._learn(profile_sums(self._checked(X, reset=True)))
 
@@ -535,12 +545,12 @@ class CA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return self._learn(self._sums + profile_sums(self._checked(X, reset=False)))
 
     def forget(self, X: Any) -> Self:
-        """Take rows away, as if they had never been there."""
+        """Remove rows that were added before, exactly as if they had never been there."""
         check_is_fitted(self, "_sums")
         return self._learn(self._sums - profile_sums(self._checked(X, reset=False)))
 
     def fit_counts(self, counts: Counts) -> Self:
-        """Learn from the counts of two columns: the values of the first against the second's."""
+        """Fit to the contingency table of two columns, given as counts."""
         if len(counts.names) != 2:
             raise ValueError(f"expected counts of two columns, got {counts.names}")
         pandas = require("pandas", "frames")

@@ -58,7 +58,7 @@ class HELIC(ValueEmbedder):
         Number of pairs of rows to learn from; all pairs of distinct rows if they are no more.
     max_iter : int, default=200
         Most steps of the solver, which is done after some 20.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Seed of the sample of pairs.
     schema, unknown, dtype
         As in :class:`~tabweave.OneHot`.
@@ -80,6 +80,8 @@ class HELIC(ValueEmbedder):
         The columns with many values, seen through so many of them; they have one weight.
     tables_ : ValueTables
         The representation.
+    counts_, blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----
@@ -194,7 +196,8 @@ class HELIC(ValueEmbedder):
         if self._needs_rows:
             raise TypeError(
                 f"expected rows, got counts: HELIC(variant={self.variant!r}) learns from pairs of "
-                "rows and their classes; use fit or partial_fit, or variant='hc', which learns none"
+                "rows and their classes; use fit or partial_fit, or variant='hc', which learns "
+                "no weights"
             )
         self.__dict__.pop("_sample", None)
         return super().fit_counts(counts)

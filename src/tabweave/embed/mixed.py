@@ -288,12 +288,12 @@ class MixedEmbedder(Numbered):
         valued, numbered = self._valued(), self._numbered()
         if numbered and not isinstance(self.numeric_, Curves):
             raise ValueError(
-                f"expected numeric='auto' with n_components, got {self.numeric!r}: numbers are "
-                "then known by their bins; or use a PCA after this embedder"
+                f"expected numeric='auto' with n_components, got {self.numeric!r}; or apply PCA "
+                f"after this embedder"
             )
         if self.tables_ is not None and self.tables_.combine == "sum":
             raise ValueError(
-                f"expected vectors that are not projected yet, got those of {self.categorical!r}; "
+                f"expected a categorical embedder without n_components, got {self.categorical!r}; "
                 "leave n_components out"
             )
         rows = [] if self.tables_ is None else [table[:-1] for table in self.tables_.tables]
@@ -408,7 +408,9 @@ class MixedEmbedder(Numbered):
     def _check(self) -> None:
         self._validate_params()
         if not self._has_vectors:
-            raise ValueError(f"{self.categorical!r} gives rows no vectors; use another embedder")
+            raise ValueError(
+                f"{self.categorical!r} gives no vectors for rows; use another embedder"
+            )
         if isinstance(self.weights, Mapping):
             checked_weights(self.weights, list(self.weights))
 

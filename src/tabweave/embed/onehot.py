@@ -16,7 +16,7 @@ from tabweave.rows.vocabulary import Label
 
 @embedder("onehot", "one dimension per value; the baseline", "one-hot encoding", page="baselines")
 class OneHot(ValueEmbedder):
-    """Embed rows by one indicator per value.
+    """Embed rows by one-hot encoding: one indicator per value.
 
     All values of a column are equally distant. A set-valued cell gets the mean of its elements'
     indicators; an unknown value the column's value frequencies.
@@ -36,6 +36,10 @@ class OneHot(ValueEmbedder):
         What was seen.
     tables_ : ValueTables
         The representation.
+    blocks_ : Block
+        What each column contributes to a row: vectors, distances and explanations come from it.
+    schema_ : Schema
+        How each column was read.
 
     Examples
     --------

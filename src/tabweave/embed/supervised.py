@@ -77,7 +77,7 @@ _COEFFICIENTS = 8192  # of values in all, if 16 of each column are not more: sol
     page="weave",
 )
 class SupervisedWeave(Derived, Weave):
-    """Embed the rows of any table by couplings and by what they say about a target.
+    """Embed the rows of any table, using a target: couplings between columns and with the target.
 
     For vectors that another model is trained on: use :meth:`fit_transform`, which is cross-fitted,
     or a pipeline, which calls it. To predict directly, see :class:`~tabweave.WeaveClassifier` and
@@ -109,6 +109,8 @@ class SupervisedWeave(Derived, Weave):
         As in :class:`~tabweave.Weave`.
     discriminant_ : Summed
         The discriminant: what each column adds to it.
+    counts_, blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----
@@ -183,7 +185,7 @@ class SupervisedWeave(Derived, Weave):
         ----------
         X : frame, array, mapping of columns, list of dicts, or any source of :func:`tabweave.count`
             The rows.
-        y : array-like, or the name of a column of a source
+        y : array-like, or the name of a column of a source, optional
             Classes, or numbers for a numeric target: floats, not all whole or more than 20 of them.
         sample_weight : array-like, optional
             A weight for each row.
@@ -192,7 +194,7 @@ class SupervisedWeave(Derived, Weave):
         return super().fit(X, y, sample_weight)
 
     def fit_target(self, X: Any, y: Any, target: Target) -> Self:
-        """Learn from rows whose target is read as asked; what others share is kept."""
+        """Fit to rows with a target that was read already; for use in ensembles and folds."""
         self.target_ = target
         return self._fit_shared(X, y)
 
@@ -466,7 +468,7 @@ class SupervisedWeave(Derived, Weave):
     def fit_transform(  # type: ignore[override]  # and no other parameters
         self, X: Any, y: Any = None, sample_weight: Any = None
     ) -> np.ndarray:
-        """Return vectors of the rows, each learned without the target of its row.
+        """Return cross-fitted vectors: each is learned without the target of its own row.
 
         Rows are cut into five parts at random, always in the same way; what the target teaches is
         taken from the four others. Couplings, weights and scales are those of all rows. Rows that
@@ -605,8 +607,8 @@ class Target:
             return cls.of_numbers(y, n_bins, weight)
         if many:
             warn_caller(
-                f"y has {len(distinct)} different whole numbers, which are taken as classes; "
-                "if they are amounts, give them as floats"
+                f"y has {len(distinct)} different whole numbers, which are read as classes; for "
+                f"regression, pass floats"
             )
         return cls()
 

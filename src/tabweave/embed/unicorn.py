@@ -46,7 +46,7 @@ class Change:
 
 @embedder("unicorn", "couplings accumulated over a stream", "Zhu 2019, ch. 8")
 class UNICORN(Remembering, ValueEmbedder):
-    """Embed the rows of a stream by couplings that every window adds to.
+    """Embed the rows of a stream by couplings accumulated over its windows.
 
     Parameters
     ----------
@@ -77,6 +77,8 @@ class UNICORN(Remembering, ValueEmbedder):
         The position in the stream.
     weights_, landmarks_, tables_
         As in :class:`~tabweave.Weave`.
+    blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----
@@ -145,7 +147,7 @@ class UNICORN(Remembering, ValueEmbedder):
         return self._first_window(X, y, sample_weight).learn()
 
     def fit_counts(self, counts: Counts) -> Self:
-        """Start a stream with the counts of what came before."""
+        """Start a stream with counts of earlier rows."""
         self._validate_params()
         return self._start(counts)._begin(int(counts.n)).learn()
 

@@ -61,6 +61,8 @@ class UNTIE(ValueEmbedder):
         The columns with many values, seen through so many of them; their kernels weigh equally.
     tables_ : ValueTables
         The representation.
+    counts_, blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----

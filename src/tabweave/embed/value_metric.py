@@ -40,7 +40,7 @@ from tabweave.rows.table import Schema, Table
     page="measures",
 )
 class ValueMetric(ValueEmbedder):
-    """Compare rows by a dissimilarity of their values.
+    """Embed and compare categorical rows by a published dissimilarity of their values.
 
     The distance of two rows is the sum over columns of the dissimilarity of their values; no root
     is taken. Every measure is symmetric, non-negative and 0 between equal values;
@@ -75,6 +75,8 @@ class ValueMetric(ValueEmbedder):
         in a column over its largest dissimilarity; 0 where the vectors are exact.
     total_distortion_ : float
         The sum of the largest errors over the sum of the largest dissimilarities.
+    blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----
@@ -407,7 +409,7 @@ def fit_metric(
             f"expected metric to be the name of a measure or an embedder, got {metric!r}"
         )
     elif schema is not None:
-        raise ValueError(f"give the schema to the metric: {type(metric).__name__}(schema=...)")
+        raise ValueError(f"pass the schema to the metric: {type(metric).__name__}(schema=...)")
     elif "counts_" not in vars(metric):
         metric = clone(metric)
     if "counts_" in vars(metric):

@@ -126,6 +126,8 @@ class Weave(Numbered, ValueEmbedder):
         The curves of the numeric and ordinal columns.
     blocks_ : Block
         Both together, from which vectors, distances and explanations are computed.
+    counts_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----
@@ -269,7 +271,7 @@ class Weave(Numbered, ValueEmbedder):
         for name in numbers:
             if name + BINNED not in binned:
                 raise ValueError(
-                    f"column {name!r} is numeric, and these counts do not say where its bins lie; "
+                    f"column {name!r} is numeric, but these counts do not hold its bins; "
                     "fit on rows, leave the column out, or declare it nominal and count again"
                 )
         levels = self._numbering.levels
@@ -436,7 +438,8 @@ class Weave(Numbered, ValueEmbedder):
         """Return what distances are made of: per column a table over its values, unknown last."""
         if self._numbered():
             raise ValueError(
-                f"distances of {type(self).__name__} over numbers are no lookups; use transform"
+                f"distances of {type(self).__name__} over numbers are not in a table of values; "
+                f"use transform"
             )
         return super().lookups()
 
@@ -714,7 +717,8 @@ def check_coupled(counts: Counts) -> None:
     if not is_coupled(counts):
         raise ValueError(
             f"expected at most {MOST_COUPLED:,} columns with n_clusters or n_components, got "
-            f"{len(counts.names):,}: choose columns, or put scikit-learn's PCA behind this embedder"
+            f"{len(counts.names):,}: choose columns, or apply scikit-learn's PCA after this "
+            f"embedder"
         )
 
 

@@ -90,7 +90,7 @@ class Remembering(Resumable):
     page="unicorn",
 )
 class Windowed(Remembering, TransformerMixin, Estimator):
-    """Fit an embedder to a stream of windows, and forget old ones.
+    """Fit an embedder to a stream of windows, with decay or a sliding window.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class Windowed(Remembering, TransformerMixin, Estimator):
         return self._first_window(X, y, sample_weight).learn()
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Go on with a window; learning waits for :meth:`learn`, or a method that needs it."""
+        """Add a window; the embedder is refitted by :meth:`learn`, or when a method needs it."""
         if "embedder_" not in vars(self):
             return self._first_window(X, y, sample_weight)
         self._check_forgetting()
@@ -193,7 +193,7 @@ class Windowed(Remembering, TransformerMixin, Estimator):
         return self
 
     def learn(self) -> Self:
-        """Learn from what the embedder has been given, unless that was done already."""
+        """Refit the embedder to the windows seen so far, if there are new ones."""
         check_is_fitted(self, "embedder_")
         self.embedder_.learn()
         return self
@@ -203,8 +203,9 @@ class Windowed(Remembering, TransformerMixin, Estimator):
         embedder = self._new_embedder()
         if embedder._needs_rows and (self.decay != 1 or self.window or self.refresh != 1):
             raise ValueError(
-                f"{type(embedder).__name__} learns from whole rows, and a stream forgets and waits "
-                "by counts: use decay=1, window=None and refresh=1, or an embedder such as Weave"
+                f"{type(embedder).__name__} learns from whole rows, but decay, window and "
+                f"refresh work on counts: use decay=1, window=None and refresh=1, or an embedder "
+                f"such as Weave"
             )
         table = embedder._read(X, Schema.of(embedder.schema))
         embedder.partial_fit(table, y, sample_weight)
@@ -253,7 +254,7 @@ class Windowed(Remembering, TransformerMixin, Estimator):
     # -- using -----------------------------------------------------------------------------
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the vector of each row, by what was learned last."""
+        """Return the vector of each row, from the last fit."""
         check_is_fitted(self, "embedder_")
         return self.embedder_.transform(X)
 
@@ -270,7 +271,7 @@ class Windowed(Remembering, TransformerMixin, Estimator):
 
     @property
     def counts_(self) -> Counts:
-        """What is remembered; ``embedder_.counts_`` is what was learned from."""
+        """The counts that are remembered; the embedder was fitted to ``embedder_.counts_``."""
         check_is_fitted(self, "embedder_")
         return self._memory.total
 

@@ -65,7 +65,7 @@ def count(
     other: Literal["frequency", "hash"] = "frequency",
     progress: ProgressCallback | None = None,
 ) -> Counts:
-    """Count rows where they are, however many there are.
+    """Count the rows of a frame, file, query or database, of any size.
 
     Rows are read once, in batches; memory holds a few batches and the counts. The same typed data
     gives the same counts from every engine, bit for bit.
@@ -84,17 +84,18 @@ def count(
         ``"VARCHAR"`` says how to read a column (None: as its cells look).
     y : str or array-like, optional
         The column with the classes; for rows in memory also the classes themselves.
-    engine : {"auto", "memory", "arrow", "duckdb", "database", "pushdown", "dask", "spark"}
-        What reads the rows; ``"memory"`` reads all of them first. ``"pushdown"`` reads none: a
+    engine : str, default="auto"
+        What reads the rows: "auto", "memory", "arrow", "duckdb", "database", "pushdown", "dask"
+        or "spark". ``"memory"`` reads all of them first. ``"pushdown"`` reads none: a
         database, DuckDB, Ibis or DataFusion counts where the rows are, by SQL, and only counts
         travel (of a column of numbers, its distinct numbers).
     schema : Schema or mapping, optional
         Kinds of some columns, as in :meth:`tabweave.Table.of`.
-    numbers : {"numeric", "nominal"}
+    numbers : {"numeric", "nominal"}, default="numeric"
         What an undeclared column of numbers is.
     max_values : int or mapping of column to int, optional
         Most values a column may have; rows are then read twice.
-    other : {"frequency", "hash"}
+    other : {"frequency", "hash"}, default="frequency"
         What becomes of a column with more: its most frequent values stay and the others share
         the value ``⟨other⟩``, or all are hashed to ``max_values`` buckets.
     progress : callable, optional
@@ -163,7 +164,7 @@ def count_for(
     ``rules`` are those of :meth:`tabweave.Table.of`, and ``expand`` turns rows and classes into
     those that are counted. Both see first, in this process, the rows that stand for all, and what
     is learned from these holds for all: a file that is sorted gives what the same rows in memory
-    give. What can be read once only is known by its first rows.
+    give. What can be read only once is known by its first rows.
     """
     opened, reading, names = _as_fitted(source, y, schema, fitted, numbers, rules)
     reading = replace(reading, expand=expand)
@@ -177,7 +178,7 @@ def count_for(
 def count_with(
     source: Any, schema: Schema, fitted: Counts, of: Callable[..., Any]
 ) -> tuple[Counts, Any]:
-    """Count a source as an embedder of numbers reads it, and add up what else it needs, in one go.
+    """Count a source as an embedder of numbers reads it, with all it needs, in one pass.
 
     ``of(table, total)`` gives what a batch adds, ``total`` being what was added up before it, None
     at first; two of them add by ``+``.
@@ -296,7 +297,7 @@ def estimate(
     numbers: Literal["numeric", "nominal"] = "numeric",
     max_values: int | Mapping[str, int] | None = None,
 ) -> Estimate:
-    """Say what time and memory counting will take, from the first batch of rows.
+    """Estimate the time and memory that counting will take, from the first batch of rows.
 
     Parameters
     ----------
@@ -328,7 +329,7 @@ def estimate(
         growth = max((rows or 0) / max(table.n_rows, 1), 1.0)
         held = int(growth * _held_bytes(batch, table))
         return replace(found, seconds=growth * (time.perf_counter() - start), rows_bytes=held)
-    raise ValueError(f"{opened.name}: there are no rows")
+    raise ValueError(f"{opened.name}: expected at least one row, got none")
 
 
 def _held_bytes(batch: Any, table: Table) -> int:
@@ -384,7 +385,7 @@ def reading_of(
         )
     wanted = [n for n in names if n != name]
     if not wanted:
-        raise ValueError(f"{source.name}: there is no column left to count beside y")
+        raise ValueError(f"{source.name}: expected a column to count besides y, got none")
     whole = name is None and names == list(source.types)
     # Rules read the first rows themselves, whose types are those of all.
     given = Schema.of(schema)
@@ -583,7 +584,7 @@ def _rules(
 ) -> dict[str, Any]:
     """Read the rows once to see which values stay."""
     if not source.repeats:
-        raise ValueError(f"{source.name} can be read once only; max_values needs to read it twice")
+        raise ValueError(f"{source.name} can be read only once; max_values needs to read it twice")
     # To hash a column it is enough to know that it has too many values.
     caps = limits if other == "hash" else {}
     tally = source.run(TallyValues(reading, caps), names, progress, "finding frequent values")

@@ -152,8 +152,8 @@ def _check_sqlite(file: str | None) -> None:
     name = (file or "").partition("?")[0]
     if name and name != ":memory:" and not name.startswith("file:") and not Path(name).exists():
         raise FileNotFoundError(
-            f"there is no SQLite file {name!r} (from {Path.cwd()}); sqlite:///name is a path from "
-            "there, sqlite:////folder/name one from the root"
+            f"SQLite file not found: {name!r} (from {Path.cwd()}); sqlite:///name is relative to "
+            f"that folder, sqlite:////folder/name is absolute"
         )
 
 
@@ -172,7 +172,7 @@ def _engine_of(address: str) -> Iterator[Any]:
     if why:
         raise ValueError(
             f"{_shown(address)}: expected sqlite://, postgresql:// or duckdb://; for others, "
-            f"{why}, or pass a connection of yours instead"
+            f"{why}, or pass your own connection instead"
         )
     try:
         yield engine

@@ -108,8 +108,8 @@ class CsvSource(Source):
         found = self._asked(counts, self._table())
         if found[0] and len(set(found)) == 1:  # where names are values, they occur elsewhere, too
             raise ValueError(
-                f"{self.name}: expected the names of the columns in the first line alone, got them "
-                f"in {found[0]} more; remove what repeats them"
+                f"{self.name}: expected column names in the first line only, got them again "
+                f"({found[0]} times); remove the repeated lines"
             )
 
     def _first_cells(self) -> list[list[Any]]:
@@ -514,7 +514,7 @@ def _distinct_names(path: Path, names: Sequence[str]) -> list[str]:
                 )
             )
             raise ValueError(
-                f"{path}: columns {j} and {i} are named {names[j]!r} and {name!r}, which are one "
-                f"name to DuckDB; rename one{row}"
+                f"{path}: columns {j} and {i} are named {names[j]!r} and {name!r}, which DuckDB "
+                f"reads as the same name; rename one{row}"
             )
     return list(names)

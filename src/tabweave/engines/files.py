@@ -67,7 +67,7 @@ def open_file(path: Path, engine: str = "auto") -> Source:
     if path.suffix.lower() in _SHEETS:
         raise ValueError(
             f"{path}: expected a file of text, Parquet or Arrow, got a workbook; save the sheet as "
-            f"CSV, or read it by pandas.read_excel({path.name!r}) and pass the frame"
+            f"CSV, or read it with pandas.read_excel({path.name!r}) and pass the frame"
         )
     if database := _DATABASES.get(path.suffix.lower()):
         address = f"{database}:///{path.as_posix()}"
@@ -78,8 +78,8 @@ def open_file(path: Path, engine: str = "auto") -> Source:
         )
     if kind is None:
         raise ValueError(
-            f"{path}: its name does not say what it is; tabweave reads files that end in "
-            f"{', '.join(_FORMATS)} (text also with .gz behind that){_remedy(path)}"
+            f"{path}: expected a file that ends in "
+            f"{', '.join(_FORMATS)} (text files also followed by .gz){_remedy(path)}"
         )
     with errors_naming(str(path)):
         with open(path, "rb"):
@@ -154,7 +154,9 @@ class PartitionSource(Source):
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         read = [name for name in columns if name not in self.keys]
         if not read and self.first is None:
-            raise ValueError(f"{self.name}: it has no column beside those of its folders")
+            raise ValueError(
+                f"{self.name}: expected a column besides those from folder names, got none"
+            )
         for batch in self.file.batches(read or [str(self.first)], batch_rows):
             n = n_rows_of(batch)
             parts = [_repeated(self.keys[c], n) if c in self.keys else batch[c] for c in columns]
@@ -204,7 +206,8 @@ class ParquetSource(Source):
         self._categories -= orderless
         for name in sorted(orderless):
             warn_caller(
-                f"{path}: column {name!r} holds ordered categories, but the file not their order; "
+                f"{path}: column {name!r} holds ordered categories, but the file does not hold "
+                f"their order; "
                 "write it with dictionaries, or declare the column ordinal, with its levels"
             )
 
@@ -248,7 +251,7 @@ class IpcSource(Source):
     def retyped(self, types: Mapping[str, str]) -> Source:
         """Refuse: its columns have types."""
         raise ValueError(
-            f"{self.name}: its columns have types already; leave {next(iter(types))!r} as it is, "
+            f"{self.name}: its columns already have types; leave {next(iter(types))!r} as it is, "
             "or cast it in SQL"
         )
 
@@ -275,7 +278,7 @@ def expand(source: Any) -> list[Path]:
     """Return the files that a path, glob, folder or list of them means, in order of name."""
     given = source if isinstance(source, list | tuple) else [source]
     if not given:
-        raise ValueError("the list of files is empty")
+        raise ValueError("expected at least one file, got an empty list")
     paths: list[Path] = []
     for item in given:
         paths.extend(_expand_one(os.fspath(item)))
@@ -286,8 +289,9 @@ def _expand_one(text: str) -> list[Path]:
     if "://" in text:
         scheme = text.partition("://")[0]
         raise ValueError(
-            f"expected a file, got {scheme}://...: for a database give (address, query); what lies "
-            "on the web or in a bucket, fetch first, or read by SQL on a DuckDB connection of yours"
+            f"expected a file, got {scheme}://...: for a database give (address, query); "
+            f"download files from the web or a bucket first, or read them by SQL on your own "
+            f"DuckDB connection"
         )
     path = Path(text).expanduser()
     if path.is_dir():
@@ -299,7 +303,7 @@ def _expand_one(text: str) -> list[Path]:
         if found:
             return found
         raise FileNotFoundError(f"no file matches {text!r} (from {Path.cwd()})")
-    raise FileNotFoundError(f"there is no file {text!r} (from {Path.cwd()})")
+    raise FileNotFoundError(f"file not found: {text!r} (from {Path.cwd()})")
 
 
 def _expand_folder(path: Path) -> list[Path]:

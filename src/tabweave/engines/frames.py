@@ -49,7 +49,7 @@ class IteratorSource(Source):
     def __init__(self, frames: Iterator[Any]) -> None:
         first = next(frames, None)
         if first is None:
-            raise ValueError("the iterator is empty; it must give frames of rows")
+            raise ValueError("expected an iterator of frames, got an empty one")
         super().__init__("the frames", FrameSource(first).types)
         self.frames = chain([first], frames)
 
@@ -101,7 +101,7 @@ class ArrowSource(Source):
 
     Any object with ``__arrow_c_stream__``, ``__arrow_c_array__`` or ``__dataframe__`` will do. A
     library that can select columns, or give batches where the protocol gives all rows at once, is
-    asked in its own words. What can be read once only is found out when it is read again.
+    asked in its own words. What can be read only once is found out when it is read again.
     """
 
     def __init__(self, rows: Any) -> None:
@@ -137,8 +137,8 @@ class ArrowSource(Source):
             yield batch.select(names)
         if self.seen not in (None, done):
             raise ValueError(
-                f"{self.name}: it gave {self.seen} rows, and now {done}: it can be read once only; "
-                "pass what makes it, or its rows in memory"
+                f"{self.name}: the first pass gave {self.seen} rows, this one {done}: it can be "
+                "read only once; pass the object that makes it, or its rows in memory"
             )
         self.seen = done
 

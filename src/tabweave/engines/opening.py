@@ -44,7 +44,7 @@ _SQL = re.compile(r"\s*(\(|select|with|from|values|table|pivot|unpivot|describe)
 
 
 def is_source(X: Any) -> bool:
-    """Tell whether rows lie elsewhere: in files, a query, a database, a lazy frame, a cluster."""
+    """Tell whether X is a source of rows: files, a query, a database, a lazy frame, a cluster."""
     return kind_of(X) not in ("memory", "iterator")
 
 
@@ -89,7 +89,7 @@ def open_source(X: Any, columns: Any = None, engine: str = "auto") -> Source:
     columns : list of names, or mapping of name to type, optional
         The columns on which many files must agree; in files of text a DuckDB type says how to
         read one.
-    engine : str
+    engine : str, default="auto"
         As in :func:`tabweave.count`.
 
     Examples
@@ -213,7 +213,7 @@ def batches(source: Any, *, columns: Any = None, batch_rows: int = BATCH_ROWS) -
         Where the rows are; see :func:`tabweave.count`.
     columns : list of names, or mapping of name to type, optional
         The columns to read; in files of text a DuckDB type says how to read one.
-    batch_rows : int
+    batch_rows : int, default=524288
         At most so many rows at a time.
 
     Yields

@@ -36,7 +36,7 @@ _MOST_SAMPLED = 512  # columns whose pairs are looked at
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is.
+    """Progress of a run.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ def progress_reporter(
 
 @contextmanager
 def progress_bar() -> Iterator[ProgressCallback]:
-    """Give a function for ``progress`` that draws on standard error; what it drew goes at the end.
+    """Give a function for ``progress`` that draws a bar on standard error, removed at the end.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def progress_bar() -> Iterator[ProgressCallback]:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What counting will take.
+    """The time and memory that counting will take.
 
     Attributes
     ----------

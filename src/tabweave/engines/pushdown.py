@@ -219,7 +219,8 @@ def values_of(sql_table: SqlTable, name: str, schema: Schema, numbers: str) -> V
     data = table.columns[0]
     if not isinstance(data, Codes | Numbers):
         raise ValueError(
-            f"column {name!r} holds sets, which are counted where they are read: use engine='auto'"
+            f"column {name!r} holds sets, which cannot be counted in the database: use "
+            f"engine='auto'"
         )
     texts = keys.to_pylist() if hasattr(keys, "to_pylist") else list(keys)
     return Values(table.schema.columns[0], data, np.asarray(times).astype(np.int64), texts)
@@ -257,7 +258,7 @@ def _coded(name: str, own: Values, rule: Any) -> tuple[list[Label], dict[Any, in
     times = np.zeros(len(own.times) + 1, np.int64)
     for key, code, n in zip(own.keys, own.data.codes.tolist(), own.times.tolist(), strict=True):
         if key == _OTHER:
-            raise ValueError(f"column {name!r} holds {key!r}, which is taken; use engine='auto'")
+            raise ValueError(f"column {name!r} holds {key!r}, which is reserved; use engine='auto'")
         label = own.data.labels[code]
         folded = label if rule is None else bucket(label, rule)
         found = codes.setdefault(identity(folded), len(codes))
@@ -313,8 +314,8 @@ def _codes_of(name: str, codes: Mapping[Any, int], texts: Sequence[Any]) -> np.n
         return np.array([codes[text] for text in texts], np.int64)
     except KeyError as error:
         raise ValueError(
-            f"column {name!r}: a value came up that was not there before; rows changed while they "
-            "were counted: count again, or in a transaction of yours"
+            f"column {name!r}: rows changed while they were counted; count again, or within your "
+            f"own transaction"
         ) from error
 
 

@@ -132,8 +132,8 @@ class Source:
     def retyped(self, types: Mapping[str, str]) -> Source:
         """Return the same source with the types of some columns declared; it is not opened anew."""
         raise ValueError(
-            f"columns gives {next(iter(types))!r} a type, which is for files of text; cast it "
-            "in the query or in the frame"
+            f"columns gives {next(iter(types))!r} a type, which works for text files only; cast "
+            f"it in the query or in the frame"
         )
 
     def about_rows(self) -> int | None:
@@ -159,7 +159,7 @@ class Source:
         for name in names:
             if name not in self.types:
                 raise ValueError(
-                    f"{self.name}: there is no column {name!r}; there are "
+                    f"{self.name}: column not found: {name!r}; the columns are "
                     f"{', '.join(map(repr, self.types))}"
                 )
         return names
@@ -331,7 +331,7 @@ def prefetched(items: Iterable[Any]) -> Iterator[Any]:
 
 
 def family(kind: str) -> str:
-    """Return what a type holds, whatever library names it: number, text, bool, datetime, set ..."""
+    """Return what a type of any library holds: number, text, bool, datetime, set ..."""
     kind = kind.lower()
     if kind.endswith("]") or kind.startswith(("list", "large_list", "fixed_size_list")):
         return "datetime" if _ARROW_TIME.fullmatch(kind) else "set"

@@ -57,7 +57,7 @@ def transform(
         What turns rows into vectors.
     source
         Where the rows are; see :func:`tabweave.count`.
-    target : path
+    target : path, optional
         A file ending in ``.parquet``, ``.csv``, ``.arrow`` or ``.feather``. None gives an Arrow
         stream, to be read once, which any library takes that knows Arrow's protocol; of a Dask or
         Spark frame it gives another, of vectors, which stays where it is.
@@ -66,7 +66,7 @@ def transform(
     keep : list of str, optional
         Columns to carry along, such as an id; they come first, and need not be columns of the
         embedder.
-    batch_rows : int
+    batch_rows : int, default=131072
         At most so many rows at a time; fewer where their vectors would take more than 128 MB.
     overwrite : bool, default=False
         Whether a file of that name may be replaced.
@@ -105,7 +105,9 @@ def transform(
     check_batch_rows(batch_rows)
     path, form = (None, "arrow") if target is None else _target(Path(target), format, overwrite)
     if form == "csv" and vector is not None:
-        raise ValueError("a CSV file has no column of vectors; write .parquet, or leave vector out")
+        raise ValueError(
+            "a CSV file cannot hold a column of vectors; write .parquet, or leave vector out"
+        )
     if columns is None and "counts_" in vars(embedder):
         opened, columns = open_fitted(source, embedder.counts_.select(embedder.schema_.names), keep)
     else:
@@ -123,7 +125,7 @@ def transform(
                 done += n
                 report("transforming", done)
         if not done:
-            raise ValueError(f"{opened.name}: there are no rows")
+            raise ValueError(f"{opened.name}: expected at least one row, got none")
 
     return _stream(vectors()) if path is None else _written(vectors(), opened, path, form)
 
@@ -138,7 +140,7 @@ def _stream(batches: Iterator[Any]) -> Any:
 def _written(batches: Iterator[Any], source: Source, path: Path, form: str) -> int:
     """Write batches to a file and return their number of rows."""
     if path.resolve() in [read.resolve() for read in source.paths]:
-        raise ValueError(f"{path} is one of the files to read; write to another")
+        raise ValueError(f"{path} is one of the input files; write to another file")
     done = 0
     with replacing(path) as part, _Writer(part, form) as file:
         for batch in batches:
@@ -208,7 +210,9 @@ def _names(embedder: Any, keep: Sequence[str], vector: str | None) -> list[str]:
         if name in (names if vector is None else [vector]):
             raise ValueError(f"keep names {name!r}, which is also a dimension; rename the column")
     if not names and not keep:
-        raise ValueError("no column varies, so vectors have no dimension and there is no file")
+        raise ValueError(
+            "expected a column that varies, got none: the vectors would have no dimensions"
+        )
     return names
 
 

@@ -1,4 +1,4 @@
-"""Scores, tests and protocols that judge a representation: pure functions on arrays.
+"""Scores, tests and protocols to evaluate representations: pure functions on arrays.
 
 Nothing here knows how a representation was made. Each function's docstring names the equation it
 computes.

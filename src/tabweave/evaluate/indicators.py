@@ -194,7 +194,7 @@ def intra_coupling_heterogeneity(counts: Sequence[Any], *, published: bool = Fal
 
 
 def data_factors(X: Any, y: Any) -> dict[str, float]:
-    """Section 3.3: what a table of categories is like, by the factors of Table 3.2.
+    """Section 3.3: describe a categorical table by the factors of Table 3.2.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def data_factors(X: Any, y: Any) -> dict[str, float]:
     sizes = [len({None if is_missing(v) else v for v in column}) for column in rows.T]
     classes = np.bincount(encode(y, "y")[1])
     if classes.sum() != len(rows):
-        raise ValueError(f"expected {len(rows)} classes in y, one an object, got {classes.sum()}")
+        raise ValueError(f"expected {len(rows)} classes in y, one per object, got {classes.sum()}")
     return {
         "n_o": len(rows),
         "n_a": len(sizes),
@@ -285,7 +285,7 @@ def inter_coupling_heterogeneity(couplings: Sequence[Sequence[Any]]) -> float:
 
 
 def class_margins(similarity: Any, y: Any, *, include_self: bool = False) -> np.ndarray:
-    """Mean similarity of each object to its own class, less that to all other objects.
+    """Mean similarity of each object to its own class, minus that to all other objects.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ def class_margins(similarity: Any, y: Any, *, include_self: bool = False) -> np.
         Similarities; large is near. From distances use ``1 - d`` (Eq. (6.40)) or ``-d``.
     y : array-like of shape (n_objects,)
         Classes.
-    include_self : bool
+    include_self : bool, default=False
         Whether an object's similarity to itself counts in the mean over its class. The
         definition is about two independent objects, so by default it does not.
 
@@ -350,9 +350,9 @@ def epsilon_gamma(
         Classes. An object alone in its class has no margin and is left out.
     epsilon : array-like, optional
         Shares in [0, 1) at which to give the curve; by default every step, ``i / n``.
-    include_self : bool
+    include_self : bool, default=False
         Whether an object is a member of its own class, see `class_margins`.
-    nonnegative : bool
+    nonnegative : bool, default=False
         Keep only the part with γ >= 0, as the figures of the thesis do.
 
     Returns

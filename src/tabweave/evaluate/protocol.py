@@ -17,7 +17,7 @@ Fit = TypeVar("Fit")
 
 @dataclass(frozen=True)
 class Protocol:
-    """What a study of classifiers does where its text leaves it open.
+    """How a study evaluates classifiers: its splits, rule for ties, and score.
 
     ``PROTOCOLS["tabweave"]`` is what tabweave's own studies do, ``PROTOCOLS["thesis"]`` what the
     text of Zhu (2019) says, with first neighbours first and scikit-learn's F. (The splits of its
@@ -25,11 +25,11 @@ class Protocol:
 
     Parameters
     ----------
-    stratify : bool
+    stratify : bool, default=True
         Whether test sets hold every class in its share, as in :func:`monte_carlo_splits`.
-    ties : {"all", "first"}
+    ties : {"all", "first"}, default="all"
         Which neighbours at the same distance vote, as in :class:`~tabweave.WeightedKNN`.
-    classes : {"true", "either"}
+    classes : {"true", "either"}, default="true"
         What F is averaged over, as in :func:`macro_f`.
 
     Examples
@@ -71,19 +71,19 @@ def monte_carlo_splits(
     *,
     stratify: bool = True,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Split the objects at random into training and test sets, again and again.
+    """Split the objects at random into training and test sets, repeatedly.
 
     Parameters
     ----------
     y : array-like of shape (n_objects,)
         Classes.
-    n_repeats : int
+    n_repeats : int, default=20
         Number of splits.
-    test_size : float
+    test_size : float, default=0.1
         Share of objects in each test set, rounded to at least one object on either side.
-    random_state : int, RandomState, Generator or None
+    random_state : int, RandomState, Generator or None, default=None
         Seed.
-    stratify : bool
+    stratify : bool, default=True
         Draw from each class its share of the test set, rounded at random so that small classes
         are tested as often as their size asks. A class with a single object stays in training.
         Where the other classes are too small to fill the test set, or with ``False`` (what the
@@ -134,15 +134,15 @@ def stream_windows(
     ----------
     y : array-like of shape (n_objects,)
         Classes (ground-truth clusters).
-    n_windows : int
+    n_windows : int, default=12
         Number of windows, 12 in the thesis.
     window_size : int, optional
         Objects per window; by default all objects are used and sizes differ by at most one.
-    mix : {"random", "drift", "plain"}
+    mix : {"random", "drift", "plain"}, default="random"
         ``"random"``: every window has its own random mix of clusters (uniform over all mixes, as
         far as objects are left). ``"drift"``: every cluster is most frequent around a time of
         its own, so mixes change gradually. ``"plain"``: random parts with the mix of the whole.
-    random_state : int, RandomState, Generator or None
+    random_state : int, RandomState, Generator or None, default=None
         Seed. Call again with another for another partition (the thesis takes 10).
 
     Returns
@@ -210,7 +210,7 @@ def best_of(fits: Iterable[Fit], key: Callable[[Fit], float]) -> Fit:
         if not best or objective < best[0][0]:
             best = [(objective, fit)]
     if not best:
-        raise ValueError("there are no fits to choose from")
+        raise ValueError("expected at least one fit to choose from, got none")
     return best[0][1]
 
 

@@ -14,7 +14,7 @@ Missing = Literal["raise", "drop"]
 
 @dataclass(frozen=True)
 class FriedmanTest:
-    """Outcome of `friedman`: both statistics, their p-values and what they were made of.
+    """Result of `friedman`: both statistics, their p-values and the ranks they are computed from.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class FriedmanTest:
 
 @dataclass(frozen=True)
 class RankComparison:
-    """Outcome of a post-hoc test on average ranks.
+    """Result of a post-hoc test on average ranks.
 
     ``difference`` and ``significant`` hold one entry per method (against the control,
     `bonferroni_dunn`) or one per pair of methods (`nemenyi`). A positive difference means a worse
@@ -75,9 +75,9 @@ def average_ranks(
     ----------
     scores : array-like of shape (n_datasets, n_methods)
         One score per data set and method.
-    higher_is_better : bool
+    higher_is_better : bool, default=True
         Whether the highest score gets rank 1.
-    missing : {"raise", "drop"}
+    missing : {"raise", "drop"}, default="raise"
         What to do with a data set that lacks a score (NaN): refuse, or leave it out.
 
     Returns
@@ -101,7 +101,7 @@ def average_ranks(
 def friedman(
     scores: Any, higher_is_better: bool = True, *, missing: Missing = "raise"
 ) -> FriedmanTest:
-    """Test whether the methods differ at all: Friedman's chi² and Iman and Davenport's F.
+    """Test whether any methods differ: Friedman's chi² and Iman and Davenport's F.
 
     The chi² is corrected for ties, as the published values of the thesis are.
 
@@ -156,7 +156,7 @@ def critical_difference(
     test: Literal["nemenyi", "bonferroni-dunn"] = "nemenyi",
     alpha: float = 0.05,
 ) -> float:
-    """Difference of average ranks from which two methods differ significantly.
+    """Smallest difference of average ranks that is significant.
 
     ``q sqrt(k (k + 1) / (6 N))`` for k methods and N data sets. For Nemenyi's test, which
     compares all pairs, q is a quantile of the studentized range over ``sqrt(2)``; for Bonferroni
@@ -166,9 +166,9 @@ def critical_difference(
     ----------
     n_methods, n_datasets : int
         Size of the comparison.
-    test : {"nemenyi", "bonferroni-dunn"}
+    test : {"nemenyi", "bonferroni-dunn"}, default="nemenyi"
         Which comparisons are made.
-    alpha : float
+    alpha : float, default=0.05
         Level of the test.
 
     Returns
@@ -217,7 +217,7 @@ def bonferroni_dunn(
     ----------
     control : int
         Column of the method that the others are compared with.
-    alpha : float
+    alpha : float, default=0.05
         Level of the test over all comparisons together.
     scores, higher_is_better, missing
         As in `average_ranks`.

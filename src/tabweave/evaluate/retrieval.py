@@ -37,12 +37,12 @@ def precision_at_k(
         Class of each query.
     y_reference : array-like of shape (n_references,), optional
         Class of each reference; by default the queries are the references.
-    k : int or sequence of int
+    k : int or sequence of int, default=10
         How many objects are retrieved.
     own : array-like of int of shape (n_queries,), optional
         Column to leave out for each query, when ``distances`` is a block of rows of a square
         matrix. By default nothing is left out if ``y_reference`` is given.
-    tolerance : float
+    tolerance : float, default=1e-09
         Distances closer than this share of the query's largest finite distance are tied, so
         that rounding does not break ties.
 
@@ -104,7 +104,7 @@ def recall_at_k(
 def neighbor_precision_at_k(
     neighbors: Any, y_query: Any, y_reference: Any = None, *, k: Sizes = 10
 ) -> float | np.ndarray:
-    """Precision@k from lists of neighbours, whose order is taken as it is.
+    """Precision@k from ranked lists of neighbours.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def neighbor_precision_at_k(
 def neighbor_recall_at_k(
     neighbors: Any, y_query: Any, y_reference: Any = None, *, k: Sizes = 10
 ) -> float | np.ndarray:
-    """Recall@k from lists of neighbours, whose order is taken as it is.
+    """Recall@k from ranked lists of neighbours.
 
     Parameters
     ----------

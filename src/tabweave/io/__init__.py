@@ -1,1 +1,1 @@
-"""Files: whole or not at all, without pickle."""
+"""Files: written completely or not at all, without pickle."""

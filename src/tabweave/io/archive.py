@@ -123,7 +123,7 @@ def read(path: str | PathLike[str], *kinds: str) -> tuple[dict[str, Any], dict[s
             if file.read(4) != b"PK\x03\x04":
                 raise ValueError("expected an archive")
             if _is_bomb(file):
-                raise ValueError("it unpacks to far more than a file of tabweave holds")
+                raise ValueError("it decompresses to far more than a file of tabweave holds")
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
@@ -139,7 +139,8 @@ def read(path: str | PathLike[str], *kinds: str) -> tuple[dict[str, Any], dict[s
         raise ValueError(f"{path} is damaged or was not written by tabweave ({error})") from error
     if version > VERSION:
         raise ValueError(
-            f"{path} has format {version}; this tabweave reads up to {VERSION}: upgrade it"
+            f"{path} has format {version}; this version of tabweave reads up to {VERSION}: "
+            f"upgrade it"
         )
     if found not in kinds:
         raise ValueError(f"{path} holds {found}, not {' or '.join(kinds)}")

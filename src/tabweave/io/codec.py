@@ -367,8 +367,9 @@ def _check_parameters(cls: Any, state: dict[str, Any], parameters: set[str]) -> 
     for name, value in state.items() if cls.__module__.startswith("tabweave.") else ():
         if name not in parameters and not name.startswith("_") and not name.endswith("_"):
             raise Outdated(
-                f"{cls.__name__} was saved with {name}={value!r}, a parameter that it has no more; "
-                "fit one of today's parameters, or read the file with the tabweave that wrote it"
+                f"{cls.__name__} was saved with {name}={value!r}, a parameter that no longer "
+                f"exists; fit a new one, or read the file with the version of tabweave that "
+                f"wrote it"
             )
 
 

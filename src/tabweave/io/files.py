@@ -132,7 +132,7 @@ def _opened_text(path: Path) -> Iterator[Any]:
             f"UTF-8, e.g. by iconv -f {'utf-16' if wide else 'latin1'} -t utf-8"
         ) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path}: expected a gzip file, got another or a part: {error}") from None
+        raise ValueError(f"{path}: expected a complete gzip file: {error}") from None
 
 
 def _record(file: Any, path: Path, longest: int | None) -> str:

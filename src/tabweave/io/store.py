@@ -198,8 +198,8 @@ def load(path: str | PathLike[str]) -> Any:
     if header["tabweave"] == "stream":
         name = header.get("estimator")
         raise ValueError(
-            f"{path} is a checkpoint of format 1, which does not hold all parameters; make a "
-            f"{name} with those it had and call its resume({str(path)!r})"
+            f"{path} is a checkpoint of format 1, which does not hold all parameters; create a "
+            f"{name} with the same parameters and call its resume({str(path)!r})"
         )
     return opened(path, header, arrays)
 
@@ -249,7 +249,7 @@ def _found(name: str) -> Any:
     for entry in chain.from_iterable(map(register.module, former or [module])):
         if entry.attribute == attribute and entry.decorator in register.STORED:
             return entry.load()
-    raise ValueError(f"it holds a {name}, which this tabweave does not know; upgrade it")
+    raise ValueError(f"it holds a {name}, which this version of tabweave does not know; upgrade it")
 
 
 def _name_of(value: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""Pictures of results, readable in greyscale: each returns the Axes it drew on.
+"""Plots of results, readable in greyscale: each returns the Axes it drew on.
 
 Comes in: the arrays that `tabweave.evaluate` and the embedders give. Goes out: a Matplotlib Axes,
 on a new figure unless ``ax`` is passed; save it with ``ax.figure.savefig("name.png")``.

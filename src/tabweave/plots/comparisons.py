@@ -41,7 +41,7 @@ def score_bars(
         The data sets.
     errors : mapping of str to array-like of shape (n_sets,), optional
         Standard deviations, drawn as whiskers.
-    ylabel : str
+    ylabel : str, default="score"
         What the bars show.
     ax : matplotlib Axes, optional
         Where to draw.
@@ -65,7 +65,7 @@ def score_bars(
         heights = np.asarray(values, dtype=float)
         if heights.shape != centres.shape:
             raise ValueError(
-                f"{method!r}: expected {len(names)} scores, one a data set, got {heights.size}"
+                f"{method!r}: expected {len(names)} scores, one per data set, got {heights.size}"
             )
         ax.bar(
             centres + (i - (len(scores) - 1) / 2) * width, heights, width, label=method,
@@ -115,7 +115,7 @@ def cd_diagram(
     ranks = np.asarray(average_ranks, dtype=float)
     if ranks.ndim != 1 or len(names) != ranks.size or ranks.size < 2:
         raise ValueError(
-            f"expected one name a rank, got {len(names)} names for ranks of shape {ranks.shape}"
+            f"expected one name per rank, got {len(names)} names for ranks of shape {ranks.shape}"
         )
     if not cd > 0:
         raise ValueError(f"expected a positive cd, got {cd}")
@@ -182,7 +182,7 @@ def epsilon_gamma_curve(
     ----------
     curves : mapping of str to (epsilon, gamma)
         From `tabweave.evaluate.epsilon_gamma`, by name of the method.
-    nonnegative : bool
+    nonnegative : bool, default=True
         Show only γ >= 0, as the thesis does.
     ax : matplotlib Axes, optional
         Where to draw.
@@ -215,7 +215,7 @@ def precision_curve(
     ----------
     k, curves : array-like of int, mapping of str to array-like
         From `tabweave.evaluate.precision_at_k`: the numbers retrieved, the results by method.
-    ylabel : str
+    ylabel : str, default="precision@k"
         What the curves show.
     ax : matplotlib Axes, optional
         Where to draw.
@@ -286,7 +286,7 @@ def time_cost(
         How large the data were.
     seconds : mapping of str to array-like
         How long each method took.
-    xlabel : str
+    xlabel : str, default="rows"
         What was varied: rows, columns, values of a column.
     ax : matplotlib Axes, optional
         Where to draw.
@@ -335,8 +335,8 @@ def sensitivity(
         The scores by name.
     errors : mapping of str to array-like, optional
         Standard deviations, drawn as bands.
-    xlabel, ylabel : str
-        What the axes show.
+    xlabel, ylabel : str, optional
+        Labels of the axes.
     ax : matplotlib Axes, optional
         Where to draw.
 
@@ -375,7 +375,7 @@ def indicator_density(
     ----------
     indicators : mapping of str to array-like
         E.g. from `tabweave.evaluate.intra_coupling_heterogeneity`, by name of the data set.
-    xlabel : str
+    xlabel : str, default="heterogeneity indicator"
         What was estimated.
     ax : matplotlib Axes, optional
         Where to draw.

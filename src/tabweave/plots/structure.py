@@ -180,7 +180,7 @@ def leaves_in_order(tree: Any) -> list[int]:
 
 
 def weights_heatmap(weights: Mapping[str, Mapping[str, float]], *, ax: Axes | None = None) -> Axes:
-    """Draw how much each coupling of each column counts; dark is much, like columns together.
+    """Draw the weight of each coupling of each column; dark is large, similar columns together.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def weights_heatmap(weights: Mapping[str, Mapping[str, float]], *, ax: Axes | No
 
 
 def column_weights(weights: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
-    """Draw how much each column counts, as bars, the first column on top.
+    """Draw the weight of each column, as bars, the first column on top.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ def drift(report: Any, *, n_couplings: int = 10, ax: Axes | None = None) -> Axes
     ----------
     report : DriftReport
         What `tabweave.tasks.drift.drift_report` returns.
-    n_couplings : int
+    n_couplings : int, default=10
         How many couplings to show below the columns.
     ax : matplotlib Axes, optional
         Where to draw.
@@ -394,7 +394,7 @@ def _are_measured(labels: list[Any]) -> bool:
 
 
 def value_heatmap(distances: Any, labels: Sequence[Any], *, ax: Axes | None = None) -> Axes:
-    """Draw the distances between the values of a column; dark is far, up to 12 are written out.
+    """Draw the distances between the values of a column; dark is far; up to 12 values have numbers.
 
     Values that are alike stand side by side.
 
@@ -490,7 +490,7 @@ def biplot(
 
 
 def scree(model: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the share of each axis in the inertia, and their sum so far.
+    """Draw the share of each axis in the inertia, and the cumulative share.
 
     Parameters
     ----------
@@ -517,7 +517,7 @@ def scree(model: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def association_heatmap(found: Any, measure: str = "strength", *, ax: Axes | None = None) -> Axes:
-    """Draw how strongly every two columns are associated; like columns stand side by side.
+    """Draw how strongly each pair of columns is associated; similar columns stand side by side.
 
     Parameters
     ----------

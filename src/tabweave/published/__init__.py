@@ -1,4 +1,4 @@
-"""The algorithms exactly as published, one file a system, for comparison with tabweave's own.
+"""The algorithms exactly as published, one file each, for comparison with tabweave's versions.
 
 Every class is a full estimator. Its notes name the equations and what is wrong with them;
 ``docs/errata.md`` has all of that in one table, each line with a test.

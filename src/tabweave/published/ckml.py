@@ -23,8 +23,17 @@ class CKML(ckml.CKML):
 
     ``pairwise_distances``, ``value_distances``, ``explain`` and ``lookups`` give the published
     numbers, Eq. (4.5); ``transform`` and ``pairwise_kernel`` the nearest that vectors can have, see
-    ``distortion_``. Parameters and attributes are those of :class:`tabweave.CKML`; set-valued
-    columns are an error.
+    ``distortion_``. Set-valued columns are an error.
+
+    Parameters
+    ----------
+    variant, schema, unknown, dtype
+        As in :class:`tabweave.CKML`.
+
+    Attributes
+    ----------
+    alpha_, beta_, psd_clip_, squares_, distortion_, counts_, tables_, blocks_, schema_
+        As in :class:`tabweave.CKML`.
 
     Notes
     -----

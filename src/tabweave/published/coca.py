@@ -16,7 +16,7 @@ from tabweave.sources import coca
 
 @storable
 class CoCA(coca.CoCA):
-    """Embed ids of many sources by collective component analysis, as published.
+    """Embed the entities of several sources by collective component analysis, as published.
 
     Parameters
     ----------
@@ -33,6 +33,8 @@ class CoCA(coca.CoCA):
     weights_, graph_weights_ : dict of str to float
         ω and ω̃ of Eq. (4.19), equal ones without labels or links.
     eigenvalues_, components_, columns_, ids_, alpha_, n_components_
+        As in :class:`tabweave.CoCA`.
+    refused_
         As in :class:`tabweave.CoCA`.
 
     Notes

@@ -119,7 +119,7 @@ class GBCClassifier(_Published, gbc.GBCClassifier):
     params : dict, optional
         Parameters of LightGBM. Steps are those of the line search; a ``learning_rate`` below 1
         shortens them.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         LightGBM's seed.
 
     Attributes
@@ -128,9 +128,10 @@ class GBCClassifier(_Published, gbc.GBCClassifier):
         Eqs. (3.10) and (3.11) after the last round.
     history_ : list of dict
         After each round: training losses, source weights (3.10) and graph weights (3.11).
-    lambdas_, boosters_, classes_
-        As in :class:`tabweave.GBCClassifier`, and so are the others; nothing is validated,
-        smoothed or trained twice, so they are empty, 0 or NaN.
+    lambdas_, boosters_, classes_, n_rounds_, feature_importances_, reference_, schema_
+        As in :class:`tabweave.GBCClassifier`.
+    source_importances_, joined_weight_, graph_smoothing_, refused_, trust_, self_trained_, search_
+        Empty, 0 or NaN: nothing is validated, smoothed or trained twice.
 
     Notes
     -----
@@ -163,7 +164,21 @@ class GBCClassifier(_Published, gbc.GBCClassifier):
 class GBCRegressor(_Published, gbc.GBCRegressor):
     """Predict numbers by gradient boosting consensus, as published.
 
-    Parameters, attributes and errata are those of :class:`GBCClassifier`; the loss is squared.
+    Errata are those of :class:`GBCClassifier`; the loss is squared.
+
+    Parameters
+    ----------
+    n_rounds, consensus, connectivity, weights, params, random_state
+        As in :class:`GBCClassifier`.
+
+    Attributes
+    ----------
+    source_weights_, graph_weights_, history_, lambdas_, boosters_, n_rounds_
+        As in :class:`GBCClassifier`.
+    feature_importances_, reference_, schema_, source_importances_, joined_weight_
+        As in :class:`GBCClassifier`.
+    graph_smoothing_, refused_, trust_, self_trained_, search_
+        As in :class:`GBCClassifier`.
 
     Examples
     --------

@@ -36,7 +36,7 @@ class HELIC(helic.HELIC):
         Number of pairs of rows to learn from; all pairs of distinct rows if they are no more.
     max_iter : int, default=1000
         Most steps of Adam.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Seed of the sample of pairs and of the batches.
     schema, unknown, dtype
         As in :class:`~tabweave.OneHot`.
@@ -57,6 +57,8 @@ class HELIC(helic.HELIC):
         Empty: a column with many values is an error.
     tables_ : ValueTables
         The representation, Eq. (6.18).
+    counts_, blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----

@@ -25,7 +25,7 @@ from tabweave.sources.hemap.transfer import (
 
 @storable
 class HeMap(hemap.HeMap):
-    """A learner that takes over labels from a source with other columns, as published.
+    """Learn from the labels of a source table with other columns, as published.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class HeMap(hemap.HeMap):
     ----------
     transfer_ : object or None
         What was learned with the source.
-    target_estimator_, selected_, eigenvalues_, classes_
+    target_estimator_, selected_, eigenvalues_, classes_, alignment_, losses_, reason_, verdicts_
         As in :class:`tabweave.HeMap`.
     refused_ : bool
         False, unless there is no source that can be aligned at all.

@@ -29,11 +29,25 @@ PSEUDO_COUNT = 0.1  # of values that a vector leaves out
 class NonBEND(nonbend.NonBEND):
     """Embed rows by the independent subspaces of one fit, columns weighted by how these differ.
 
-    Parameters, attributes and methods are those of :class:`tabweave.NonBEND`, but for ``n_fits``:
-    the representation is that of a single fit, and hangs on its seed; and ``alpha0``, which may be
-    a vector, as in (5.26): a dict of column to a number, or to a dict of value to number (columns
-    and values left out have 0.1). Each row counts in its likeliest subspace alone (Algorithm 2),
-    where :class:`tabweave.NonBEND` shares it out.
+    The representation is that of a single fit, and depends on its seed. Each row counts in its
+    likeliest subspace alone (Algorithm 2), where :class:`tabweave.NonBEND` shares it out.
+
+    Parameters
+    ----------
+    method, alpha, random_state
+        As in :class:`tabweave.NonBEND`.
+    alpha0 : float or dict, default=0.1
+        The concentration of each column's distribution, Eq. (5.26): a number, or a dict of column
+        to a number or to a dict of value to number (columns and values left out have 0.1).
+    schema, unknown, dtype
+        As in :class:`~tabweave.OneHot`.
+
+    Attributes
+    ----------
+    n_subspaces_, weights_, theta_, trace_, n_iter_, fits_, alpha_, tables_
+        As in :class:`tabweave.NonBEND`.
+    counts_, blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----

@@ -64,6 +64,8 @@ class UNICORN(unicorn.UNICORN):
         Empty: a column with many values is an error, it would have 28 V² features.
     tables_ : ValueTables
         The representation, Eq. (8.20).
+    blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----

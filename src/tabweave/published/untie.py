@@ -52,7 +52,7 @@ class UNTIE(RowKeeper):
     max_iter : int, default=50
         At most so many alternations, of 20 steps of Adam each: 1000 steps. Over batches it stops
         when an alternation changes the mean loss by 1 % at most.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Seed of the batches.
     schema, unknown, dtype
         As in :class:`~tabweave.OneHot`.
@@ -70,6 +70,8 @@ class UNTIE(RowKeeper):
         Empty: a column with many values is an error, it would have 28 V² features.
     tables_ : ValueTables
         The representation, Eq. (7.23).
+    counts_, blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----

@@ -24,7 +24,17 @@ class ValueMetric(value_metric.ValueMetric):
     ``rough``, ``goodall1`` to ``goodall4``, ``gambaryan`` and ``cos_intra`` they are not 0 between
     equal rows, of ``smirnov`` they can be negative. The vectors are those of 1 − S with a diagonal
     of 0. Measures that were published as distances, or whose matches are worth 1, are the same as
-    in :class:`tabweave.ValueMetric`, as are parameters and attributes.
+    in :class:`tabweave.ValueMetric`.
+
+    Parameters
+    ----------
+    measure, schema, unknown, dtype
+        As in :class:`tabweave.ValueMetric`.
+
+    Attributes
+    ----------
+    counts_, measure_, dissimilarities_, tables_, distortion_, total_distortion_, blocks_, schema_
+        As in :class:`tabweave.ValueMetric`.
 
     Notes
     -----

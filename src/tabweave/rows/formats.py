@@ -580,8 +580,9 @@ def date_format(texts: Sequence[str]) -> str | None:
     orders = date_orders(texts)
     if len(orders) > 1:
         raise ValueError(
-            f"expected dates of which only one order fits all, got {min(texts)!r} and the like: "
-            "declare format 'dmy' or 'mdy', as in Column(name, 'datetime', format='dmy')"
+            "expected dates that show whether day or month comes first, got "
+            f"{min(texts)!r}, for example: declare format 'dmy' or 'mdy', as in "
+            "Column(name, 'datetime', format='dmy')"
         )
     if orders:
         return orders[0]

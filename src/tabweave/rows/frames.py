@@ -876,7 +876,7 @@ def _check_clock(zone: str | None, first: bool) -> None:
     if not first and zone != CLOCK:
         raise ValueError(
             "expected dates or datetimes, as in fit, got times of day without a date; add their "
-            "dates, or fit anew"
+            "dates, or fit again"
         )
 
 
@@ -889,8 +889,8 @@ def _wanted_zone(found: str | None, zone: str | None, first: bool) -> str | None
         return None
     if zone is None:
         raise ValueError(
-            f"expected datetimes without a time zone, as in fit, got some with {found}; move them "
-            "to the clock of fit and drop their zone"
+            f"expected datetimes without a time zone, as in fit, got some with {found}; convert "
+            f"them to the time zone of fit and drop the zone"
         )
     return zone
 

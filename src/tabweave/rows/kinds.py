@@ -395,7 +395,7 @@ def _exceptions(name: str, labels: Sequence[str]) -> str:
             few = len(odd) <= _MOST_ODD * len(texts) and not codes
         if few:
             more = f" and {len(odd) - 2:,} more" if len(odd) > 2 else ""
-            return f"{what}, but for {', '.join(map(repr, sorted(odd)[:2]))}{more}"
+            return f"{what}, except {', '.join(map(repr, sorted(odd)[:2]))}{more}"
     return ""
 
 

@@ -182,7 +182,7 @@ class Table:
         schema : Schema or mapping, optional
             Kinds of some or all columns. A complete schema (that of another table) is matched by
             name: other columns are ignored, a missing one is an error.
-        numbers : {"numeric", "nominal"}
+        numbers : {"numeric", "nominal"}, default="numeric"
             What an undeclared column of numbers or datetimes is.
         rules : {"whole", "sample", "first", "texts", "all"}, optional
             Whether to look at the values of undeclared columns, too, and to set identifiers aside:
@@ -517,7 +517,7 @@ def _conforming(table: Table, schema: Schema) -> Table:
     for column in schema.columns:
         if column.name not in table.schema.names:
             raise ValueError(
-                f"column {column.name!r} is missing; there are "
+                f"column {column.name!r} is missing; the columns are "
                 f"{', '.join(map(repr, table.schema.names))}"
             )
         found = table.schema[column.name].kind
@@ -537,8 +537,8 @@ def _matched(by_name: dict[str, Any], schema: Schema, named: bool) -> dict[str, 
         absent = [name for name in schema.names if name not in by_name]
         if absent:
             raise ValueError(
-                f"column {absent[0]!r} is missing ({len(absent)} of {len(schema)} are); "
-                f"there are {', '.join(map(repr, by_name))}"
+                f"column {absent[0]!r} is missing ({len(absent)} of {len(schema)} are); the "
+                f"columns are {', '.join(map(repr, by_name))}"
             )
         return by_name
     given = schema.given
@@ -569,8 +569,8 @@ def _completed(
     for name in schema.names:
         if name not in by_name:
             raise ValueError(
-                f"schema names column {name!r}, which is not there; "
-                f"there are {', '.join(map(repr, by_name))}"
+                f"schema: column not found: {name!r}; the columns are "
+                f"{', '.join(map(repr, by_name))}"
             )
     declared = {column.name: column for column in schema.columns}
     columns = []
@@ -630,8 +630,8 @@ def _tell_alphabetical(table: Table) -> None:
         if len(words) > 2 and max(map(len, words)) > 1:
             shown = " < ".join(map(repr, sorted(words)[:4])) + " < ..." * (len(words) > 4)
             warn_caller(
-                f"column {column.name!r} is ordinal without levels, and its texts are put in the "
-                f"order of the alphabet: {shown}; declare their order, lowest first: "
+                f"column {column.name!r} is ordinal without levels, so its values are sorted "
+                f"alphabetically: {shown}; declare their order, lowest first: "
                 f"Column({column.name!r}, 'ordinal', levels=[...])"
             )
 
@@ -754,7 +754,7 @@ class Column:
     ----------
     name : str
         Its name; arrays have ``x0``, ``x1``, ...
-    kind : {"nominal", "ordinal", "numeric", "datetime", "set"}
+    kind : {"nominal", "ordinal", "numeric", "datetime", "set"}, default="nominal"
         How its cells are read. Numbers of a datetime column are seconds since 1970, unless all
         are dates such as 20240131.
     levels : sequence, optional
@@ -804,7 +804,7 @@ class Column:
 
     @property
     def date_order(self) -> str | None:
-        """The order of day, month and year in dates that are no ISO text, such as "mdy".
+        """The order of day, month and year in dates that are not ISO text, such as "mdy".
 
         Of months, quarters and weeks it is "period".
         """
@@ -823,17 +823,17 @@ class Column:
 
     @property
     def unit(self) -> str:
-        """The unit behind each number that is written as text."""
+        """The unit that follows each number that is written as text."""
         return self.format[1:] if self.kind == "numeric" and self.format else ""
 
     @property
     def why(self) -> str:
-        """What made the column what it is; see :meth:`Table.kinds`."""
+        """Why the column is read as it is; see :meth:`Table.kinds`."""
         return self.origin.why
 
     @property
     def judged(self) -> bool:
-        """Whether rules were asked."""
+        """Whether the kind was inferred."""
         return self.origin.judged
 
     @property
@@ -843,7 +843,7 @@ class Column:
 
     @property
     def asks(self) -> Asks:
-        """What only the user knows of the column, empty if that is nothing."""
+        """What the user should check about the column; empty if nothing."""
         return self.origin.asks
 
     def finding(self, *, kept: bool = True) -> Finding:
@@ -864,7 +864,7 @@ class Column:
             )
         if self.delimiter is not None:
             if self.kind != "set":
-                raise ValueError(f"column {self.name!r}: a delimiter belongs to the kind 'set'")
+                raise ValueError(f"column {self.name!r}: delimiter is for columns of kind 'set'")
             if not isinstance(self.delimiter, str) or not self.delimiter:
                 raise ValueError(
                     f"column {self.name!r}: expected a text as delimiter, got {self.delimiter!r}"
@@ -872,7 +872,7 @@ class Column:
         check_spelling(self.name, self.kind, self.spelling)
         if self.levels is not None:
             if self.kind != "ordinal":
-                raise ValueError(f"column {self.name!r}: levels belong to the kind 'ordinal'")
+                raise ValueError(f"column {self.name!r}: levels are for columns of kind 'ordinal'")
             object.__setattr__(self, "levels", _checked_levels(self.name, self.levels))
 
 
@@ -881,7 +881,7 @@ def check_spelling(name: str, kind: str, spelling: Any) -> None:
     if spelling is None or spelling is False:
         return
     if kind not in ("nominal", "set"):
-        raise ValueError(f"column {name!r}: a spelling belongs to the kinds 'nominal' and 'set'")
+        raise ValueError(f"column {name!r}: spelling is for columns of kind 'nominal' or 'set'")
     if spelling is not True and not callable(spelling) and not hasattr(spelling, "transform"):
         raise TypeError(
             f"column {name!r}: expected spelling to be True, False or an encoder of strings (a "
@@ -902,7 +902,7 @@ def _checked_levels(name: str, levels: Any) -> tuple[Label, ...]:
     for level in out:
         if level is None:
             raise ValueError(
-                f"column {name!r}: expected levels, got missing, which comes last by itself"
+                f"column {name!r}: expected levels, got a missing value, which always comes last"
             )
         if identity(level) in seen:
             raise ValueError(f"column {name!r}: expected each level once, got {level!r} twice")
@@ -920,7 +920,7 @@ class Schema:
 
     Parameters
     ----------
-    columns : mapping of name to kind or Column, or sequence of Column
+    columns : mapping of name to kind or Column, or sequence of Column, optional
         The columns that are declared.
     missing : {"value", "error"}, default="value"
         Whether a missing cell is a category of its own, or an error.
@@ -974,7 +974,7 @@ class Schema:
 
     @classmethod
     def of(cls, schema: Schema | Mapping[Any, Any] | None) -> Schema:
-        """Return a schema from what users write: nothing, a mapping, or a schema."""
+        """Return a schema from None, a mapping of column to kind, or a schema."""
         if schema is None:
             return cls()
         return schema if isinstance(schema, Schema) else cls(schema)  # type: ignore[arg-type]
@@ -996,7 +996,7 @@ class Schema:
 
     @property
     def given(self) -> list[str]:
-        """The names of the columns as they were given, those that are set aside among them."""
+        """The names of all columns given, including those that are set aside."""
         names = self.names
         for column in self.aside:
             names.insert(column.position or 0, column.name)
@@ -1016,7 +1016,7 @@ class Schema:
         return {column.name: i for i, column in enumerate(self.columns)}
 
     def index(self, name: str) -> int:
-        """Return where a column stands among all."""
+        """Return the index of a column."""
         try:
             return self._index[name]
         except KeyError:

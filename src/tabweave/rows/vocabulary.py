@@ -283,8 +283,8 @@ def check_seen(name: str, unseen: np.ndarray, column: Any) -> None:
         met = np.bincount(column.codes, minlength=len(unseen))[: len(unseen)] > 0
         for i in np.flatnonzero(unseen & met):
             raise ValueError(
-                f"column {name!r}: value {column.labels[i]!r} was not seen in fit; "
-                "fit it too, or use unknown='centroid'"
+                f"column {name!r}: value {column.labels[i]!r} was not seen in fit; fit again "
+                f"with it, or use unknown='centroid'"
             )
 
 

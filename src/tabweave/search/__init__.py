@@ -1,4 +1,4 @@
-"""Search: the rows nearest to a row, found one way for all who ask.
+"""Search: nearest neighbours of rows.
 
 Two floors: arrays and blocks below (``scan`` compares with every row, ``graph`` walks, ``space``
 says what is compared), the estimators :class:`WeightedKNN` and :class:`SimilarityIndex` above. The

@@ -75,7 +75,7 @@ _PAIRED = 500  # rows whose pairs say what a distance means
 
 
 class Matches(NamedTuple):
-    """What a query found: a line for each row asked about, nearest first.
+    """Result of a query: one line per query row, nearest first.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class Matches(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Pairs of rows that are near each other, the nearest first.
+    """Pairs of similar rows, the closest first.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def between(low: Any = None, high: Any = None) -> Between:
     array([[1, 2]])
     """
     if low is None and high is None:
-        raise ValueError("between() needs a lower or an upper end, got neither")
+        raise ValueError("between() needs a lower or an upper bound, got neither")
     if not isinstance(low, str) and not isinstance(high, str):  # what text means, its column says
         _check_ends(low, high, low, high)
     return Between(low, high)
@@ -204,7 +204,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         With ``breadth="auto"`` and a graph: the share of the 10 nearest rows that walks of that
         breadth found, of at most 4,096 rows that were looked for as if they were not there.
     ids_ : ndarray
-        The ids of the rows that are there, in order of arrival.
+        The ids of the stored rows, in order of arrival.
     n_features_in_, feature_names_in_ : int, ndarray
         Number and names of the embedder's columns.
 
@@ -272,7 +272,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
     _measured: tuple[int, float] | None = None  # the breadth that suits the graph, and its recall
 
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
-        """Keep rows, and fit the embedder if it is not fitted.
+        """Store rows, and fit the embedder if it is not fitted.
 
         Parameters
         ----------
@@ -299,7 +299,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         return self
 
     def add(self, X: Any, *, ids: Any = None) -> Self:
-        """Keep more rows; the embedder stays as it is. On a new index, the same as ``fit``.
+        """Store more rows; the embedder does not change. On a new index, the same as ``fit``.
 
         Parameters
         ----------
@@ -316,7 +316,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         return self
 
     def remove(self, ids: Any) -> Self:
-        """Drop rows by their ids; if one is not there, none is dropped.
+        """Remove rows by their ids; if an id is not found, nothing is removed.
 
         Parameters
         ----------
@@ -337,7 +337,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
 
     @property
     def ids_(self) -> np.ndarray:
-        """The ids of the rows that are there, in order of arrival."""
+        """The ids of the stored rows, in order of arrival."""
         check_is_fitted(self, "_stored")
         return self._stored.ids[self._stored.alive]
 
@@ -358,12 +358,14 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         """The recall that was measured for ``breadth_``."""
         check_is_fitted(self, "_stored")
         if self.breadth != "auto":
-            raise AttributeError(f'recall_ is measured where breadth="auto", got {self.breadth!r}')
+            raise AttributeError(
+                f'recall_ is only measured with breadth="auto", got {self.breadth!r}'
+            )
         return self._found_breadth("recall_")[1]
 
     def _found_breadth(self, name: str) -> tuple[int, float]:
         if self._measured is None:
-            raise AttributeError(f"{name} is there when a graph is; backend is {self.backend!r}")
+            raise AttributeError(f"{name} exists only with a graph; backend is {self.backend!r}")
         return self._measured
 
     # -- questions -------------------------------------------------------------------------
@@ -420,7 +422,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         return Matches(stored.ids[found], distances)
 
     def query_radius(self, rows: Any, radius: float, where: Any = None) -> list[Matches]:
-        """Find every row that is at most so far from each row, exactly whatever the backend.
+        """Find all rows within a distance of each row; exact for every backend.
 
         Parameters
         ----------
@@ -445,7 +447,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
     def duplicates(
         self, threshold: float, where: Any = None, *, max_pairs: int = 1_000_000
     ) -> Pairs:
-        """Find the pairs of rows of the index that are at most so far from each other.
+        """Find all pairs of stored rows within a distance of each other.
 
         Parameters
         ----------
@@ -487,7 +489,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         return Pairs(stored.ids[first], stored.ids[second], distances)
 
     def share_nearer(self, distances: Any, columns: Sequence[str] | None = None) -> np.ndarray:
-        """Say what distances mean: the share of pairs of rows that are nearer to each other.
+        """Return the share of pairs of rows that are closer than each distance.
 
         Parameters
         ----------
@@ -531,7 +533,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         return None if names == own.names else names
 
     def explain(self, row: Any, id: Any) -> dict[str, float]:
-        """Say why a row is as far from a stored one as it is.
+        """Explain the distance between a row and a stored row: each column's share.
 
         Parameters
         ----------
@@ -813,7 +815,7 @@ def _expanded_pairs(
     if number.sum() > most:
         raise ValueError(
             f"{number.sum():,} pairs of rows are within {threshold:g}, more than "
-            f"max_pairs={most:,}; lower the threshold, look among fewer rows by where, or raise "
+            f"max_pairs={most:,}; lower the threshold, filter the rows with where, or raise "
             "max_pairs"
         )
     members, starts = copies.rows_of(np.arange(len(copied)), allowed)[0], np.cumsum(copied) - copied
@@ -930,7 +932,7 @@ def _new_ids(ids: Any, n_rows: int, held: np.ndarray, next_id: int) -> tuple[np.
         return np.arange(next_id, next_id + n_rows), next_id + n_rows
     out = np.atleast_1d(_as_ids(ids))
     if out.shape != (n_rows,):
-        raise ValueError(f"expected {n_rows} ids, one a row, got {out.size}")
+        raise ValueError(f"expected {n_rows} ids, one per row, got {out.size}")
     if len(held) and n_rows and held.dtype.kind != out.dtype.kind:
         kinds = {"i": "whole numbers", "U": "text"}
         raise TypeError(
@@ -989,8 +991,7 @@ def matching(table: Table, where: Mapping[str, Any]) -> np.ndarray:
     for name, wanted in where.items():
         if name not in names:
             raise ValueError(
-                f"where names column {name!r}, which is not there; "
-                f"there are {', '.join(map(repr, names))}"
+                f"where: column not found: {name!r}; the columns are {', '.join(map(repr, names))}"
             )
         out &= _passes(name, table[name], _as_stored(table.schema[name], wanted))
     return out
@@ -1280,7 +1281,8 @@ def _check_names(given: Iterable[str], schema: Schema) -> None:
     for name in given:
         if name not in names:
             raise ValueError(
-                f"column {name!r} is not in the index; there are {', '.join(map(repr, names))}"
+                f"column {name!r} is not in the index; the columns are "
+                f"{', '.join(map(repr, names))}"
             )
 
 
@@ -1320,8 +1322,8 @@ def _tell_unknown(embedder: Embedder, table: Table) -> None:
             own = column.codes[column.starts[odd[0]] : column.starts[odd[0] + 1]]
             raise ValueError(
                 f"column {name!r}: no element of {[column.labels[c] for c in own]} (row {odd[0]}) "
-                "was seen in fit, so no row can be said to be like it; leave the column out of the "
-                "query, or ask for elements that were seen"
+                "was seen in fit, so no row can be similar to it; leave the column out of the "
+                "query, or use elements that were seen"
             )
 
 
@@ -1345,7 +1347,7 @@ def _check_same_keys(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) ->
             if name not in row and name not in (names_of([row]) or ()):  # a field of a record
                 raise ValueError(
                     f"row {i} has no {name!r}, which other rows have; query rows with different "
-                    "columns apart, or write None for a missing value"
+                    f"columns separately, or write None for a missing value"
                 )
 
 
@@ -1361,7 +1363,7 @@ def _as_fitted(embedder: Any, X: Any) -> Any:
         return X
     given, parts, _ = columns_of(X)
     if given is None and len(parts) != len(names):
-        raise ValueError(f"expected {len(names)} cells a row, got {len(parts)}")
+        raise ValueError(f"expected {len(names)} cells per row, got {len(parts)}")
     columns = dict(zip(given or names, parts, strict=True))
     for name in names:
         if name not in columns:

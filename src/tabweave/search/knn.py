@@ -214,7 +214,7 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
         return self.classes_[chosen]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return each class's share in the votes."""
+        """Return each class's share of the votes."""
         from tabweave.search import kernels
 
         queries, inverse = self._read(X)
@@ -412,10 +412,10 @@ def check_classes(classes: np.ndarray) -> None:
     """Raise unless there are two classes or more."""
     if len(classes) < 2:
         only = classes.tolist()[0]
-        raise ValueError(f"y has one class only, {only!r}; a classifier needs two or more")
+        raise ValueError(f"expected two or more classes in y, got one class: {only!r}")
 
 
 def check_length(labels: np.ndarray, n_rows: int) -> None:
     """Raise unless there is a target for each row."""
     if len(labels) != n_rows:
-        raise ValueError(f"expected {n_rows} labels in y, one a row of X, got {len(labels)}")
+        raise ValueError(f"expected {n_rows} labels in y, one per row of X, got {len(labels)}")

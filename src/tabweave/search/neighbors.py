@@ -310,9 +310,9 @@ class _Neighbors(Derived, TabularInput, Estimator):
         return self
 
     def partial_fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
-        """Add rows: counts and rows grow, the member of the family stays as it was chosen.
+        """Add rows; the hyperparameters chosen in ``fit`` are kept.
 
-        As long as there were fewer than ten rows, nothing could be compared: it is chosen then.
+        With fewer than ten rows they could not be chosen yet; they are chosen once there are ten.
         """
         if "_stored" not in vars(self):
             return self.fit(X, y, ids=ids)
@@ -341,8 +341,8 @@ class _Neighbors(Derived, TabularInput, Estimator):
         if len(counts.classes or ()) < 2:
             stay = list(map(self._shown, np.unique(self._targets[left.alive])[:3]))
             raise ValueError(
-                f"expected rows of two classes or more to stay (of a number, of two of its bins), "
-                f"got rows of {stay}; fit a new model to what is left"
+                f"expected rows of two classes or more to remain (for a numeric target, of two "
+                f"of its bins), got rows of {stay}; fit a new model to the remaining rows"
             )
         model._hold(counts)
         self._stored = left
@@ -632,16 +632,16 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     classes_: np.ndarray
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, *, ids: Any = None) -> Self:
-        """Add rows: counts and rows grow, the member of the family stays as it was chosen.
+        """Add rows; the hyperparameters chosen in ``fit`` are kept.
 
-        As long as there were fewer than ten rows, nothing could be compared: it is chosen then.
+        With fewer than ten rows they could not be chosen yet; they are chosen once there are ten.
 
         Parameters
         ----------
         X, y, ids
             As in :meth:`fit`.
         classes : array-like, optional
-            All classes there will be, if the first rows do not have them; for the first call.
+            All classes, if the first rows do not have them all; for the first call.
         """
         self._announced = None if classes is None else np.unique(column_or_1d(classes))
         try:
@@ -790,7 +790,7 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         numbers = target_numbers(values, "WeaveClassifier")
         if first and len(numbers) and (numbers == numbers[0]).all():
             raise ValueError(
-                f"expected y to hold different numbers, got {numbers[0]:g} alone "
+                f"expected y to hold different numbers, got only {numbers[0]:g} "
                 f"(n_samples = {len(numbers)})"
             )
         return numbers
@@ -941,7 +941,7 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         return [{**one, "prediction": float(p)} for one, p in zip(said, found, strict=True)]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the number of each row."""
+        """Return the predicted number of each row."""
         table = self._read(X)
         _, view, voters, _, line = self._searched()
         means, centre = voters.means(voters.targets), voters.targets.mean()

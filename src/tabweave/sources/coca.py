@@ -37,7 +37,7 @@ _RANK = 10  # principal components by which a source is judged: fixed, so that f
 
 @storable
 class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Embed ids of many sources by collective component analysis.
+    """Embed the entities that several tables and graphs describe, in one common space.
 
     The coordinates are projections on the top eigenvectors of ``X + X̃``, Eqs. (4.8) and (4.14):
     variance within each table, agreement between tables, similarity along graphs. Each table is
@@ -169,7 +169,7 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         ----------
         X : Sources, or array, sparse matrix or numeric frame
             The sources; a plain table is one source whose ids are the row numbers.
-        y : mapping or pandas series of id to label, or array-like in the order of ``X.ids``
+        y : mapping or series of id to label, or array-like in the order of ``X.ids``, optional
             Labels: equal ones are must-links, different ones cannot-links. None or NaN where
             there is none. If weights are equal, labels judge graphs only.
         must_link, cannot_link : sequences of pairs of ids, optional
@@ -292,7 +292,7 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     # -- using -----------------------------------------------------------------------------
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the coordinates of ids, in the order of ``X.ids``; learns nothing.
+        """Return the coordinates of ids, in the order of ``X.ids``.
 
         Parameters
         ----------

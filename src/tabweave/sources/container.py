@@ -320,7 +320,7 @@ class Sources:
         ----------
         graph : str
             Its name. Only ids that it links get a row.
-        kind : {"adjacency", "spectral"}
+        kind : {"adjacency", "spectral"}, default="adjacency"
             The weights of the edges to every id, sparse and with their direction; or coordinates
             from the leading eigenvectors of the normalised graph. These belong to this very
             graph: compute them with the ids to be predicted in it, then :meth:`select`.

@@ -208,7 +208,7 @@ def check_one_kind(named: Sequence[tuple[str, np.ndarray]]) -> None:
                 raise TypeError(
                     f"{where}: expected ids that are {_KINDS[_kind(seen[1])]} as in {seen[0]} "
                     f"({seen[1]!r}), got {_KINDS[_kind(value)]} ({value!r}), which would never "
-                    "meet them; convert one of the two"
+                    f"match them; convert one of the two"
                 )
 
 
@@ -305,7 +305,7 @@ def read_labels(ids: np.ndarray, y: Any, where: str = "y") -> tuple[np.ndarray, 
         raise ValueError(
             f"{where}: expected labels of ids of the sources, got {len(unknown)} of other ids, "
             f"{plain(unknown, 0)!r} the first; drop them, or check that both spell ids alike (in "
-            "cross-validation y must stand in the order of sources.ids: y.reindex(sources.ids))"
+            "cross-validation y must be in the order of sources.ids: y.reindex(sources.ids))"
         )
     if len(np.unique(index)) < len(index):
         found, counts = np.unique(index, return_counts=True)
@@ -381,7 +381,7 @@ def look_up(
     pointed = {target for columns in keys.values() for target in columns.values()}
     own = [name for name in read if name not in pointed]
     if not own:
-        raise ValueError("keys: expected a table that no key points to, got a circle of keys")
+        raise ValueError("keys: expected a table that no key points to, got a cycle of keys")
     out = {name: read[name][:2] for name in own if read[name].table.columns}
     found = [one for name in own for one in _follow(read, keys, name)]
     for one, name in zip(found, _names_of(found), strict=True):
@@ -402,7 +402,7 @@ def _follow(
         at, rows, seen = paths.pop(0)
         for column, target in keys.get(at, {}).items():
             if target in seen:
-                raise ValueError(f"keys: expected no circle, got {' -> '.join((*seen, target))}")
+                raise ValueError(f"keys: expected no cycle, got {' -> '.join((*seen, target))}")
             step = _pointed_rows(read[at].keys[column], read[target].ids, (at, column, target))
             there = np.where(rows >= 0, step[rows], -1)
             yield Reached(target, (at, column), ids, there)

@@ -130,7 +130,7 @@ class Associations:
 def associations(
     X: Any, *, schema: Any = None, n_bins: int = 10, missing: str = "value"
 ) -> Associations:
-    """Measure how strongly every two columns of a table are associated.
+    """Measure how strongly each pair of columns of a table is associated.
 
     Parameters
     ----------

@@ -149,7 +149,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     _typical: Mapping[str, list[Any]] = MappingProxyType({})  # how cells were written in fit
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from rows, gaps and all; ``y`` is ignored."""
+        """Learn from rows, which may have missing cells; ``y`` is ignored."""
         (table, _), seed = rows_to_learn(self, X), seed_of(self.random_state)
         model = self._taught_by(table, seed)
         self.engines_ = {name: model.usable(name, model.wanted) for name in model.names}
@@ -185,7 +185,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         }
 
     def transform(self, X: Any) -> Any:
-        """Return the rows, every gap filled, as given: frame, mapping, list of dicts or array."""
+        """Return the rows with missing cells filled, in the type given: frame, dict, list ..."""
         return self._returned(X, self._filled(X))
 
     def predict_proba(self, X: Any, column: str | None = None) -> np.ndarray:
@@ -214,12 +214,12 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         return np.hstack([np.zeros((table.n_rows, 0)), *parts])
 
     def categories(self, column: str) -> list[Label]:
-        """Return the values of a column that may be guessed."""
+        """Return the values that a column can be filled with."""
         self._check_valued(column)
         return list(self._model.labels[column])
 
     def sample(self, X: Any, n: int = 5, random_state: Any = 0) -> list[Any]:
-        """Return several tables, their gaps drawn from what is likely: multiple imputations.
+        """Return several filled tables, drawn from predicted distributions (multiple imputation).
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             The rows.
         n : int, default=5
             How many tables.
-        random_state : int, RandomState, Generator or None
+        random_state : int, RandomState, Generator or None, default=0
             Seed of the draws.
 
         Notes
@@ -247,7 +247,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         ]
 
     def explain(self, X: Any) -> list[Note]:
-        """Return a note on every gap: what fills it, how likely that is, and why."""
+        """Explain each filled cell: its value, its probability, and why."""
         table = self._read(X)
         return [
             note
@@ -256,7 +256,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         ]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the columns: none is added."""
+        """Return the names of the columns, which do not change."""
         check_is_fitted(self, "_model")
         check_input_features(self, input_features)
         return np.asarray(self.schema_.given, dtype=object)

@@ -109,12 +109,12 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
     _drawn = np.zeros(0, np.intp)  # numbers of the rows that taught, among all rows of fit
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from rows, odd ones among them; ``y`` is ignored."""
+        """Learn from rows, which may contain outliers; ``y`` is ignored."""
         table, self._drawn = rows_to_learn(self, X)
         return self._learn(table)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Go on with rows of a stream: of all rows so far, the latest ``max_rows`` teach."""
+        """Add rows of a stream; the model is fitted to the latest ``max_rows``."""
         if "_rows" not in vars(self):
             return self.fit(X)
         self._validate_params()
@@ -152,7 +152,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         return -self._judged(X)[1]
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return :meth:`score_samples` less ``offset_``: negative for odd rows."""
+        """Return :meth:`score_samples` minus ``offset_``: negative for odd rows."""
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
@@ -160,7 +160,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
-        """Learn from rows and return -1 for the odd ones: each is judged by what others teach.
+        """Learn from rows and return -1 for odd ones; each row is scored by a model of the others.
 
         :meth:`predict` is for new rows: those of fit seem less odd to it than they are.
         """
@@ -169,7 +169,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         return np.where(-scores < self.offset_, -1, 1)
 
     def row_p_values(self, X: Any) -> np.ndarray:
-        """Return the chance that a row like those of fit fits as badly."""
+        """Return the p-value of each row: the chance that a row of fit fits as badly."""
         return _p_values(self._scores, self._judged(X)[1])
 
     # -- cells -----------------------------------------------------------------------------
@@ -179,7 +179,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         return self._judged(X)[0]
 
     def cell_p_values(self, X: Any) -> np.ndarray:
-        """Return, for each cell, the chance that one of its column is as surprising."""
+        """Return the p-value of each cell: the chance of one as surprising in its column."""
         return self._cell_p_values(self._judged(X)[0])
 
     def _cell_p_values(self, found: np.ndarray, taught: Any = False) -> np.ndarray:
@@ -189,7 +189,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         return np.where(found > 0, out, 1.0)
 
     def cells(self, X: Any, n: int | None = 20) -> list[Oddity]:
-        """Return the oddest cells of new rows, ranked and explained.
+        """Return the most unusual cells of new rows, ranked and explained.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         return self._oddest_cells(table, found, self._cell_p_values(found), n)
 
     def fit_cells(self, X: Any, n: int | None = 20) -> list[Oddity]:
-        """Learn from rows and return their oddest cells: each is judged by what other rows teach.
+        """Learn from rows and return their most unusual cells, scored by a model of the other rows.
 
         A value that occurs once is as odd to the others as it looks; the model has learned it.
         """

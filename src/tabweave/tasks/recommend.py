@@ -369,7 +369,7 @@ def checked_names(column: Any, what: str, like: np.ndarray | None = None) -> np.
         if wanted and isinstance(cell, str) != isinstance(wanted[0], str):
             raise TypeError(
                 f"{what}: expected text or numbers alone, got {cell!r} and {wanted[0]!r}, which "
-                "would never meet; convert one of them"
+                f"would never match; convert one of them"
             )
     return names
 
@@ -380,7 +380,7 @@ def checked_ratings(users: Any, items: Any, ratings: Any) -> np.ndarray:
     for name, column in (("users", users), ("items", items)):
         if np.shape(column) != ratings.shape or ratings.ndim != 1:
             raise ValueError(
-                f"{name}: expected one a rating, shape {ratings.shape}, got {np.shape(column)}"
+                f"{name}: expected one per rating, shape {ratings.shape}, got {np.shape(column)}"
             )
     if not len(ratings):
         raise ValueError("expected at least one rating, got none")
@@ -442,7 +442,9 @@ def find_groups(
     vectors = np.asarray(embedder.fit(attributes).transform(attributes))
     names = np.asarray(ids).tolist()
     if len(names) != len(vectors):
-        raise ValueError(f"expected {len(vectors)} ids, one a row of attributes, got {len(names)}")
+        raise ValueError(
+            f"expected {len(vectors)} ids, one per row of attributes, got {len(names)}"
+        )
     scale = np.sqrt(vectors.var(axis=0).sum())
     if not scale:
         return dict.fromkeys(names, 0)
@@ -488,7 +490,7 @@ def make_ratings(
     """
     if n_ratings > n_users * n_items:
         raise ValueError(
-            f"expected n_ratings of at most {n_users * n_items}, one a pair, got {n_ratings}"
+            f"expected n_ratings of at most {n_users * n_items}, one per pair, got {n_ratings}"
         )
     rng = np.random.default_rng(seed_of(random_state))
     sides = [_make_side(n, n_groups, n_factors, rng) for n in (n_users, n_items)]

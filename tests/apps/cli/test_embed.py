@@ -220,7 +220,7 @@ def test_what_a_survey_holds_is_told(folder):
     lines = [f"{ages[i % 5]},{' '.join(rng.choice(words, 9))}" for i in range(300)]
     (folder / "survey.csv").write_text("\n".join(["age,says", *lines, ""]))
     done = called("embed", "survey.csv", "-o", "v.csv", cwd=folder)
-    assert "column 'age' holds ranges, but for 'Refused'; it is read as categories" in done.err
+    assert "column 'age' holds ranges, except 'Refused'; it is read as categories" in done.err
     assert "noise" not in done.err  # sentences are compared by their spelling
     again = ("embed", "survey.csv", "-o", "v.csv", "-f")
     assert called(*again, "--missing", "Refused", cwd=folder).err == ""

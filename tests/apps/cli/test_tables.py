@@ -175,7 +175,7 @@ def test_workbooks_are_refused_with_what_to_do(tmp_path):
     (tmp_path / "book.xlsx").write_bytes(b"PK")
     done = here("embed", "book.xlsx", "-o", "v.csv", cwd=tmp_path)
     assert done.code == 1
-    assert "got a workbook; save the sheet as CSV, or read it by pandas.read_excel" in done.err
+    assert "got a workbook; save the sheet as CSV, or read it with pandas.read_excel" in done.err
 
 
 def test_a_database_is_refused_with_what_to_do(tmp_path):
@@ -265,7 +265,7 @@ def test_what_only_the_user_knows_is_asked(doubtful, command):
     )
     assert "column 'paid' holds money written as text, $, € taken as one currency" in said
     assert "delimiter ';', as in --kind 'tags=set:;'" in said
-    assert "column 'stars' holds numbers, but for 'none yet'; it is read as categories" in said
+    assert "column 'stars' holds numbers, except 'none yet'; it is read as categories" in said
     assert "--drop left" not in said  # the dates are to be mended, not dropped
 
 

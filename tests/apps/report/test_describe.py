@@ -106,7 +106,7 @@ def test_methods_that_learn_from_classes_get_the_target(mixed):
     assert describe(rows, target="group", method="vdm")["method"].endswith(
         "ValueMetric('vdm') for the categories"
     )
-    with pytest.raises(ValueError, match="learns from classes: give a target"):
+    with pytest.raises(ValueError, match="is supervised and needs a target"):
         describe(rows, method="helic")
 
 
@@ -134,14 +134,14 @@ def test_numbers_at_the_end_of_float64():
 
 def test_bad_input():
     rows = {"a": list("xyxy"), "b": list("uvvv")}
-    with pytest.raises(KeyError, match=r"expected a column as target, .* got 'c'"):
+    with pytest.raises(KeyError, match=r"expected target to be a column, .* got 'c'"):
         describe(rows, target="c")
     with pytest.raises(ValueError, match="expected 4 values of the target, got 3"):
         describe(rows, target=["p", "q", "p"])
-    with pytest.raises(ValueError, match="only column"):
+    with pytest.raises(ValueError, match="columns besides the target"):
         describe({"a": ["x"]}, target="a")
     for silent in ("jia", MixedEmbedder(ValueMetric("jia"))):  # it would be no part of the map
-        with pytest.raises(ValueError, match=r"jia.* no vectors"):
+        with pytest.raises(ValueError, match=r"gives (vectors, got 'jia'|no vectors)"):
             describe(rows, method=silent)
     with pytest.raises(ValueError, match="expected a method, got 'best'"):
         describe(rows, method="best")
@@ -153,7 +153,7 @@ def test_bad_input():
         describe(rows, rows=[4])
     with pytest.raises(TypeError, match="expected rows to be numbers of rows"):
         describe(rows, rows=["a"])
-    with pytest.raises(ValueError, match="1001 columns; a report shows at most 1000"):
+    with pytest.raises(ValueError, match="at most 1000 columns in a report, got 1001"):
         describe({f"c{i}": ["x"] for i in range(1001)})
     with pytest.raises(ValueError, match="0 sample"):
         describe({"a": []})
@@ -196,5 +196,5 @@ def test_associations_say_how_many_rows_they_are_of(mixed, monkeypatch):
 
 def test_a_target_with_gaps_is_named():
     rows = {"a": ["x", "y"] * 20, "b": ["u", "v", "w", "z"] * 10, "kind": ["p", None] * 20}
-    with pytest.raises(ValueError, match="column 'kind', the target, is missing in row 1; leave"):
+    with pytest.raises(ValueError, match="target column 'kind' is missing in row 1; drop"):
         describe(rows, target="kind", method="helic")

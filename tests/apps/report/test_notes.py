@@ -50,7 +50,7 @@ def test_each_kind_is_noticed(code, cells):
 def test_what_is_far_out_is_named_and_long_tails_are_not():
     rows = PLAIN | {"z": np.append(np.linspace(1, 9, N - 1), 999_999)}
     text = next(n["text"] for n in describe(rows)["warnings"] if n["code"] == "far")
-    assert text == "holds 999999, far above all others, which are at most 9; a typing error?"
+    assert text == "holds 999999, far above all others, which are at most 9; a typo?"
     rows["z"] = np.append(np.linspace(1, 9, 5000), [888, 999, 999, 999, 1111])
     rows = {name: np.resize(cells, 5005) for name, cells in rows.items()}
     text = next(n["text"] for n in describe(rows)["warnings"] if n["code"] == "far")
@@ -126,7 +126,7 @@ def test_dates_written_in_several_ways_are_not_called_an_identifier():
     (note,) = [n for n in found["warnings"] if n["column"] == "day" and n["level"] == "warning"]
     assert note["code"] == "doubt" and note["text"] == (
         "holds dates written in several ways: write all as 2024-01-31 to have them read as dates; "
-        "it is left out of what follows"
+        "it is not used below"
     )
     assert found["aside"].startswith("set aside: day (dates written in several ways")
 

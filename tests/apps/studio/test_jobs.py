@@ -152,7 +152,7 @@ def test_rows_that_are_not_there(client, done, row):
         client.get("/api/program", params={"jobs": done, "a": 0, "b": row}),
     ]
     for answer in answers:
-        assert answer.status_code == 400 and "rows are counted from 0 to 79" in answer.text
+        assert answer.status_code == 400 and "expected a row number from 0 to 79" in answer.text
 
 
 def test_downloads_that_are_not_there(client, done):

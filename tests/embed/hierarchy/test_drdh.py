@@ -91,7 +91,7 @@ def test_perplexity(rows):
     with pytest.raises(ValueError, match="perplexity=30 needs 91 rows, but there are 10; use at"):
         DRDH(perplexity=30).fit(few, y[:10])
     assert DRDH(n_iter=5).fit(few, y[:10]).perplexity_ == 3
-    with pytest.raises(ValueError, match="a map needs 4 rows"):
+    with pytest.raises(ValueError, match="expected at least 4 rows"):
         DRDH().fit({"x": ["a", "b"]})
 
 

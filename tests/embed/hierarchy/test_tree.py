@@ -209,7 +209,7 @@ def test_datetimes_lie_on_a_line():
 @pytest.mark.parametrize("model", [DistanceHierarchy(), DRDH()])
 def test_numbers_are_no_classes(model):
     rows = {"a": list("xyz") * 20, "b": list("pq") * 30}
-    with pytest.raises(ValueError, match=r"expected classes in y, got numbers such as 0\.5; put"):
+    with pytest.raises(ValueError, match=r"expected classes in y, got numbers such as 0\.5; bin"):
         model.fit(rows, np.arange(60) + 0.5)
 
 

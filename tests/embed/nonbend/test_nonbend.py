@@ -379,7 +379,7 @@ def test_batches_larger_than_the_sample(monkeypatch):
         NonBEND().fit_batches(iter([X]))
     with pytest.raises(ValueError, match="'vi'"):
         NonBEND("gibbs").fit_batches([X])
-    with pytest.raises(ValueError, match="no row"):
+    with pytest.raises(ValueError, match="at least one row in the batches"):
         NonBEND().fit_batches([])
     with pytest.raises(ValueError, match="'tags' holds sets"):
         NonBEND().fit_batches([{"tags": [{"a"}, {"b"}]}, {"tags": [{"a"}, {"b"}]}])
@@ -505,7 +505,7 @@ def test_what_cannot_be_learned_is_refused():
         NonBEND().fit({"tags": [{"a"}, {"b"}]})
     with pytest.raises(ValueError, match="0 sample"):
         NonBEND().fit(np.zeros((0, 2)))
-    with pytest.raises(ValueError, match="empty"):
+    with pytest.raises(ValueError, match="counts of at least one row"):
         NonBEND().fit([["x"]], sample_weight=[0])
     with pytest.raises(ValueError, match="whole numbers"):
         NonBEND("gibbs").fit([["x"], ["y"]], sample_weight=[0.5, 1])

@@ -157,7 +157,7 @@ def test_bad_input(problem, pursue, change, message):
 
 def test_bad_gram(problem):
     atoms, X = problem
-    with pytest.raises(ValueError, match=r"gram: expected 40 × 40, one row an atom, got \(2, 2\)"):
+    with pytest.raises(ValueError, match=r"gram: expected 40 × 40, one row per atom, got \(2, 2\)"):
         batch_omp(X, atoms, gram=np.eye(2))
     with pytest.raises(ValueError, match="the gram matrix says 2"):
         batch_omp(X, atoms, gram=2 * np.eye(40))

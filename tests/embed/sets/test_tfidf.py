@@ -229,7 +229,7 @@ def test_approximate_weights_have_a_threshold():
     rough = tfidf.transform(rows).toarray() * 0.8 + 0.01
     assert tfidf.inverse_transform(rough, threshold=0.5) == rows
     assert tfidf.inverse_transform(np.zeros((1, 5)))["v"] == [None]
-    with pytest.raises(ValueError, match="X: expected 5 columns, one a term, got 2"):
+    with pytest.raises(ValueError, match="X: expected 5 columns, one per term, got 2"):
         tfidf.inverse_transform(np.zeros((1, 2)))
 
 

@@ -1,4 +1,4 @@
-"""Reports: a table in, one page that shows how it hangs together out.
+"""Reports: one HTML page that describes a table.
 
 rows → :func:`describe` (a dictionary of plain numbers and text) → :func:`page` (one HTML file that
 needs no network). :func:`report` does both; :func:`map_widget` is the map

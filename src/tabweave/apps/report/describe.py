@@ -82,7 +82,7 @@ def describe(
     random_state: int = 0,
     progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
-    """Look at a table from all sides, in plain numbers and text that JSON can hold.
+    """Describe a table as plain numbers and text that JSON can hold; the content of a report.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ class Report(str):
 
 
 def map_widget(X: Any, **options: Any) -> Any:
-    """Return the map of rows for a notebook; what is drawn around can be read from Python.
+    """Return an interactive map of rows for a notebook; selected rows can be read from Python.
 
     Works in Jupyter, marimo, Colab and VS Code; needs the extra ``tabweave[notebook]``.
 
@@ -355,7 +355,7 @@ def chosen(method: Any, table: Table, random_state: Any) -> Embedder:
     if not isinstance(model, Embedder):
         raise TypeError(f"expected method to be a name or an embedder of tabweave, got {method!r}")
     if not model._has_vectors:
-        raise ValueError(f"{model!r} gives rows no vectors; use another embedder")
+        raise ValueError(f"{model!r} gives no vectors for rows; use another embedder")
     numbered = any(column.kind not in ("nominal", "set") for column in table.schema.columns)
     reads_numbers = model._numbers == "numeric"
     return MixedEmbedder(clone(model)) if numbered and not reads_numbers else clone(model)
@@ -369,7 +369,7 @@ def _named(name: str, random_state: Any) -> Any:
 
 def _classes(reading: Reading, model: Any) -> list[Any]:
     if reading.target is None:
-        raise ValueError(f"{model._title()} learns from classes: give a target")
+        raise ValueError(f"{model._title()} is supervised and needs a target")
     data = reading.values()[reading.target]
     assert isinstance(data, Codes)
     return [data.labels[code] for code in data.codes.tolist()]

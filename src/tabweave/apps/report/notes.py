@@ -58,16 +58,16 @@ def _of_column(reading: Reading, column: Column, data: Any) -> Iterator[Note]:
     read = reading.findings[name]
     if is_doubtful(read):
         left_out = name in reading.left_out
-        text = f"holds {read.why}" + ("; it is left out of what follows" if left_out else "")
-        text += ", and is read as categories" * (read.asks == "exceptions" and not left_out)
+        text = f"holds {read.why}" + ("; it is not used below" if left_out else "")
+        text += "; it is read as categories" * (read.asks == "exceptions" and not left_out)
         yield _note("warning" if left_out else "note", "doubt", name, text)
     elif name in reading.left_out:
         why = reading.left_out[name]
-        text = f"{why}; it says which row, not what kind of row, and is left out of what follows"
+        text = f"{why}; it tells rows apart, not what they are like, and is not used below"
         yield _note("warning", "identifier", name, text)
     gaps = missing_rows(data)
     if gaps == n:
-        yield _note("warning", "empty", name, "holds nothing: every cell is missing")
+        yield _note("warning", "empty", name, "is empty: every cell is missing")
         return
     if gaps > 0.2 * n:
         level = "warning" if gaps > 0.5 * n else "note"
@@ -88,7 +88,7 @@ def _of_few(column: Column, data: Numbers, is_target: bool) -> Iterator[Note]:
     if len(present) == 1:
         yield _note("warning", "constant", column.name, f"is {present[0]:g} in every row")
     elif len(present) <= _CODES and (present == np.floor(present)).all() and not is_target:
-        text = f"is read as numbers, but has {len(present)} values only; declare it nominal if "
+        text = f"is read as numbers, but has only {len(present)} values; declare it nominal if "
         yield _note("note", "codes", column.name, text + "they are codes")
 
 
@@ -101,7 +101,7 @@ def _of_far(column: Column, data: Numbers) -> Iterator[Note]:
             values = list(dict.fromkeys(far.tolist()))
             shown_as = ", ".join(written(value) for value in values[:3])
             more = f" and {len(values) - 3} more" if len(values) > 3 else ""
-            text = f"holds {shown_as}{more}, far {text} {written(bound)}; a typing error?"
+            text = f"holds {shown_as}{more}, far {text} {written(bound)}; a typo?"
             yield _note("note", "far", column.name, text)
 
 
@@ -128,7 +128,7 @@ def _of_spelling(name: str, labels: list[str]) -> Iterator[Note]:
     for label in labels:
         plain = " ".join(label.split()).casefold()
         if plain in seen:
-            text = f"{quoted(seen[plain])} and {quoted(label)} differ in case or spaces only"
+            text = f"{quoted(seen[plain])} and {quoted(label)} differ only in case or spaces"
             yield _note("note", "spelling", name, text)
             return  # one example is enough
         seen[plain] = label
@@ -162,7 +162,7 @@ def _n_values(data: Any) -> float:
 def _of_pairs(couplings: dict[str, Any], target: str | None) -> Iterator[Note]:
     for pair in couplings["pairs"]:
         if pair["strength"] >= _SAME and target not in (pair["a"], pair["b"]):
-            text = f"says the same as “{pair['b']}”: each value of one goes with one of the other"
+            text = f"is redundant with “{pair['b']}”: their values correspond one to one"
             yield _note("note", "twins", pair["a"], text)
 
 
@@ -178,7 +178,7 @@ def _of_target(reading: Reading, target: str) -> Iterator[Note]:
     if not isinstance(reading.table[target], Numbers) and len(first):
         least = first[-1]
         if counts[least] < 0.01 * reading.table.n_rows and len(first) <= 50:
-            text = f"its value {quoted(data.labels[least])} has {int(counts[least])} rows only"
+            text = f"its value {quoted(data.labels[least])} has only {int(counts[least])} rows"
             yield _note("note", "imbalance", target, text)
     yield from _leaks(reading, target, data)
     yield from _conflicts(reading, target, data)

@@ -68,7 +68,8 @@ def read(X: Any, target: Any) -> Reading:
     require_rows(table)
     if len(table.schema) > MOST_COLUMNS:
         raise ValueError(
-            f"X has {len(table.schema)} columns; a report shows at most {MOST_COLUMNS}: choose some"
+            f"expected at most {MOST_COLUMNS} columns in a report, got {len(table.schema)}; "
+            f"select some"
         )
     name = None
     if target is not None:
@@ -118,9 +119,9 @@ def _with_target(table: Table, target: Any) -> tuple[Table, str]:
     if isinstance(target, str):
         if target not in table.schema.names:
             shown = ", ".join(map(repr, table.schema.names[:20]))
-            raise KeyError(f"expected a column as target, one of {shown}, got {target!r}")
+            raise KeyError(f"expected target to be a column, one of {shown}, got {target!r}")
         if len(table.schema) == 1:
-            raise ValueError(f"{target!r} is the only column; there is nothing beside the target")
+            raise ValueError(f"expected columns besides the target {target!r}, got none")
         column, data = table.schema[target], table[target]
         table = table.select([name for name in table.schema.names if name != target])
     else:

@@ -237,7 +237,7 @@ def choose_rows(
         n_rows = rows.table.n_rows
         wanted = np.atleast_1d(np.asarray(asked))
         if wanted.ndim != 1 or wanted.dtype.kind not in "iu":
-            raise TypeError(f"expected rows to be numbers of rows, counted from 0, got {asked!r}")
+            raise TypeError(f"expected rows to be row numbers, counting from 0, got {asked!r}")
         for row in wanted:
             if not -n_rows <= row < n_rows:
                 raise IndexError(f"expected a row from 0 to {n_rows - 1}, got {row}")

@@ -1,4 +1,4 @@
-"""Studio: a local page to look at a table, compare methods, and take what you see with you.
+"""Studio: a local web page to explore a table, compare methods and download results.
 
 A browser on this machine talks to a small server on this machine; nothing leaves it. Files come
 from the folder it was started in or are dropped on the page; all work is done by the library, in a

@@ -57,15 +57,15 @@ def create_app(
 
     Parameters
     ----------
-    start : path
+    start : path, optional
         The folder whose files can be opened, or a file to open at once.
     token : str
         What every request must carry, in the URL of the page or in the header
         ``X-Tabweave-Token``.
-    hosts : sequence of str
+    hosts : sequence of str, optional
         Names under which the server may be addressed; others are refused. ``0.0.0.0`` or ``::``
         stands for every address in numbers.
-    limit : int
+    limit : int, optional
         Most bytes of an upload.
 
     Examples
@@ -76,7 +76,7 @@ def create_app(
     """
     fastapi = require("fastapi", "studio")
     if not token:
-        raise ValueError("the token is empty; use secrets.token_urlsafe()")
+        raise ValueError("expected a token, got an empty string; use secrets.token_urlsafe()")
     studio = Studio(Path(start).resolve(), limit)
 
     @asynccontextmanager

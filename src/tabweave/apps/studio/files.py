@@ -104,8 +104,8 @@ def suffix_of(name: str) -> str:
     suffix = _suffix(name)
     if suffix not in KINDS:
         raise Refused(
-            f"expected a table that ends in {', '.join(KINDS)}, or one of these with .gz behind "
-            f"it, got {name!r}"
+            f"expected a table that ends in {', '.join(KINDS)}, or one of these followed by .gz, "
+            f"got {name!r}"
         )
     return suffix
 
@@ -117,7 +117,7 @@ def _suffix(name: str) -> str:
 def inside(root: Path, path: str) -> Path:
     """Return a file of the start folder; links that lead out of it are followed and refused."""
     if "\x00" in path:
-        raise Refused("a path cannot hold a NUL character")
+        raise Refused("expected a path without NUL characters")
     try:
         found = (root / path).resolve()
         there = found.is_file()
@@ -126,7 +126,7 @@ def inside(root: Path, path: str) -> Path:
     if not found.is_relative_to(root):
         raise Refused(f"{path!r} lies outside the folder the studio was started in")
     if not there:
-        raise Refused(f"there is no file {path!r} in the folder the studio was started in")
+        raise Refused(f"file not found in the folder the studio was started in: {path!r}")
     suffix_of(found.name)
     return found
 
@@ -224,10 +224,10 @@ def _unpack(path: Path, target: Path, most: int) -> None:
             while block := packed.read(2**20):
                 size += len(block)
                 if size > most:
-                    raise Refused(f"it unpacks to more than {size_of(most)}")
+                    raise Refused(f"it decompresses to more than {size_of(most)}")
                 out.write(block)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise Refused(f"expected a gzip file, got another or a part: {error}") from None
+        raise Refused(f"expected a complete gzip file: {error}") from None
 
 
 # -- text in other encodings --------------------------------------------------------------------
@@ -280,7 +280,7 @@ def _sheet_as_csv(path: Path, target: Path, most: int) -> Path:
     try:
         with zipfile.ZipFile(path) as book:
             if sum(item.file_size for item in book.infolist()) > 8 * most:
-                raise Refused(f"it unpacks to more than {size_of(8 * most)}")
+                raise Refused(f"it decompresses to more than {size_of(8 * most)}")
             names = [n for n in book.namelist() if re.fullmatch(r"xl/worksheets/[^/]+\.xml", n)]
             if not names:
                 raise Refused("expected a workbook with a sheet, got none")
@@ -418,7 +418,8 @@ def _parquet_width(path: Path) -> int:
     cells = max(cells, rows * max(width, 1))
     if total > 8 * MOST_BYTES or cells > min(MOST_CELLS, MOST_IN_ROW * max(rows, 1)):
         raise Refused(
-            f"it unpacks to {rows:,} rows of {cells:,} values, {size_of(total)}: too much for a "
+            f"it decompresses to {rows:,} rows of {cells:,} values, {size_of(total)}: too much "
+            f"for a "
             "page; use the library"
         )
     return int(width)

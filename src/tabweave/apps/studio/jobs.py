@@ -57,7 +57,7 @@ class Question:
         for name, chosen in columns.items():
             kind, weight = chosen.get("kind"), chosen.get("weight")
             if kind is not None and kind not in ("nominal", "ordinal", "numeric", "set"):
-                raise Refused(f"column {name!r}: expected a kind, got {kind!r}")
+                raise Refused(f"column {name!r}: expected a kind of column, got {kind!r}")
             if weight is not None and not (isinstance(weight, int | float) and 0 < weight <= 1e6):
                 raise Refused(f"column {name!r}: expected a weight above 0, got {weight!r}")
             kinds |= {name: kind} if kind else {}
@@ -216,7 +216,7 @@ class Jobs:
 
     def __getitem__(self, name: str) -> Job:
         if name not in self._jobs:
-            raise KeyError(f"there is no job {name!r}; it may have been forgotten: run it again")
+            raise KeyError(f"job not found: {name!r}; it may have been discarded: run it again")
         return self._jobs[name]
 
     def close(self) -> None:

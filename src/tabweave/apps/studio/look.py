@@ -158,7 +158,7 @@ def near(job: Job, row: int, k: int = 8) -> dict[str, Any]:
 def check_row(row: int, n: int) -> None:
     """Refuse a row that is not there."""
     if not 0 <= row < n:
-        raise ValueError(f"there is no row {row}; rows are counted from 0 to {n - 1:,}")
+        raise ValueError(f"expected a row number from 0 to {n - 1:,}, got {row}")
 
 
 # -- downloads ----------------------------------------------------------------------------------
@@ -200,8 +200,8 @@ def _write_csv(model: Any, features: Any, path: Path, names: list[str]) -> None:
     n = features.n_rows
     if n * len(names) > MOST_NUMBERS:
         raise ValueError(
-            f"{n:,} rows of {len(names):,} dimensions are too many to download; take the model, "
-            "and `tabweave embed`"
+            f"{n:,} rows of {len(names):,} dimensions are too many to download; download the "
+            f"model and use `tabweave embed`"
         )
     step = max(1024, _BLOCK // max(len(names), 1))
     with path.open("w", newline="", encoding="utf-8") as file:

@@ -155,7 +155,7 @@ class Studio:
         if length.isdigit() and int(length) > self.limit:
             raise TooLarge(self.limit)
         if self._taken > _UPLOADS * self.limit:
-            raise Refused("there are many uploads already; stop the studio and start it again")
+            raise Refused("the limit of uploads is reached; stop the studio and start it again")
         folder = self.folder / secrets.token_hex(8)
         folder.mkdir()
         path = folder / f"table{suffix}"
@@ -179,7 +179,7 @@ class Studio:
     def source(self, key: str) -> Source:
         """Return a file that was let in."""
         if key not in self.sources:
-            raise KeyError("this file is not open (any more); open it again")
+            raise KeyError("this file is no longer open; open it again")
         return self.sources[key]
 
     def finished(self, name: str) -> Job:

@@ -38,7 +38,7 @@ _FEW = 5_000  # new rows up to which each is projected alone, whatever else is i
     page="distance-hierarchy",
 )
 class DRDH(TabularInput, TransformerMixin, Estimator):
-    """Draw mixed rows on a map, so that rows near in their trees are near on it.
+    """Map the rows of a mixed table in two dimensions, by t-SNE on tree distances.
 
     Parameters
     ----------
@@ -68,6 +68,8 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         The perplexity used.
     neighbors_ : {"exact", "faiss"}
         How neighbours were found.
+    schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----
@@ -124,7 +126,7 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
     # -- learning --------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Grow the trees and lay out the rows.
+        """Learn the trees and compute the map of the rows.
 
         Parameters
         ----------
@@ -169,7 +171,7 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
     def _resolved_perplexity(self, n_rows: int) -> float:
         most = (n_rows - 1) / 3
         if most < 1:
-            raise ValueError(f"a map needs 4 rows or more, but there is n_samples={n_rows}")
+            raise ValueError(f"expected at least 4 rows for a map, got n_samples={n_rows}")
         if isinstance(self.perplexity, str):
             return min(30.0, most)
         if self.perplexity > most:
@@ -195,7 +197,7 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         return self.fit(X, y).map_.copy()
 
     def transform(self, X: Any) -> np.ndarray:
-        """Project rows on the map, among the rows of fit; learns nothing."""
+        """Project new rows on the map of the rows of fit."""
         check_is_fitted(self, "map_")
         hierarchy = self.hierarchy_
         rows = Rows.of(hierarchy._read_fitted(X), hierarchy.blocks_, hierarchy.unknown)

@@ -151,7 +151,7 @@ class DistanceHierarchy(Embedder):
         return self
 
     def fit_counts(self, counts: Counts) -> Self:
-        """Learn from counts of categories; those of numbers do not say what they span."""
+        """Learn from counts of categories; counts of numbers do not hold their range."""
         self._validate_params()
         for column in counted_schema(counts).numeric:
             raise ValueError(
@@ -289,8 +289,8 @@ def dissimilarity(counts: Counts, column: str) -> np.ndarray:
     n_values = int(counts.sizes[a])
     if n_values > _MOST_VALUES:
         raise ValueError(
-            f"column {column!r} has {n_values} values, too many to grow a tree from; give it one "
-            "by hand, or group its values"
+            f"column {column!r} has {n_values} values, too many to learn a tree from; pass a "
+            f"tree, or group its values"
         )
     if counts.class_pairs is not None:
         probes = [counts.class_pairs[counts.span(a)]]

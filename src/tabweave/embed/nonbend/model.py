@@ -241,8 +241,8 @@ def locate(table: Table, counts: Counts, shift: int = 0) -> np.ndarray:
     for name, column in zip(vocabulary.names, vocabulary.find(table), strict=True):
         if not isinstance(column, Codes):
             raise ValueError(
-                f"column {name!r} holds sets, expected one value a cell: give each element "
-                "a column of its own (present or absent), or leave the column out"
+                f"column {name!r} holds sets, expected one value per cell: use one yes/no column "
+                f"per element, or leave the column out"
             )
     starts = vocabulary.offsets[:-1] + shift * np.arange(len(vocabulary))
     columns = zip(vocabulary.codes(table), starts, strict=True)

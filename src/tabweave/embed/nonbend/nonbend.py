@@ -54,7 +54,7 @@ class NonBEND(RowKeeper):
     n_fits : int, default=8
         Number of fits whose Gram matrices are averaged, so that the result depends less on the
         seed; the thesis has 1.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Seed of the fits.
     schema, unknown, dtype
         As in :class:`~tabweave.OneHot`.
@@ -77,6 +77,8 @@ class NonBEND(RowKeeper):
         The concentration in use.
     tables_ : ValueTables
         The representation.
+    counts_, blocks_, schema_
+        As in :class:`~tabweave.OneHot`.
 
     Notes
     -----
@@ -150,7 +152,7 @@ class NonBEND(RowKeeper):
     # -- learning --------------------------------------------------------------------------
 
     def fit_batches(self, batches: Iterable[Any] | Callable[[], Iterable[Any]]) -> Self:
-        """Learn from batches that are read again for every step, keeping none of them.
+        """Fit to batches that are read again for every step, and not kept in memory.
 
         The first pass counts and keeps a random sample, every fit is started on the sample, and
         further passes carry all fits on over all rows: exact variational inference.
@@ -229,7 +231,7 @@ class NonBEND(RowKeeper):
     # -- the model of the table ------------------------------------------------------------
 
     def predict_subspace(self, X: Any) -> np.ndarray:
-        """Return the number of each row's likeliest subspace."""
+        """Return the index of the most likely subspace of each row."""
         return self._judge(X)[0]
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -291,7 +293,7 @@ class NonBEND(RowKeeper):
         return out.sum(axis=0).reshape([self.theta_[a].shape[1] for a in chosen])
 
     def divergence(self, X: Any) -> float:
-        """Return how far rows are from :meth:`reconstruct`: Kullback–Leibler, in nats.
+        """Return the Kullback–Leibler divergence of rows from :meth:`reconstruct`, in nats.
 
         From the empirical distribution of the rows to the estimated one; by Theorem 5.2 it falls
         to 0 as rows are added.

@@ -404,5 +404,5 @@ def _first_pass(
         order = np.sort(np.argsort(keys, kind="stable")[:SAMPLE_ROWS])
         kept, keys = take_rows(append_rows(kept, table), order), keys[order]
     if kept is None:
-        raise ValueError("the batches hold no row; fit_batches needs at least one")
+        raise ValueError("expected at least one row in the batches, got none")
     return counts, kept

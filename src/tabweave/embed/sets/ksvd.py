@@ -64,7 +64,7 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         One step towards the leading singular pair of an atom's error matrix, or the pair itself.
     max_iter : int, default=30
         Most turns, trials included; fit stops before when nothing lowers the error any more.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Seed of the first atoms, which are signals.
     progress : callable, optional
         Called with a :class:`~tabweave.engines.Progress` after each turn; its note is the error.
@@ -166,7 +166,7 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Go on with a batch of signals; memory does not grow with the number of batches.
+        """Update the dictionary with a batch of signals; memory does not grow with their number.
 
         The batch is coded, ``ΓᵀΓ`` and ``ΓᵀX`` are added to those of earlier batches (which fade
         as ``(1 − 1/t)²``, for they belong to older atoms), and each atom is refitted to the sums.
@@ -231,7 +231,7 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return codes @ self.components_
 
     def compression(self, X: Any) -> dict[str, float]:
-        """Say what coding saves: stored numbers before and after, and what it costs in accuracy.
+        """Return how much coding compresses: stored numbers before and after, and the error.
 
         ``ratio`` compares the codes with X alone; ``ratio_with_atoms`` counts the dictionary, too.
         """
@@ -250,7 +250,7 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         }
 
     def describe_atoms(self, feature_names: Any = None, *, top: int = 3) -> list[str]:
-        """Say what each atom is made of: its heaviest features, signs and weights included.
+        """Describe each atom by the features with the largest weights.
 
         Parameters
         ----------

@@ -118,7 +118,7 @@ def batch_omp(
         gram = np.ascontiguousarray(check_array(gram, dtype=np.float64, input_name="gram"))
         if gram.shape != (len(atoms), len(atoms)):
             raise ValueError(
-                f"gram: expected {len(atoms)} × {len(atoms)}, one row an atom, got {gram.shape}"
+                f"gram: expected {len(atoms)} × {len(atoms)}, one row per atom, got {gram.shape}"
             )
         _check_lengths(gram.diagonal(), "the gram matrix says")
     return pursue(X, atoms, limit, share, relative, "batch", gram)[0]

@@ -55,7 +55,7 @@ Found = tuple[np.ndarray, np.ndarray]  # numbers of the terms found, and which c
     page="sparse",
 )
 class SetTfidf(TabularInput, TransformerMixin, Estimator):
-    """Weigh the elements of set-valued cells, and their combinations, by rarity.
+    """Weight the elements of set-valued cells, and their combinations, by TF-IDF.
 
     Eq. (5): ``w = tf · log10(D / df)`` for each term, D the number of rows and df how many of them
     hold the term. Terms are the non-empty subsets of a cell's elements, per column; a set holds a
@@ -177,7 +177,7 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         return self._hold(counts).learn()
 
     def learn(self) -> Self:
-        """Choose the terms of the rows seen so far, unless that was done already."""
+        """Choose the terms of the rows seen so far, if there are new ones."""
         check_is_fitted(self, "counts_")
         if "_chosen" not in vars(self):
             self._chosen = choose(self.counts_, self.min_df, self.max_terms)
@@ -210,11 +210,11 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
     def _terms(self) -> Vocabulary:
         check_is_fitted(self, "counts_")
         if "_chosen" not in vars(self):
-            raise AttributeError("rows were added since the terms were chosen: call learn() first")
+            raise AttributeError("rows were added after the last fit: call learn() first")
         return self._chosen
 
     def transform(self, X: Any) -> sparse.csr_array:
-        """Return the weights of each row's terms as a sparse array; learns nothing."""
+        """Return the weights of each row's terms as a sparse array."""
         table, chosen = self._read(X), self.learn()._terms
         rows, columns = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for name, terms, first in zip(
@@ -239,7 +239,7 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         return self.idf_ if self.weighting == "tfidf" else np.ones(len(self._terms.df))
 
     def inverse_transform(self, X: Any, threshold: float | None = None) -> dict[str, list[Any]]:
-        """Return the cells that rows of weights stand for, as a mapping of columns.
+        """Return the cells that rows of weights represent, as a mapping of columns.
 
         Elements are those of the terms a row holds; pruned ones cannot come back. A single-valued
         cell is its heaviest value, None if there is none.
@@ -255,7 +255,7 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         chosen, full = self.learn()._terms, self._weights()
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
         if X.shape[1] != len(full):
-            raise ValueError(f"X: expected {len(full)} columns, one a term, got {X.shape[1]}")
+            raise ValueError(f"X: expected {len(full)} columns, one per term, got {X.shape[1]}")
         entries = sparse.coo_array(X)
         row, term, weight = entries.row, entries.col, entries.data
         if threshold is not None:
@@ -668,7 +668,8 @@ def check_seen(name: str, data: Codes | Sets, labels: tuple[Label, ...]) -> None
     met = np.bincount(data.codes, minlength=len(odd)) > 0
     for i in np.flatnonzero(odd & met):
         raise ValueError(
-            f"column {name!r}: value {data.labels[i]!r} was not seen in fit; fit it too, or use "
+            f"column {name!r}: value {data.labels[i]!r} was not seen in fit; fit again with it, "
+            f"or use "
             "unknown='ignore'"
         )
 

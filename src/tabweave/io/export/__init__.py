@@ -1,4 +1,4 @@
-"""export: representations that work without tabweave, and files that bring models back.
+"""export: models as SQL, ONNX or Parquet, which run without tabweave, and saved files.
 
 A representation is a lookup, so it fits into SQL (:func:`sql`), a graph for any runtime
 (:func:`onnx`) or one table (:func:`parquet`). :func:`save` and :func:`load` keep whole estimators.

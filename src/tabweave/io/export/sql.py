@@ -79,7 +79,7 @@ def sql(
     prefix : str or sequence of str, default="tabweave"
         What the names of the value tables begin with; ``("schema", "prefix")`` puts them into a
         schema.
-    keep : iterable of str
+    keep : iterable of str, optional
         Columns of the table to pass through, such as a key: rows of SQL have no order.
     types : mapping of column to kind, optional
         What columns are in the database, where it does not follow from the values: "text",
@@ -176,7 +176,7 @@ class _Writer:
     def _keys(self, part: Lookup, kind: str) -> list[str]:
         keys = [literal(label, kind, self.dialect, part.column) for label in part.labels]
         if len(set(keys)) < len(keys):
-            raise ValueError(f"column {part.column!r}: as {kind} two of its values are one")
+            raise ValueError(f"column {part.column!r}: as {kind} two of its values are equal")
         return keys
 
     # -- select ----------------------------------------------------------------------------
@@ -325,7 +325,7 @@ def _written_number(text: str, column: Any, dialect: str) -> str:
     if column.decimal == DURATIONS:
         raise ValueError(
             f"column {column.name!r} holds durations as text, such as 1h 20m, which SQL does not "
-            "read; give it as a number of seconds, to fit and to the query"
+            "read; convert it to a number of seconds, before fit and in the database"
         )
     thousands = "," if column.decimal == "." else "."
     if column.unit:
@@ -426,8 +426,8 @@ def _zone(column: Any) -> str:
 def _check_utc(column: Any) -> None:
     if column.zone != "UTC":
         raise ValueError(
-            f"column {column.name!r} is of the time zone {column.zone!r}, and SQLite has no names "
-            "of time zones; move it to UTC before fit, or use another dialect"
+            f"column {column.name!r} has the time zone {column.zone!r}, but SQLite does not know "
+            f"time zones; convert it to UTC before fit, or use another dialect"
         )
 
 
@@ -446,8 +446,8 @@ def _checked_types(types: Mapping[str, str], plan: Plan) -> Mapping[str, str]:
         if types.get(name) not in ("date", "timestamp"):
             raise ValueError(
                 f"column {name!r} was fitted on {_written_dates(plan.columns[name])}, which "
-                "systems read in different ways; make it a column of dates there, and say "
-                f"types={{{name!r}: 'date'}}"
+                f"databases read in different ways; make it a date column in the database, and "
+                f"pass types={{{name!r}: 'date'}}"
             )
     columns = {*(part.column for part in plan.lookups), *dated}
     for column, kind in types.items():
@@ -594,7 +594,7 @@ def _text(label: str, dialect: str) -> str:
         return "'" + re.sub(r"[\x00-\x1f\x7f]", lambda m: f"\\x{ord(m[0]):02x}", escaped) + "'"
     if "\0" in label:
         if dialect == "postgres":
-            raise ValueError("postgres keeps no text with a zero character")
+            raise ValueError("text in postgres cannot hold NUL characters")
         if dialect == "sqlite":
             return f"CAST(X'{label.encode().hex()}' AS TEXT)"
         return "(" + " || chr(0) || ".join(_text(p, dialect) for p in label.split("\0")) + ")"
@@ -615,7 +615,7 @@ def _number(label: Any, dialect: str) -> str:
 
 def _integer(label: Any, dialect: str) -> str:
     if type(label) is not int or not -(2**63) < label < 2**63:
-        raise ValueError("whole numbers have 64 bits")
+        raise ValueError("expected an integer of at most 64 bits")
     return str(label)
 
 

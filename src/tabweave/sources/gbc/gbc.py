@@ -352,7 +352,7 @@ class GBC(TabularInput, Estimator):
 
 @storable
 class GBCClassifier(ClassifierMixin, GBC):
-    """Classify what several tables and graphs describe, each of them in part.
+    """Classify entities that several tables and graphs describe, each of them incomplete.
 
     Parameters
     ----------
@@ -378,7 +378,7 @@ class GBCClassifier(ClassifierMixin, GBC):
         Parameters of LightGBM, such as ``learning_rate``, ``num_leaves``, ``num_threads``; small
         tables have one thread by default. No number of threads changes the result. ``metric`` is
         what held-out rows are judged by, "logloss" (default) or "error".
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Folds, samples of unlabeled rows, and LightGBM's seed.
 
     Attributes
@@ -423,6 +423,10 @@ class GBCClassifier(ClassifierMixin, GBC):
         is on.
     classes_ : ndarray
         The classes, sorted.
+    reference_ : Sources
+        The sources of fit without rows: names and columns that new rows must have.
+    schema_ : Schema or None
+        How the columns of a plain table were read; None for sources.
 
     Notes
     -----
@@ -493,7 +497,7 @@ class GBCClassifier(ClassifierMixin, GBC):
         return self.classes_[likely]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of right classes among the ids (or rows) that ``y`` has labels of."""
+        """Return the accuracy over the ids (or rows) that ``y`` has labels for."""
         if not isinstance(X, Sources):
             return super().score(X, y, sample_weight)
         labeled, labels = read_labels(X.ids, y)
@@ -515,8 +519,21 @@ class GBCClassifier(ClassifierMixin, GBC):
 class GBCRegressor(RegressorMixin, GBC):
     """Predict a number from several tables and graphs, each of them incomplete.
 
-    Parameters, attributes and what ``fit`` takes are those of :class:`GBCClassifier`; there are
-    numbers in place of classes.
+    As :class:`GBCClassifier`, with numbers in place of classes.
+
+    Parameters
+    ----------
+    n_rounds, consensus, connectivity, graph_smoothing, weights, cv, params, random_state
+        As in :class:`GBCClassifier`.
+
+    Attributes
+    ----------
+    source_weights_, source_importances_, joined_weight_, feature_importances_
+        As in :class:`GBCClassifier`.
+    graph_weights_, graph_smoothing_, refused_, trust_, self_trained_, lambdas_, n_rounds_
+        As in :class:`GBCClassifier`.
+    history_, search_, boosters_, reference_, schema_
+        As in :class:`GBCClassifier`.
 
     Notes
     -----
@@ -547,12 +564,12 @@ class GBCRegressor(RegressorMixin, GBC):
         return (numbers[:, None] - self._center) / self._unit, None
 
     def predict(self, X: Any, ids: Any = None) -> np.ndarray:
-        """Return the number of every id, or of those asked for; see `GBCClassifier`."""
+        """Return the predicted number of every id, or of some; see `GBCClassifier`."""
         scaled = self._predictions(X, ids)[:, 0]
         return self._center + self._unit * scaled
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R² over the ids (or rows) that ``y`` has numbers of."""
+        """Return R² over the ids (or rows) that ``y`` has numbers for."""
         if not isinstance(X, Sources):
             return super().score(X, y, sample_weight)
         labeled, labels = read_labels(X.ids, y)
@@ -581,7 +598,7 @@ def read_training(
     if isinstance(X, Sources):
         if not X.names:
             raise ValueError(
-                "expected at least one table, got graphs only; make a table of one by "
+                "expected at least one table, got graphs only; turn one into a table with "
                 "sources.with_features_of(graph)"
             )
         vars(model).pop("feature_names_in_", None)
@@ -595,7 +612,7 @@ def read_training(
     sources = _read_rows(model, X, reset=True)
     labels = target_array(labels_of_rows(X, y))
     if len(labels) != len(sources):
-        raise ValueError(f"y: expected {len(sources)} labels, one a row, got {len(labels)}")
+        raise ValueError(f"y: expected {len(sources)} labels, one per row, got {len(labels)}")
     check_target(labels)
     rows = np.arange(len(sources))
     sample_weight = None if sample_weight is None else labels_of_rows(X, sample_weight)
@@ -653,7 +670,10 @@ def with_joined(sources: Sources, like: Sources | None = None) -> Sources:
     """Return sources with one more table of all columns side by side, as another one has it."""
     names = sources.names if like is None else tuple(n for n in like.names if n != JOINED)
     if like is None and JOINED in names:
-        raise ValueError(f"expected tables of other names, got {JOINED!r}, which is all of them")
+        raise ValueError(
+            f"expected tables of other names, got {JOINED!r}, which is the name for all of them "
+            f"joined"
+        )
     if len(names) < 2:
         return sources
     shapes = sources if like is None else like

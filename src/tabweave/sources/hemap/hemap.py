@@ -211,7 +211,7 @@ class HeMap(Estimator):
     # -- learning --------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, source: Any = None, pairs: Any = None) -> Self:
-        """Learn from target rows, and from the source if the guard lets it in.
+        """Learn from target rows, and from the source if validation shows a gain.
 
         Parameters
         ----------
@@ -348,7 +348,7 @@ class HeMap(Estimator):
         return self._model().predict_proba(self._read(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy, or R² of numbers, over the rows that ``y`` has labels of."""
+        """Return the accuracy, or R² of numbers, over the rows that ``y`` has labels for."""
         found = self.predict(X)
         if isinstance(X, Sources):
             y = of_ids(X, target_rows(X.like(self.reference_))[1], y)
@@ -504,7 +504,7 @@ def read_source(source: Any, target_numeric: bool, name: str = "source") -> Sour
         )
     values, present = read_outputs(v, f"the outputs of {name}")
     if len(X) != len(present):
-        raise ValueError(f"{name}: expected {len(X)} outputs, one a row, got {len(present)}")
+        raise ValueError(f"{name}: expected {len(X)} outputs, one per row, got {len(present)}")
     if not len(X):
         raise ValueError(f"{name}: expected rows, got none; leave it out")
     if not present.all():

@@ -37,7 +37,7 @@ tabweave.sections.push({
     const show = (i) => tabweave.fill(into, tabweave.neighbours(d, found[i]));
     show(0);
     return [
-      tabweave.el("p", {}, "The rows nearest to a chosen one, and how much each column keeps them apart."),
+      tabweave.el("p", {}, "The rows most similar to a chosen one, and how much each column contributes to their distance."),
       tabweave.el("p", { class: "choosers" }, tabweave.chooser("Row", found.map((r) => `${tabweave.whole(r.row)}, ${r.why}`), show)),
       into,
     ];
@@ -56,13 +56,13 @@ tabweave.neighbours = (d, row) => {
     const apart = names.map((_, i) => i).filter((i) => other.cells[i] !== row.cells[i] || Math.abs(other.shares[i]) >= 0.005)
       .sort((a, b) => other.shares[b] - other.shares[a]);
     const rest = names.length - apart.length;
-    const same = apart.length === 0 ? "All columns the embedding sees are the same."
+    const same = apart.length === 0 ? "All columns that the embedding uses are the same."
       : rest ? `The other ${rest === 1 ? "column is" : `${rest} columns are`} the same.` : "";
     return tabweave.el("article", { class: "card" },
       tabweave.el("h3", {}, `Row ${tabweave.whole(other.row)} `,
         tabweave.el("span", { class: "quiet" }, `distance ${tabweave.distance(other.distance)}`), copies(other.copies, "like it")),
       target(other),
-      apart.length ? tabweave.table(`Why row ${other.row} is not nearer`, heads, apart.slice(0, 8).map((i) => [
+      apart.length ? tabweave.table(`Why row ${other.row} is not closer`, heads, apart.slice(0, 8).map((i) => [
         tabweave.value(names[i]), tabweave.value(row.cells[i]), tabweave.value(other.cells[i]),
         [tabweave.percent(Math.max(0, other.shares[i])), tabweave.bar(other.shares[i])]]), { classes: "why" }) : null,
       tabweave.el("p", { class: "quiet small" }, apart.length > 8 ? `And ${apart.length - 8} more columns, each a smaller part. ` : null, same));

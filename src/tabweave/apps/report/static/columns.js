@@ -5,7 +5,7 @@ tabweave.sections.push({
   draw: (d) => {
     if (!d.warnings.length)
       return [tabweave.el("p", { class: "empty" },
-        "Nothing odd: no identifiers, constants, copies, gaps or columns that give the target away.")];
+        "Nothing odd: no identifiers, constants, duplicates, missing values or target leakage.")];
     const list = (notes) => tabweave.el("ul", { class: "notes" }, notes.map((note) =>
       tabweave.el("li", { class: note.level },
         tabweave.el("span", { class: "tag" }, note.level === "warning" ? "Warning" : "Note"),
@@ -79,7 +79,7 @@ tabweave.statistics = (d) => {
     const c = d.columns[row];
     return [c.name, c.kind, c.missing, c.distinct, ...figures.map((name) => value(c, name)), c.top && c.top.length ? c.top[0][0] : null, c.top && c.top.length ? c.top[0][1] : null][i];
   };
-  return tabweave.table("Statistics of all columns; press a head to sort", heads, rows, { keys });
+  return tabweave.table("Statistics of all columns; press a heading to sort", heads, rows, { keys });
 };
 
 tabweave.gaps = (d) => {

@@ -4,9 +4,9 @@ tabweave.sections.push({
   id: "couplings", title: "Couplings of columns",
   draw: (d) => {
     const c = d.couplings;
-    if (!c) return [tabweave.el("p", { class: "empty" }, "There is one column only; nothing to be coupled with.")];
+    if (!c) return [tabweave.el("p", { class: "empty" }, "There is only one column.")];
     const intro = tabweave.el("p", {},
-      "How much two columns know about each other: symmetric uncertainty, less what chance would show. " +
+      "How much two columns tell about each other: symmetric uncertainty, corrected for chance. " +
       "0 is independent, 1 is one and the same. Numbers take part in five bins.");
     if (!c.pairs.length)
       return [intro, tabweave.el("p", { class: "empty" }, "No two columns depend on each other.")];

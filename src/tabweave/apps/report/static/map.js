@@ -22,7 +22,7 @@ tabweave.mapSection = (d) => {
     ? `${tabweave.whole(m.rows.length)} rows drawn at random, of ${tabweave.whole(m.of)}${d.only ? "" : " distinct ones"}. `
     : d.only ? `All ${tabweave.whole(m.of)} rows. ` : `All ${tabweave.whole(m.of)} distinct rows${m.copies.some((n) => n > 1) ? "; larger marks stand for many equal rows" : ""}. `;
   return [
-    tabweave.el("p", {}, "Rows that are alike lie close together. ", tabweave.el("span", { class: "quiet" }, drawn,
+    tabweave.el("p", {}, "Similar rows lie close together. ", tabweave.el("span", { class: "quiet" }, drawn,
       m.layouts[0].explained ? `The first axis holds ${tabweave.percent(m.layouts[0].explained[0])} of the variance, the second ${tabweave.percent(m.layouts[0].explained[1])}. ` : null,
       m.without ? `${m.without}.` : null)),
     map.tools,
@@ -166,7 +166,7 @@ tabweave.Map = class {
     this.tip = tabweave.el("div", { class: "tip", hidden: true, "aria-hidden": "true" });
     this.stage = tabweave.el("div", { class: "stage map" }, this.canvas, this.tip);
     this.stage.map = this;
-    this.legend = tabweave.el("ul", { class: "legend", "aria-label": "Legend; press an entry to bring it out" });
+    this.legend = tabweave.el("ul", { class: "legend", "aria-label": "Legend; press an entry to highlight it" });
     this.says = tabweave.el("p", { class: "quiet small says", "aria-live": "polite" });
     this.table = tabweave.el("div", {});
     this.tools = this.build();

@@ -13,7 +13,7 @@ tabweave.show = (d, main, contents, lead, made) => {
     [d.map ? tabweave.whole(d.map.of) : "–", "distinct rows"],
     [tabweave.percent(d.missing / d.cells), "cells missing"],
     [tabweave.whole(d.warnings.length), d.warnings.length === 1 ? "thing to look at" : "things to look at"]];
-  tabweave.fill(lead, "What the columns hold, how they depend on each other, and which rows are alike.",
+  tabweave.fill(lead, "What the columns hold, how they depend on each other, and which rows are similar.",
     d.target ? [" The target is ", tabweave.el("b", {}, tabweave.value(d.target)), "."] : null,
     d.aside ? ` Columns ${d.aside}.` : null);
   main.append(tabweave.el("dl", { class: "tiles" }, tiles.map(([figure, name]) =>

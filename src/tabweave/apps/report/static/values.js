@@ -9,7 +9,7 @@ tabweave.sections.push({
     const show = (i) => tabweave.fill(into, tabweave.oneColumn(found[i]));
     show(0);
     return [
-      tabweave.el("p", {}, "Two values are alike if they keep the same company in the other columns. The tree joins " +
+      tabweave.el("p", {}, "Two values are similar if they occur with the same values of the other columns. The tree joins " +
         "what is alike early; the table says how far apart the embedding puts two values."),
       tabweave.el("p", { class: "choosers" }, tabweave.chooser("Column", found.map((c) => c.column), show),
         found.length < d.values.of

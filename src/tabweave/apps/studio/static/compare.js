@@ -91,7 +91,7 @@ studio.picks = studio.attempt(async () => {
   byId("row-2").value = second === undefined ? "" : second;
   for (const map of studio.maps) map.draw();
   byId("said").textContent = first === undefined ? "Click a mark, or go to it by arrow keys and press Enter. Two rows are compared."
-    : second === undefined ? `Row ${tabweave.whole(first)} is chosen. Choose another one to see why they are apart.`
+    : second === undefined ? `Row ${tabweave.whole(first)} is chosen. Choose another one to see why they differ.`
       : `Rows ${tabweave.whole(first)} and ${tabweave.whole(second)} are chosen.`;
   studio.remember();
   const now = (studio.asked = (studio.asked || 0) + 1);
@@ -107,7 +107,7 @@ studio.typed = studio.attempt(async () => {
   const typed = ["row-1", "row-2"].map((id) => byId(id).value.trim()).filter((text) => text !== "");
   const last = studio.shown[0].data.rows - 1;
   for (const text of typed)
-    if (!/^\d+$/.test(text) || Number(text) > last) throw new Error(`There is no row ${text}; rows are counted from 0 to ${tabweave.whole(last)}.`);
+    if (!/^\d+$/.test(text) || Number(text) > last) throw new Error(`Row ${text} does not exist; rows are numbered from 0 to ${tabweave.whole(last)}.`);
   studio.picked = [...new Set(typed.map(Number))];
   await studio.picks();
 });
@@ -201,7 +201,7 @@ studio.chose = (side, chosen) => {
   if (chosen) studio.tab("chosen");
 };
 studio.chosenPart = () => (studio.chosenRows && studio.maps.includes(studio.chosenRows.map) ? tabweave.standsOut(studio.chosenRows.map, studio.chosenRows.chosen)
-  : [tabweave.el("p", { class: "empty" }, "Draw around marks with the lasso, or drag with Shift, to see what they have more of than all rows.")]);
+  : [tabweave.el("p", { class: "empty" }, "Draw around marks with the lasso, or drag with Shift, to see which values are over-represented among them.")]);
 
 /* -- columns: what takes part, as what, and how much ------------------------------------------- */
 
@@ -233,7 +233,7 @@ studio.columnsPart = () => {
   return [
     tabweave.el("p", { class: "choosers" }, tabweave.el("button", { type: "button", class: "main", id: "apply", onclick: () => studio.run() }, "Apply"),
       tabweave.el("button", { type: "button", onclick: () => { studio.columns = {}; studio.run(); } }, "As it was"),
-      tabweave.el("span", { class: "quiet small" }, "Which columns rows are compared by, as what, and how much.")),
+      tabweave.el("span", { class: "quiet small" }, "Which columns are compared, how they are read, and how much they count.")),
     tabweave.table("Columns: keep, kind, weight", [{ name: "column" }, { name: "keep" }, { name: "kind" }, { name: "weight" }, { name: "learned", number: true }, { name: "missing", number: true }], lines, { classes: "tight picking" }),
   ];
 };
@@ -311,7 +311,7 @@ studio.nearTable = (found, others) => {
   };
   return tabweave.table(`Rows nearest to row ${found.row}`, [{ name: "row" }, { name: "distance", number: true }, { name: "what differs" }],
     found.near.map((other) => [
-      [tabweave.el("button", { type: "button", class: "link", "aria-label": `Row ${other.row}: see why it is apart from row ${found.row}`,
+      [tabweave.el("button", { type: "button", class: "link", "aria-label": `Row ${other.row}: see why it differs from row ${found.row}`,
         onclick: () => { studio.picked = [found.row, other.row]; studio.picks(); } }, tabweave.whole(other.row)),
       others && others.has(other.row) ? tabweave.el("span", { class: "tag" }, "both") : null],
       tabweave.distance(other.distance), tabweave.el("span", { title: other.differs.map((name) => `${name} ${tabweave.text(other.cells[name])}`).join("; ") }, differ(other))]), { classes: "tight nearest" });
@@ -321,7 +321,7 @@ studio.nearTable = (found, others) => {
 
 studio.fillWhy = async (still) => {
   const [a, b] = studio.picked;
-  if (b === undefined) { tabweave.fill(byId("why-body"), tabweave.el("p", { class: "empty" }, "Choose two rows to see which columns keep them apart.")); return; }
+  if (b === undefined) { tabweave.fill(byId("why-body"), tabweave.el("p", { class: "empty" }, "Choose two rows to see which columns they differ in.")); return; }
   const found = await Promise.all(studio.shown.map((one) => studio.json(`/api/jobs/${one.job}/explain?a=${a}&b=${b}`)));
   if (!still()) return;
   const cells = (side) => Object.fromEntries(found[0].columns.map((c) => [c.column, c[side]]));
@@ -334,10 +334,10 @@ studio.whyTable = (found) => {
   const heads = [{ name: "column" }, { name: `row ${found.a}` }, { name: `row ${found.b}` }, { name: "share" }];
   const line = (c) => [tabweave.value(c.column), tabweave.value(c.a), tabweave.value(c.b),
     [tabweave.el("span", { title: `adds ${tabweave.number(c.adds)}` }, c.share < 0 ? `−${tabweave.percent(-c.share)}` : tabweave.percent(c.share)), tabweave.bar(c.share)]];
-  const table = (part) => tabweave.table(`Why rows ${found.a} and ${found.b} are apart`, heads, part.map(line), { classes: "apart tight" });
+  const table = (part) => tabweave.table(`Why rows ${found.a} and ${found.b} differ`, heads, part.map(line), { classes: "apart tight" });
   return [
-    tabweave.el("p", { class: "small" }, `Rows ${tabweave.whole(found.a)} and ${tabweave.whole(found.b)} are `, tabweave.el("b", {}, tabweave.distance(found.distance)), " apart",
-      top && top.share > 0 ? [", most of all by ", tabweave.el("b", {}, tabweave.value(top.column)), "."] : "; no column keeps them apart."),
+    tabweave.el("p", { class: "small" }, `The distance between rows ${tabweave.whole(found.a)} and ${tabweave.whole(found.b)} is `, tabweave.el("b", {}, tabweave.distance(found.distance)),
+      top && top.share > 0 ? [", mostly due to ", tabweave.el("b", {}, tabweave.value(top.column)), "."] : "; they differ in no column."),
     table(found.columns.slice(0, 12)),
     found.columns.length > 12 ? tabweave.more(`The other ${found.columns.length - 12} columns`, () => table(found.columns.slice(12))) : null,
   ];

@@ -156,14 +156,14 @@ studio.list = () => {
   tabweave.fill(byId("files"), found.length
     ? found.map((file) => tabweave.el("li", {}, tabweave.el("button", { type: "button", onclick: () => studio.openPath(file.path) },
       tabweave.value(file.path), tabweave.el("span", { class: "quiet" }, studio.size(file.size)))))
-    : tabweave.el("li", { class: "empty" }, studio.files.length ? "No name here has that in it." : "There is no table in this folder."));
+    : tabweave.el("li", { class: "empty" }, studio.files.length ? "No file name contains that." : "There is no table in this folder."));
 };
 
 studio.listen = () => {
   const drop = byId("drop");
   byId("kinds").textContent = `${studio.facts.kinds.join(", ")}; up to ${studio.size(studio.facts.limit)}, .gz too`;
-  byId("folder").textContent = `Or a file of the folder ${studio.facts.folder}`;
-  tabweave.fill(byId("tables"), "Or a table that comes along: ", studio.facts.tables.map((name, i) => [i ? ", " : "",
+  byId("folder").textContent = `Or a file in the folder ${studio.facts.folder}`;
+  tabweave.fill(byId("tables"), "Or a built-in table: ", studio.facts.tables.map((name, i) => [i ? ", " : "",
     tabweave.el("button", { type: "button", class: "link", onclick: () => studio.openTable(name) }, name)]));
   byId("pick").addEventListener("click", () => byId("file").click());
   byId("file").addEventListener("change", () => { const [file] = byId("file").files; if (file) studio.upload(file); byId("file").value = ""; });

@@ -25,7 +25,7 @@ studio.take = () => [
     })), says];
   }),
   tabweave.el("div", { class: "code" },
-    tabweave.el("div", { class: "acts" }, tabweave.el("b", {}, "The Python that makes all of this"),
+    tabweave.el("div", { class: "acts" }, tabweave.el("b", {}, "Python code for all of this"),
       tabweave.el("span", {}, tabweave.el("span", { id: "copied", class: "quiet small", role: "status" }), tabweave.el("button", { type: "button", id: "copy", onclick: studio.copy }, "Copy"),
         tabweave.el("button", { type: "button", onclick: () => tabweave.save(new Blob([byId("program").textContent], { type: "text/x-python" }), `${studio.stem()}.py`) }, "Download"))),
     tabweave.el("pre", { tabindex: "0", role: "region", "aria-label": "Program" }, tabweave.el("code", { id: "program" })),
@@ -61,7 +61,7 @@ studio.report = () => {
     tabweave.fill(into, open ? null : tabweave.el("iframe", { src: address(ready[i]), sandbox: "allow-scripts", title: `Report by ${ready[i].method}` }));
   }));
   return [
-    tabweave.el("p", {}, "Columns, couplings, values and oddities, on a page of their own."),
+    tabweave.el("p", {}, "Columns, couplings, values and oddities, on a separate page."),
     tabweave.el("div", { class: "choosers" }, ready.map((one, i) => tabweave.el("span", { class: "chooser" }, buttons[i],
       tabweave.el("a", { href: address(one), target: "_blank", rel: "noopener", "aria-label": `Open the report by ${one.method} in a tab` }, "in a tab")))),
     into,

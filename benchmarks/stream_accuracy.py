@@ -292,9 +292,7 @@ def section(
     table: str, mix: str, score: str, what: str, published: dict, cells: Cells
 ) -> list[str]:
     """Return one table: published → measured, means, and average ranks over complete rows."""
-    methods = [
-        m for m in TABLES[table] if any(("stream", mix, n, m) in cells.known for n in SIZES)
-    ]
+    methods = [m for m in TABLES[table] if any(("stream", mix, n, m) in cells.known for n in SIZES)]
     lines = [f"## {what[0].upper()}{what[1:]}: published → measured", ""]
     lines += ["| data set | " + " | ".join(methods) + " |", "|---" * (len(methods) + 1) + "|"]
     complete = []

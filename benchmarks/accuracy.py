@@ -21,10 +21,10 @@ from pathlib import Path
 import numpy as np
 
 from _cells import Cells
-from _methods import TABLES
+from _methods import TABLES, Binarized
 from _protocols import spaced, tenths
 from _report import FOLDER
-from tabweave import Table
+from tabweave import OneHot, Table
 from tabweave.datasets import load
 from tabweave.evaluate import PROTOCOLS, average_ranks, macro_f
 
@@ -334,15 +334,17 @@ def means(spec, figures, rows, methods) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     main = [m for m in methods if m not in spec.aside]
+    stand_in = [spec.ranked.get(m, m) for m in main]
     # what is shown as equal ranks as equal, so that a report read again has the same ranks
     ours = _ranks(
         [
-            [round(s[m][spec.metric], 1) if spec.metric in s[m] else None for m in main]
+            [round(s[m][spec.metric], 1) if spec.metric in s[m] else None for m in stand_in]
             for _, s in rows
         ],
-        main,
+        stand_in,
     )
     theirs = _ranks([[figures.get((n, m)) for m in main] for n, _ in rows], main)
+    theirs |= {spec.ranked[m]: rank for m, rank in theirs.items() if m in spec.ranked}
     for method in methods:
         name = spec.published.get(method, method)
         found = [
@@ -504,9 +506,99 @@ def readings(published, folder: str | None) -> None:
             shown.append(" / ".join(f"{mad:.2f}" for mad in np.mean(far, axis=0)))
         lines.append(f"| {method} | {' | '.join(shown)} |")
     path = FOLDER / "table-5.2-readings.md"
+    lines += tree_readings(published["5.2"], folder)
     lines += MORE_READINGS
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
+
+
+BATCH, BATCHES = 20, 5  # print has 20 splits: so many more, to tell a reading from its luck
+CHOSEN = "two values on one axis"
+VOTES = [(k, weighed) for k in (3, 5, 7) for weighed in (False, True)]
+
+
+def tree_readings(figures, folder: str | None) -> list[str]:
+    """Return the table of Hamming by trees over vectors: rows are ways to write and order rows."""
+    names = [name for name in sets_of(figures) if load(name, folder).n_rows <= 1100]
+    found: dict[str, list] = defaultdict(list)  # set by set: F (votes, split, classes)
+    for name in names:
+        for reading, scores in in_trees(load(name, folder)).items():
+            found[reading].append(scores)
+    printed = np.array([figures[name, "Hamming"] for name in names])
+    shown = [f"k = {k}{', 1/d' if weighed else ''}" for k, weighed in VOTES]
+    lines = [
+        "",
+        "## Vectors in a tree, Table 5.2",
+        "",
+        f"MAD to print over {len(names)} sets of up to 1,100 rows, {BATCH * BATCHES} splits at "
+        "even steps. One-hot vectors, values in order of the alphabet, in scikit-learn's k-d tree, "
+        "which of equally near rows keeps those that it meets first: so axes, leaves and the order "
+        "of the training rows decide. 'Two values on one axis': a column of two values is one 0/1 "
+        "column, as scikit-learn's LabelBinarizer writes it, and so counts half. F as above.",
+        "",
+        f"| vectors | {' | '.join(shown)} |",
+        "|---" * (len(shown) + 1) + "|",
+    ]
+    for reading, own in found.items():
+        far = np.abs(np.mean(own, axis=2) - printed[:, None, None]).mean(axis=0)
+        cells = [f"{true:.2f} / {either:.2f}" for true, either in far]
+        lines.append(f"| {reading} | {' | '.join(cells)} |")
+    five = np.array(found[CHOSEN])[:, VOTES.index((5, True)), :, 1]
+    luck = np.abs(five.reshape(len(names), BATCHES, BATCH).mean(axis=2) - printed[:, None])
+    each = sorted(luck.mean(axis=0))
+    return [
+        *lines,
+        "",
+        f"The luck of 20 splits: {CHOSEN}, k = 5, 1/d, F over the classes of truth or prediction, "
+        f"in {BATCHES} batches of {BATCH} splits: {', '.join(f'{mad:.2f}' for mad in each)}.",
+    ]
+
+
+def in_trees(data) -> dict[str, np.ndarray]:
+    """Return reading → F (votes, split, [classes asked about, classes of truth or prediction])."""
+    from sklearn.neighbors import NearestNeighbors
+    from sklearn.preprocessing import StandardScaler
+
+    y, one_hot = data.y.astype(str), OneHot().fit(data.X)
+    plain, binarized = one_hot.transform(data.X), Binarized().fit(data.X).transform(data.X)
+    given = [not name.endswith("<missing>") for name in one_hot.get_feature_names_out()]
+    rng = np.random.default_rng(0)
+    kinds = {
+        "one-hot": (plain, "kd_tree", 30, None),
+        "one-hot, missing cells all zero": (plain[:, given], "kd_tree", 30, None),
+        "one-hot, axes of unit variance": (
+            StandardScaler().fit_transform(plain),
+            "kd_tree",
+            30,
+            None,
+        ),
+        CHOSEN: (binarized, "kd_tree", 30, None),
+        f"{CHOSEN}, leaves of 1": (binarized, "kd_tree", 1, None),
+        f"{CHOSEN}, ball tree": (binarized, "ball_tree", 30, None),
+        f"{CHOSEN}, training rows by class": (binarized, "kd_tree", 30, y),
+        f"{CHOSEN}, training rows at random": (binarized, "kd_tree", 30, rng.random(len(y))),
+    }
+    out = {reading: np.zeros((len(VOTES), BATCH * BATCHES, 2)) for reading in kinds}
+    for i, (rows, test) in enumerate(spaced(y, BATCH * BATCHES, 0)):
+        for reading, (vectors, tree, leaf, order) in kinds.items():
+            train = rows if order is None else rows[np.argsort(order[rows], kind="stable")]
+            model = NearestNeighbors(algorithm=tree, leaf_size=leaf).fit(vectors[train])
+            asked = {k: model.kneighbors(vectors[test], k) for k, _ in VOTES}
+            for j, (k, weighed) in enumerate(VOTES):
+                predicted = voted(*asked[k], y[train], weighed)
+                for c, classes in enumerate(("true", "either")):
+                    out[reading][j, i, c] = 100 * macro_f(y[test], predicted, classes=classes)
+    return out
+
+
+def voted(far: np.ndarray, nearest: np.ndarray, known: np.ndarray, weighed: bool) -> np.ndarray:
+    """Return the class of most votes, or of most 1/d, as scikit-learn's classifier does."""
+    classes, codes = np.unique(known, return_inverse=True)
+    same = (far == 0).any(axis=1, keepdims=True)
+    weight = (
+        np.where(same, far == 0, 1 / np.maximum(far, 1e-300)) if weighed else np.ones(far.shape)
+    )
+    return classes[(np.eye(len(classes))[codes[nearest]] * weight[:, :, None]).sum(1).argmax(1)]
 
 
 def said(distances: np.ndarray, y: np.ndarray, parts: list) -> dict[str, list]:

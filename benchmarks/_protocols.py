@@ -143,6 +143,7 @@ def k_means(
             "high": max(s["high"] for s in each),
             "lowest fit": min(fits),
             "highest fit": max(fits),
+            **{f"fit {i}": own for i, own in enumerate(fits)},
         }
     vectors = embedder.fit_transform(data.X)
     if vectors.shape[1] == 0:

@@ -271,6 +271,10 @@ def write(table: str, figures, cells: Cells, spread) -> None:
     ]
     lines += comparison(spec, figures, rows, methods)
     lines += means(spec, figures, rows, methods)
+    if spec.older:
+        newer = [(name, own) for name, own in rows if name not in spec.older]
+        lines += ["### Over the sets with one kind of splits", ""]
+        lines += means(spec, figures, newer, methods)[4:]
     lines += losses(spec, rows)
     lines += reasons(spec, figures, rows, spread)
     FOLDER.mkdir(exist_ok=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -143,6 +143,7 @@ def k_means(
             "high": max(s["high"] for s in each),
             "lowest fit": min(fits),
             "highest fit": max(fits),
+            **{f"fit {i}": own for i, own in enumerate(fits)},
         }
     vectors = embedder.fit_transform(data.X)
     if vectors.shape[1] == 0:
@@ -232,18 +233,31 @@ def k_nearest_once(
         else rules.splits(data.y, n_repeats, random_state=seed)
     )
     model = make().fit(data.X, data.y) if whole else None
+    if model is not None and data.n_rows <= WHOLE:
+        model = AllDistances(_distances(model, data.X, data.X))
+    X = np.arange(data.n_rows) if isinstance(model, AllDistances) else data.X
     for train, test in splits:
         if not whole:
             model = make().fit(data.X[train], data.y[train])
         inner = []
         for a, b in rules.splits(data.y[train], n_inner, 0.25, random_state=seed):
-            inner.append(_votes_by_k(model, data.X, data.y, train[a], train[b], rules))
+            inner.append(_votes_by_k(model, X, data.y, train[a], train[b], rules))
         k = int(np.mean(inner, axis=0).argmax())
-        by_k = _votes_by_k(model, data.X, data.y, train, test, rules)
+        by_k = _votes_by_k(model, X, data.y, train, test, rules)
         found.append(by_k[k])
         first.append(by_k[0])
     nearest = {f"first: {name}": value for name, value in _mean_of_splits(first).items()}
     return _mean_of_splits(found) | nearest
+
+
+@dataclass(frozen=True)
+class AllDistances:
+    """The distances between all rows, asked by their numbers: every split reads the same ones."""
+
+    square: np.ndarray
+
+    def pairwise_distances(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+        return self.square[np.ix_(rows, others)]
 
 
 def five_nearest(data: Dataset, coding: Any, *, n_repeats: int = 20, seed: int = 0) -> Scores:
@@ -310,11 +324,14 @@ def _predicted(
     model: Any, X: Any, y: Any, train: np.ndarray, test: np.ndarray, rules: Protocol
 ) -> list[np.ndarray]:
     """Return what each number of neighbours says, from one matrix of distances."""
-    if hasattr(model, "pairwise_distances"):
-        distances = model.pairwise_distances(X[test], X[train])
-    else:
-        distances = cdist(model.transform(X[test]), model.transform(X[train]))
+    distances = _distances(model, X[test], X[train])
     return _votes(distances, y[train].astype(str), rules, max(NEIGHBORS))
+
+
+def _distances(model: Any, X: Any, Y: Any) -> np.ndarray:
+    if hasattr(model, "pairwise_distances"):
+        return model.pairwise_distances(X, Y)
+    return cdist(model.transform(X), model.transform(Y))
 
 
 def _votes(

@@ -76,9 +76,9 @@ class UNICORN(unicorn.UNICORN):
     divided once more by the number of columns. That first term never falls below
     ``-n / (n-1)^2.5``, since ``‖HSH‖ ≥ (n-1)² 1ᵀS1 / n``: all that is left to gain is a larger
     ω. With H corrected and the first term as published, the objective is unbounded below; with
-    both corrected it is best at a single kernel of a single column, and Adam stays near its start. The
-    representation before a window is part of the objective, so every window is learned from, unlike
-    in :class:`tabweave.UNICORN`.
+    both corrected it is best at a single kernel of a single column, and Adam stays near its
+    start. The representation before a window is part of the objective, so every window is
+    learned from, unlike in :class:`tabweave.UNICORN`.
 
     Examples
     --------

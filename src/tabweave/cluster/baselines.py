@@ -155,7 +155,7 @@ class CCDSDC(ProfileClusterer):
 
     Notes
     -----
-    The paper's text was not at hand; the objective is as its abstract describes it, see
+    The paper's text was not available; the objective is as its abstract describes it, see
     :func:`uncertainty`.
 
     References
@@ -255,7 +255,7 @@ class CCTED(ProfileClusterer):
 
     Notes
     -----
-    The paper's text was not at hand; its three parts (detecting by rough membership, labelling by
+    The paper's text was not available; its three parts (detecting by rough membership, labelling by
     the last window's clusters, clustering anew) are as its abstract says, the formulas as read
     from it: see :func:`window_difference`.
 

@@ -60,7 +60,7 @@ class CDE(ValueEmbedder):
     An object is the concatenation of its values' vectors. With V values, K the largest number of
     clusters and r the rank of an influence matrix, learning takes O(V²) memory and O(K² V r) time.
 
-    The paper's text was not at hand for every detail. Our reading: influence by co-occurrence is
+    The paper's text was not available for every detail. Our reading: influence by co-occurrence is
     p(v|w), the clustering at which the number stops growing still counts (so there always is
     one), and clusters of one value keep their dimension. Of seven readings this one, with
     ``max_singletons=0.5``, came closest to the published figures: see ``docs/systems/cde.md``.

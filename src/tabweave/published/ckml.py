@@ -37,8 +37,8 @@ class CKML(ckml.CKML):
 
     Notes
     -----
-    *Errata.* Theorem 4.2: ``exp(-z²)`` with the L1-like z of k_Ie is no kernel. Proposition 4.2: on
-    the same rows the distance violates the triangle inequality. After (4.5) the range
+    *Errata.* Theorem 4.2: ``exp(-z²)`` with the L1-like z of k_Ie is not a kernel. Proposition 4.2:
+    on the same rows the distance violates the triangle inequality. After (4.5) the range
     ``√(2 - 2/e)`` holds for k_Ia alone; for k_O it is ``√(2 - 2/e²)``. Section 4.2.3: a column that
     is coupled to no other has k_Ie = 1/e for all pairs, also for a value with itself, and so
     differs by frequency alone; under ``"inter"`` not at all.

@@ -75,10 +75,10 @@ class UNICORN(unicorn.UNICORN):
     ``H = I - 11ᵀ``, the first term ``n(1 - s̄) / (‖HSH‖ √(n-1))`` with ``s̄ = 1ᵀS1 / n``, and ξ
     divided once more by the number of columns. That first term never falls below
     ``-n / (n-1)^2.5``, since ``‖HSH‖ ≥ (n-1)² 1ᵀS1 / n``: all that is left to gain is a larger
-    ω. With H mended and the first term as printed the objective is unbounded below; with both
-    mended it is best at a single kernel of a single column, and Adam stays near its start. The
-    representation before a window is part of the objective, so every window is learned from, unlike
-    in :class:`tabweave.UNICORN`.
+    ω. With H corrected and the first term as published, the objective is unbounded below; with
+    both corrected it is best at a single kernel of a single column, and Adam stays near its
+    start. The representation before a window is part of the objective, so every window is
+    learned from, unlike in :class:`tabweave.UNICORN`.
 
     Examples
     --------

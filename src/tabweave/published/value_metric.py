@@ -1,4 +1,4 @@
-"""Value measures as published [Boriah 2008; Zhu 2019, ch. 2]: 1 − S, the diagonal as it falls.
+"""Value measures as published [Boriah 2008; Zhu 2019, ch. 2]: 1 − S, also on the diagonal.
 
 For comparison with :class:`tabweave.ValueMetric`, which makes dissimilarities of the same
 similarities; here a row may differ from itself.

@@ -151,7 +151,7 @@ def test_bad_input():
         describe(rows, n_neighbors=0)
     with pytest.raises(IndexError, match="expected a row from 0 to 3, got 4"):
         describe(rows, rows=[4])
-    with pytest.raises(TypeError, match="expected rows to be numbers of rows"):
+    with pytest.raises(TypeError, match="expected rows to be row numbers"):
         describe(rows, rows=["a"])
     with pytest.raises(ValueError, match="at most 1000 columns in a report, got 1001"):
         describe({f"c{i}": ["x"] for i in range(1001)})

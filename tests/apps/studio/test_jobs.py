@@ -203,7 +203,7 @@ def test_the_program_of_two_methods(client, folder, tmp_path, monkeypatch, a, b)
 
 
 def test_what_cannot_be_started(client):
-    assert "as the target" in start(client, "helic", None).json()["error"]
+    assert "choose a target column" in start(client, "helic", None).json()["error"]
     assert "got 'magic'" in start(client, "magic").json()["error"]
     answer = client.post("/api/jobs", json={"source": "gone", "method": "auto"})
     assert answer.status_code == 404 and "open it again" in answer.json()["error"]

@@ -285,7 +285,7 @@ class NonBEND(RowKeeper):
         if np.prod([self.theta_[a].shape[1] for a in chosen], dtype=float) > _MOST_CELLS:
             raise ValueError(
                 f"the distribution of {len(chosen)} columns has more than {_MOST_CELLS:,} cells; "
-                "name fewer columns, or use score_samples for the rows at hand"
+                "name fewer columns, or use score_samples for given rows"
             )
         out = self.weights_[:, None]
         for a in chosen:

@@ -13,6 +13,7 @@ import tabweave
 from tabweave import Counts, Table
 from tabweave.cluster import KModes
 from tabweave.embed.ckml import CKML
+from tabweave.embed.onehot import OneHot
 from tabweave.embed.value_metric import ValueMetric
 from tabweave.measures import MEASURES
 from tabweave.search.knn import WeightedKNN
@@ -389,3 +390,13 @@ def test_a_callable_returns_one_table_per_column(result):
         ValueError, match="expected a list of 3 arrays, one per column, from measure"
     ):
         ValueMetric(lambda counts: result).fit(ROWS)
+
+
+@pytest.mark.parametrize(
+    "model", [ValueMetric(), ValueMetric("dilca"), CKML(), OneHot(), KModes(2)]
+)
+def test_too_many_values_are_refused_before_pairs_are_counted(model, monkeypatch):
+    rows = {name: [f"{name}{i}" for i in range(30_000)] for name in "ab"}
+    monkeypatch.setattr(Counts, "of", lambda *a, **k: pytest.fail("counted"))
+    with pytest.raises(ValueError, match=r"column 'a' has 30000 values, and .* leave the column"):
+        model.fit(rows)

@@ -13,6 +13,7 @@ import tabweave
 from tabweave import Counts, Table
 from tabweave.cluster import KModes
 from tabweave.embed.ckml import CKML
+from tabweave.embed.onehot import OneHot
 from tabweave.embed.value_metric import ValueMetric
 from tabweave.measures import MEASURES
 from tabweave.search.knn import WeightedKNN
@@ -396,3 +397,13 @@ def test_a_single_column_that_needs_others_is_warned_of(measure):
     with pytest.warns(UserWarning, match=f"{measure!r} tells no two values of column 'a' apart"):
         metric = ValueMetric(measure).fit({"a": list("abcab")})
     assert not metric.pairwise_distances({"a": list("abc")}).any()
+
+
+@pytest.mark.parametrize(
+    "model", [ValueMetric(), ValueMetric("dilca"), CKML(), OneHot(), KModes(2)]
+)
+def test_too_many_values_are_refused_before_pairs_are_counted(model, monkeypatch):
+    rows = {name: [f"{name}{i}" for i in range(30_000)] for name in "ab"}
+    monkeypatch.setattr(Counts, "of", lambda *a, **k: pytest.fail("counted"))
+    with pytest.raises(ValueError, match=r"column 'a' has 30000 values, and .* leave the column"):
+        model.fit(rows)

@@ -370,3 +370,98 @@ def test_a_zero_before_the_mark_separates_no_thousands():
 def test_the_other_decimal_mark_is_named(text, format, said):
     with pytest.raises(TypeError, match=re.escape(said) + "$"):
         number_of(text, format)
+
+
+@pytest.mark.parametrize(
+    ("texts", "what", "numbers"),
+    [
+        (["1 727,92", "-12,50", "1 234 567,00"], "numbers", [1727.92, -12.5, 1_234_567]),
+        (["1\u202f727,92", "12,50"], "numbers", [1727.92, 12.5]),
+        (["1\u00a0727.92", "12.50"], "numbers", [1727.92, 12.5]),
+        (["1'727.92", "12.5", "-3’400.00"], "numbers", [1727.92, 12.5, -3400]),
+        (["12 345", "678", "1 000"], "numbers", [12345, 678, 1000]),
+        (["CHF 1'200.50", "CHF 80"], "money", [1200.5, 80]),
+        (["1 200,50 €", "80 €"], "money", [1200.5, 80]),
+        (["1 200 km", "80 km"], "numbers in km", [1200, 80]),
+        (["₹12,34,567.50", "₹1,23,456", "₹99,999"], "money", [1_234_567.5, 123_456, 99_999]),
+        (["R$ 1.234,56", "-R$ 80,00"], "money", [1234.56, -80]),
+        (["US$1,200.50", "US$80"], "money", [1200.5, 80]),
+    ],
+)
+def test_thousands_are_separated_in_many_countries(texts, what, numbers):
+    found, form = numbers_written(texts)
+    assert found == what
+    assert [number_of(text, form) for text in texts] == numbers
+
+
+def test_digits_in_groups_of_one_length_are_codes():
+    phones = [f"{i} {i + 100} {i + 200}" for i in range(100, 160)]
+    assert numbers_written(phones) is None
+    assert numbers_written(["5'10", "6'02"]) is None  # feet and inches
+    assert numbers_written(["12 34", "1 23"]) is None
+    assert numbers_written(["1,23,45", "2,34,56"]) is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (["1,727.92-", "12.50", "0.40-"], [-1727.92, 12.5, -0.4]),
+        (["1.727,92-", "12,50"], [-1727.92, 12.5]),
+        (["$5.00-", "$7.00"], [-5, 7]),
+    ],
+)
+def test_a_minus_may_stand_behind_an_amount(texts, numbers):
+    _, form = numbers_written(texts)
+    assert [number_of(text, form) for text in texts] == numbers
+    [kind] = Table.of({"x": texts * 20}).kinds()
+    assert (kind.kind, kind.kept) == ("numeric", True)
+
+
+def test_a_minus_behind_whole_numbers_is_that_of_grades():
+    assert numbers_written(["3-", "2", "1-"]) is None
+    assert numbers_written(["1.5-", "2.5-"]) is None  # all of them: no sign that tells anything
+
+
+@pytest.mark.parametrize("word", ["#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?", "..", "n.a."])
+def test_errors_of_worksheets_beside_numbers_are_missing(word):
+    assert numbers_written(["1.5", word, "2.5"]) == ("numbers", ".")
+    assert np.isnan(number_of(word))
+
+
+@pytest.mark.parametrize("zone", [" UTC", " GMT", " +0000 UTC"])
+def test_iso_text_may_name_utc(zone):
+    texts = [f"2024-03-05 10:11:12{zone}", f"2024-03-06 10:11:12.5{zone}"]
+    assert is_iso(texts)
+    plain = [f"{text.removesuffix(zone)}Z" for text in texts]
+    read = [Table.of({"x": rows * 20}, rules="whole")["x"] for rows in (texts, plain)]
+    one, other = (column.values for column in read)
+    np.testing.assert_array_equal(one, other)
+
+
+def test_basic_iso_text_is_a_date():
+    texts = [f"202403{day:02}T1011{day:02}Z" for day in range(1, 29)]
+    [kind] = Table.of({"x": texts}).kinds()
+    assert (kind.kind, kind.kept) == ("datetime", True)
+    when = parse_date("20240305T101112Z", "ymd")
+    assert when == dt.datetime(2024, 3, 5, 10, 11, 12)
+    assert write_datetime(when, texts, "ymd") == "20240305T101112Z"
+
+
+def test_years_of_two_digits_may_follow_points():
+    assert date_order(["08.03.23", "21.12.22"]) == "dmy"
+    assert parse_date("08.03.23", "dmy") == dt.datetime(2023, 3, 8)
+    assert date_order(["1.2.10", "21.2.3"]) is None  # versions
+
+
+def test_numbers_in_several_units_are_pointed_out():
+    weights = [f"{i}.5 kg" if i % 3 else f"{i}00 g" for i in range(1, 61)]
+    [kind] = Table.of({"x": weights}).kinds()
+    assert kind.why == "numbers in several units, 'g' and 'kg': write all in one"
+    assert kind.asks == "meaning"
+    streets = [f"{i} {name} Street" for i in range(1, 9) for name in ("Main", "High", "Mill")]
+    assert Table.of({"x": streets}).kinds()[0].why == "values"
+
+
+def test_months_with_a_year_of_two_digits_are_pointed_out():
+    [kind] = Table.of({"x": ["Mar-23", "Apr-23", "Mar-24"] * 20}).kinds()
+    assert kind.why == "months, or days of a month? write 2024-03 to have them read as months"

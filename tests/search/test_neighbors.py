@@ -776,3 +776,12 @@ def test_a_regressor_of_rows_with_many_twins_divides_by_nothing(values):
     model = WeaveRegressor().fit(X, y)
     assert np.isfinite(list(model.factors_.values())).all()
     np.testing.assert_allclose(model.predict(X).mean(), y.mean(), atol=0.02)
+
+
+@pytest.mark.parametrize("unit", [1e200, -1e160, 1e-160, 1e-200])
+def test_a_target_whose_squares_are_no_floats_is_refused(unit):
+    rows = {"a": [i * 7 % 40 / 4 for i in range(40)]}
+    with pytest.raises(ValueError, match=r"expected y between .*, got .*; give it in another unit"):
+        WeaveRegressor().fit(rows, np.arange(40) * unit)
+    model = WeaveRegressor().fit(rows, np.arange(40) * 1e100)
+    assert np.isfinite(model.predict(rows)).all()

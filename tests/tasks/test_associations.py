@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 from scipy.stats.contingency import association
 from sklearn.metrics import mutual_info_score
 
-from tabweave import Counts, associations
+from tabweave import Counts, Table, associations
+from tabweave.tasks import associations as module
 from tabweave.tasks.associations import (
     MEASURES,
     bergsma,
@@ -202,3 +203,22 @@ def test_a_level_in_percent_is_refused():
     found = associations({"a": ["x", "y"] * 9, "b": ["u", "v"] * 9})
     with pytest.raises(ValueError, match="expected level from 0 to 1, got 5"):
         found.frame(level=5)
+
+
+def test_tables_of_many_columns_are_cut_from_strips(monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = {f"c{i}": rng.choice(list("abcd"), 50).tolist() for i in range(520)}
+    counts = Counts.of(Table.of(rows))
+    assert sparse.issparse(counts.pairs)
+    pairs = [("c0", "c1"), ("c0", "c519"), ("c7", "c8")]
+    for dense in (0, 1 << 30):
+        monkeypatch.setattr(module, "_DENSE", dense)
+        for pair, block in zip(pairs, module._blocks(counts, pairs), strict=True):
+            np.testing.assert_array_equal(block, counts.block(*pair))
+
+
+def test_no_table_is_cut_from_all_pair_counts(monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = {f"c{i}": rng.choice(list("abc"), 60).tolist() for i in range(6)}
+    monkeypatch.setattr(Counts, "block", lambda *a: pytest.fail("a cut costs all values"))
+    assert len(associations(rows).frame()) == 15

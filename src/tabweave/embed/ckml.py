@@ -16,7 +16,7 @@ from tabweave.base import ValueEmbedder
 from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import check_table_size, symmetric_uncertainty
+from tabweave.counts.couplings import check_table_size, check_values, symmetric_uncertainty
 from tabweave.embed.register import embedder
 from tabweave.measures.coupled import (
     Variant,
@@ -25,6 +25,7 @@ from tabweave.measures.coupled import (
     object_kernels,
     squared_distance,
 )
+from tabweave.rows.table import Table
 
 
 @embedder("ckml", "coupled kernel metric: frequency and co-occurrence", "Zhu 2019, ch. 4")
@@ -105,6 +106,9 @@ class CKML(ValueEmbedder):
     ) -> None:
         self.variant = variant
         super().__init__(schema=schema, unknown=unknown, dtype=dtype)
+
+    def _check_table(self, table: Table) -> None:
+        check_values(table, "CKML")
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_table_size(counts, "CKML")

@@ -25,7 +25,7 @@ from tabweave.base import (
 from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import Dissimilarities, ValueTables, lookup_sum
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import check_no_sets, check_table_size
+from tabweave.counts.couplings import check_no_sets, check_table_size, check_values
 from tabweave.embed.register import embedder
 from tabweave.measures.frequency import occurrences
 from tabweave.measures.register import MEASURES, Measure, find
@@ -142,6 +142,11 @@ class ValueMetric(ValueEmbedder):
     @property
     def _has_vectors(self) -> bool:  # type: ignore[override]
         return self._chosen().form != "pairwise"
+
+    def _check_table(self, table: Table) -> None:
+        chosen = self._chosen()
+        if chosen.form != "pairwise":
+            check_values(table, f"measure {chosen.name!r}")
 
     def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
         chosen = self._chosen()

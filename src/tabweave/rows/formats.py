@@ -18,10 +18,12 @@ import numpy as np
 
 FEW_TEXTS = 20  # from which most that are something else are told
 SOME_TEXTS = 1000  # that are read to see whether all can be
+_MOST_UNITS = 6
 _MANY = 10_000  # texts in which one that is no date is looked for
 MISSING_WORDS = frozenset(  # beside numbers and dates; among categories they are values
     ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "nil", "missing", "unknown",
-     "not available", "-", "--", "?", "??", ".")
+     "not available", "-", "--", "?", "??", ".", "..", "n.a.", "#div/0!", "#value!", "#ref!",
+     "#num!", "#name?", "#null!")
 )  # fmt: skip
 _MISSING_CODES = ("-9", "-99", "-999", "-9999")  # which are numbers beside numbers
 
@@ -73,12 +75,21 @@ def _matching(labels: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
 
 # -- numbers --------------------------------------------------------------------------------------
 
-CURRENCIES = ("$", "€", "£", "¥", "₹", "USD", "EUR", "GBP", "CHF", "JPY")
+CURRENCIES = (  # those that end with another one first
+    "US$", "A$", "C$", "R$", "$", "€", "£", "¥", "₹", "₩", "₺", "₽", "₪", "₫", "zł", "kr",
+    "USD", "EUR", "GBP", "CHF", "JPY", "CAD", "AUD", "CNY", "INR", "BRL", "SEK", "NOK", "DKK",
+    "PLN",
+)  # fmt: skip
 _UNIT = "(?:" + "|".join(map(re.escape, CURRENCIES)) + ")"
 _SIGN = r"[+\-−]?"
-_NUMBER = {  # by decimal mark
-    ".": r"(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)",
-    ",": r"(?:[1-9]\d{0,2}(?:\.\d{3})+(?:,\d*)?|\d+,?\d*|,\d+)",
+BLANKS = " \u00a0\u2009\u202f"  # that separate thousands, as apostrophes do
+APOSTROPHES = "'’"
+_GROUPS = rf"(?:[{BLANKS}]\d{{3}})+|(?:[{APOSTROPHES}]\d{{3}})+"
+_NUMBER = {  # by decimal mark; thousands first, those of India (12,34,567) among them
+    ".": rf"(?:[1-9]\d{{0,2}}(?:(?:,\d{{3}})+|{_GROUPS})(?:\.\d*)?"
+    r"|[1-9]\d?(?:,\d\d)+,\d{3}(?:\.\d*)?"
+    r"|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)",
+    ",": rf"(?:[1-9]\d{{0,2}}(?:(?:\.\d{{3}})+|{_GROUPS})(?:,\d*)?|\d+,?\d*|,\d+)",
 }
 _WRITTEN = {
     mark: {
@@ -90,6 +101,8 @@ _WRITTEN = {
     }
     for mark, digits in _NUMBER.items()
 }
+_MINUS_BEHIND = re.compile(r"([^\-−]*\d[.,]\d[^\-−]*)[-−]")  # of accounts; 3- is a grade
+_BLANK_GROUPS = re.compile(rf"\d[{BLANKS}]\d")
 _IN_BRACKETS = re.compile(r"([^\d()+\-−]{0,4})\(([^()+\-−]+)\)([^\d()]{0,4})")
 _WITH_UNIT = {
     mark: re.compile(rf"(?P<number>{_SIGN}{digits})\s?(?P<unit>(?:[^\W\d_]|[°\"'])[^\d,;]{{0,14}})")
@@ -99,7 +112,7 @@ _WITH_UNIT = {
 THOUSANDS = re.compile(rf"{_SIGN}(?:[1-9]\d{{0,2}}(?:\.\d{{3}})*|0)")
 _LEADING_ZERO = re.compile(r"[+-]?0\d+")
 _CURRENCY = re.compile(_UNIT)
-_UNITS = re.compile(_UNIT + r"|[%\s]")
+_NO_DIGITS = re.compile(rf"{_UNIT}|[%\s{APOSTROPHES}]")
 
 
 def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
@@ -108,15 +121,25 @@ def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
     The format is the decimal mark, then the unit if all have the same one; that of durations is
     ``:``. None if some text is neither a number nor a word for missing, or digits lead with a zero.
     A mark with exactly three digits behind it separates thousands if it is a comma, or the text is
-    money; otherwise a point is a decimal one, unless another column has decimal commas.
+    money; otherwise a point is a decimal one, unless another column has decimal commas. Blanks
+    separate thousands if some numbers are longer than others, or have decimals.
     """
-    few = list(map(_without_brackets, present_texts(labels[:FEW_TEXTS])))
+    few = list(map(_with_minus_first, present_texts(labels[:FEW_TEXTS])))
     if few and _written_as(few) is None:  # most text is told from a few
         return None
     texts = present_texts(labels)
-    if not texts or has_leading_zeros(texts) or all(map(_IN_BRACKETS.fullmatch, texts)):
+    negative = any(all(map(p.fullmatch, texts)) for p in (_IN_BRACKETS, _MINUS_BEHIND))
+    if not texts or negative or has_leading_zeros(texts) or _are_grouped_codes(texts):
         return None
-    return _written_as(list(map(_without_brackets, texts)))
+    return _written_as(list(map(_with_minus_first, texts)))
+
+
+def _are_grouped_codes(texts: Sequence[str]) -> bool:
+    """Tell codes and telephone numbers, such as 123 456 789, from amounts: all look alike."""
+    if not any(map(_BLANK_GROUPS.search, texts)):
+        return False
+    shapes = {re.sub(r"\d", "0", text) for text in texts}
+    return len(shapes) == 1 and re.search(r"[.,]\d", texts[0]) is None
 
 
 def _written_as(texts: Sequence[str]) -> tuple[str, str] | None:
@@ -161,7 +184,7 @@ def currencies(labels: Sequence[str]) -> list[str]:
 def has_thousands(labels: Iterable[Any]) -> bool:
     """Tell whether all points in numbers written as text may separate thousands, as in 12.345."""
     texts = present_texts([label for label in labels if isinstance(label, str)])
-    return all(THOUSANDS.fullmatch(_without_brackets(text)) for text in texts)
+    return all(THOUSANDS.fullmatch(_with_minus_first(text)) for text in texts)
 
 
 def has_leading_zeros(labels: Iterable[str]) -> bool:
@@ -171,16 +194,35 @@ def has_leading_zeros(labels: Iterable[str]) -> bool:
 
 def is_number(text: str) -> bool:
     """Tell whether a text is a number: plain, with separated thousands, in percent or money."""
-    plain = _without_brackets(text)
+    plain = _with_minus_first(text)
     return any(
         pattern.fullmatch(plain) for marked in _WRITTEN.values() for pattern in marked.values()
     )
 
 
-def _without_brackets(text: str) -> str:
-    """Return a number in brackets, as accountants write those below zero, with a minus."""
-    found = _IN_BRACKETS.fullmatch(text)
+def _with_minus_first(text: str) -> str:
+    """Return a number in brackets, or with a minus behind it, with the minus before it."""
+    found = _IN_BRACKETS.fullmatch(text) or _MINUS_BEHIND.fullmatch(text)
     return "-" + "".join(found.groups()) if found else text
+
+
+def have_minus_behind(texts: Sequence[str]) -> bool:
+    """Tell whether some amount has its minus behind it, as in 1,200.50-."""
+    return any(map(_MINUS_BEHIND.fullmatch, texts))
+
+
+def units_written(labels: Sequence[str]) -> list[str]:
+    """Return the units of numbers in text that differ, if all have one and units are few."""
+    texts = present_texts(labels)
+    for mark in (".", ","):
+        if not all(map(_WITH_UNIT[mark].fullmatch, texts[:FEW_TEXTS])):
+            continue
+        units = {_unit_of(_WITH_UNIT[mark].fullmatch(text)) for text in texts}
+        few = 1 < len(units) <= min(_MOST_UNITS, len(texts) / 4)
+        words = [unit for unit in units if unit and " " not in unit]  # a street has more
+        if few and len(words) == len(units):
+            return sorted(words)
+    return []
 
 
 def number_of(text: str, format: str = ".") -> float:
@@ -188,7 +230,7 @@ def number_of(text: str, format: str = ".") -> float:
     plain = text.strip()
     if plain.lower() in MISSING_WORDS:
         return float("nan")
-    plain = _without_brackets(plain)
+    plain = _with_minus_first(plain)
     if format == DURATIONS:
         return parse_duration(plain)
     mark, unit = format[:1], format[1:]
@@ -198,7 +240,7 @@ def number_of(text: str, format: str = ".") -> float:
     if not (known["money"].fullmatch(plain) or known["percents"].fullmatch(plain)):
         expected = f"a number of {unit}" if unit else "a number"
         raise CellError(expected, text, remark_on_mark(text, mark))
-    plain = _UNITS.sub("", plain).replace("−", "-").replace("," if mark == "." else ".", "")
+    plain = _NO_DIGITS.sub("", plain).replace("−", "-").replace("," if mark == "." else ".", "")
     return float(plain.replace(",", "."))
 
 
@@ -333,8 +375,11 @@ def _end_of(text: str) -> float:
 
 ISO = re.compile(
     r"\d{4}-\d\d-\d\d"
-    r"(?:[T ]\d\d(?::\d\d(?::\d\d(?:[.,]\d{1,9})?)? ?(?:Z|[+-]\d\d(?::?\d\d)?)?)?)?"
+    r"(?:[T ]\d\d(?::\d\d(?::\d\d(?:[.,]\d{1,9})?)?"
+    r" ?(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?(?: UTC)?)?)?)?"
 )
+_NAMED_UTC = re.compile(r" ?(?:Z|UTC|GMT)")
+_OFFSET_AND_UTC = re.compile(r"[+-]\d\d:?\d\d UTC")
 _CLOCK = re.compile(
     r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?"
     r"|(?i:(?:0?[1-9]|1[0-2]):[0-5]\d(?::[0-5]\d)? ?[ap]m)"
@@ -381,7 +426,8 @@ def parse_iso(text: str) -> dt.datetime:
     if not ISO.fullmatch(plain):
         raise CellError("a date or time such as 2024-01-31 23:50:00", text)
     try:
-        return dt.datetime.fromisoformat(plain.replace(" +", "+").replace(" Z", "Z"))
+        plain = plain.removesuffix(" UTC") if _OFFSET_AND_UTC.search(plain) else plain
+        return dt.datetime.fromisoformat(_NAMED_UTC.sub("Z", plain).replace(" +", "+"))
     except ValueError as error:
         raise CellError("a date or time that exists", text, f": {error}") from error
 
@@ -396,7 +442,7 @@ _ZONE = r"(?:[+-]\d{4}|gmt|utc?|[ecmp][sd]t)"
 _SECONDS = r"\d{1,2}:\d\d:\d\d"
 _DATE = re.compile(
     rf"(?i:(?:{_WEEKDAY},? )?"
-    r"(?:\d{1,2}([/.-])\d{1,2}\1\d{4}|\d{1,2}/\d{1,2}/\d\d|\d{4}([/.])\d{1,2}\2\d{1,2}"
+    r"(?:\d{1,2}([/.-])\d{1,2}\1\d{4}|\d{1,2}/\d{1,2}/\d\d|\d\d\.\d\d\.\d\d|\d{4}([/.])\d{1,2}\2\d{1,2}"
     rf"|\d{{1,2}}([ -]){_NAMED_MONTH}\3(?:\d{{4}}|\d\d)|{_NAMED_MONTH} \d{{1,2}},? \d{{4}})"
     rf"(?:,? (?:{_SECONDS} {_ZONE}|\d{{1,2}}:\d\d(?::\d\d)?(?: ?[ap]m)?))?"
     rf"|\d\d/{_NAMED_MONTH}/\d{{4}}:{_SECONDS}(?: [+-]\d{{4}})?)"  # of a web server's log
@@ -404,7 +450,7 @@ _DATE = re.compile(
 _YEAR_LAST = re.compile(  # as C and Unix write it: Tue Mar  5 10:11:12 2024
     rf"(?i:({_WEEKDAY} )?({_NAMED_MONTH})  ?(\d{{1,2}}) ({_SECONDS})( {_ZONE})? (\d{{4}}))"
 )
-_COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:(\d\d)(\d\d)(\d\d)?)?")
+_COMPACT = re.compile(r"(?i:(\d{4})(\d\d)(\d\d)(?:T?(\d\d)(\d\d)(\d\d)?Z?)?)")
 _TOKENS = re.compile(r"(?<!\d)(?<! [+-])\d+|[a-z]+")  # all but offsets
 _NO_TOKENS = re.compile(rf"{_WEEKDAY}|{_ZONE}")
 
@@ -507,6 +553,14 @@ _WITHOUT_YEAR = re.compile(rf"(?i:{_NAMED_MONTH}  ?\d{{1,2}} {_SECONDS})")  # of
 def has_no_year(labels: Sequence[str]) -> bool:
     """Tell whether texts are datetimes that lack the year, such as Mar  5 10:11:12."""
     return bool(_matching(labels, _WITHOUT_YEAR))
+
+
+_SHORT_MONTH = re.compile(rf"(?i:{_NAMED_MONTH}[ -]\d\d|\d\d[ -]{_NAMED_MONTH})")
+
+
+def are_short_months(labels: Sequence[str]) -> bool:
+    """Tell whether texts are months with two digits, such as Mar-23: of a year, or a day."""
+    return bool(_matching(labels, _SHORT_MONTH))
 
 
 def are_mixed_dates(labels: Sequence[str]) -> bool:
@@ -662,7 +716,8 @@ def write_datetime(moment: dt.datetime, texts: Sequence[str], order: str | None 
     if order == PERIODS:
         return _write_period(moment, texts)
     if _COMPACT.fullmatch(longest):
-        return f"{moment.year:04}{moment:%m%d%H%M%S}"[: len(longest)]
+        digits = iter(f"{moment.year:04}{moment:%m%d%H%M%S}")
+        return "".join(next(digits) if sign.isdecimal() else sign for sign in longest)
     iso = _ISO_PARTS.fullmatch(longest)
     head, tail = iso.groups() if iso else (longest, "")
     fields = iter((order or ("ymd" if iso else "")) + "HMSf")

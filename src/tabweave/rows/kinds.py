@@ -14,8 +14,9 @@ reports, the command line); what a schema declares is never asked. In words:
   whole numbers and digits in text such as 20240305 or 20240305101112, if all are dates from 1900
   to 2099, and ten or more of them differ or their name says so (``date``, ``day``, ``dob``);
   months such as 202403 only if it does (``month``, ``period``).
-- Text all of whose values are numbers is ``numeric``: plain, with separated thousands, in percent,
-  with a currency, below zero in brackets as accountants have it (``(1,200)``; not if all are), or
+- Text all of whose values are numbers is ``numeric``: plain, with separated thousands (``1,200``,
+  ``1 200``, ``1'200``; not ``123 456``, ``123 789``, which are codes), in percent, with a currency,
+  below zero in brackets (``(1,200)``) or with a minus behind (``12.50-``; not if all are), or
   with one and the same unit (``12 km``, ``16GB``, ``36 months``). So are
   durations, typed or as text: ``36:10:05``, ``1h 20m``, ``2 days 04:00:00``, ``PT5M``; those below
   a day (``00:03:12``) if their name says so (``duration``, ``elapsed``). Words such as ``NA``
@@ -64,6 +65,7 @@ from tabweave.rows.formats import (
     SOME_TEXTS,
     are_mixed_dates,
     are_pairs,
+    are_short_months,
     are_terms,
     currencies,
     date_order,
@@ -87,6 +89,7 @@ from tabweave.rows.formats import (
     present_texts,
     range_of,
     ranges_in_order,
+    units_written,
 )
 
 Kind = Literal["nominal", "ordinal", "numeric", "datetime", "set"]
@@ -372,9 +375,14 @@ def _unclear_text(name: str, labels: Sequence[str]) -> str:
         return "datetimes, some with a time zone and some without: give all of them one, or none"
     if are_terms(labels):
         return "months, or parts of a year? write 2024-01 to have them read as months"
+    if are_short_months(labels):
+        return "months, or days of a month? write 2024-03 to have them read as months"
     pairs = are_pairs(labels)
     if has_no_year(labels) or (pairs and _DATE_NAMES.search(name)):
         return "dates without a year: add it to have them read as datetimes"
+    if units := units_written(labels):
+        shown = f"{', '.join(map(repr, units[:-1]))} and {units[-1]!r}"
+        return f"numbers in several units, {shown}: write all in one"
     return "two numbers in a cell? split them into two columns" if pairs else ""
 
 

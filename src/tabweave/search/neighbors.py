@@ -51,6 +51,7 @@ POWERS = (0.5, 1.0)  # of the weights of columns
 DISCRIMINANTS = (0.0, 0.3, 1.0)
 LINEAR = (0.0, 0.5, 1.0)  # share of the linear prediction, for numbers
 LOCAL = (0.0, 10.0)  # how far columns are weighed anew around a row
+_LARGEST = 1e150  # target: its squares, and those of its reciprocal, are floats
 _AVERAGED = 3  # numbers of neighbours that vote together
 _AROUND = 50  # rows by which columns are weighed around a row
 _CANDIDATES = 100  # nodes at least that are ranked anew, and at most so many more than vote
@@ -793,7 +794,18 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
                 f"expected y to hold different numbers, got only {numbers[0]:g} "
                 f"(n_samples = {len(numbers)})"
             )
+        self._check_squares(numbers, first)
         return numbers
+
+    @staticmethod
+    def _check_squares(numbers: np.ndarray, first: bool) -> None:
+        """Refuse targets whose squared errors would be infinite or zero."""
+        size = np.abs(numbers).max(initial=0.0)
+        if size > _LARGEST or (first and len(numbers) and np.ptp(numbers) < 1 / _LARGEST):
+            raise ValueError(
+                f"expected y between {-_LARGEST:g} and {_LARGEST:g}, of which some differ by more "
+                f"than {1 / _LARGEST:g}, got {size:g}; give it in another unit"
+            )
 
     def _target(self, targets: np.ndarray, n_bins: int) -> Target:
         return Target.of_numbers(targets, int(n_bins))

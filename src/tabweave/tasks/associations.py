@@ -8,14 +8,14 @@ adjusted for the number of pairs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import sparse, stats
 from scipy.interpolate import PchipInterpolator
 from scipy.special import chdtrc, fdtrc, ndtr, stdtr
 
@@ -45,6 +45,7 @@ MEASURES = (
 _STEPS = 48  # correlations at which the chi-square of two normal numbers is known
 _NODES = 8  # of each piece of an integral over a bin
 _MOST_BINS = 100  # for which φ_K is computed
+_DENSE = 1 << 22  # cells of a strip of pair counts that is not kept sparse
 _ROUNDING = 1e-12  # information below is none
 _REACH = 5.0  # bins of φ_K end here, in standard deviations
 
@@ -232,14 +233,31 @@ def _count_measures(
 ) -> None:
     """Fill in what the table of two columns says."""
     where = {name: name + BINNED if kind == "number" else name for name, kind in kinds.items()}
-    for p, (a, b) in enumerate(pairs):
-        block = counts.block(where[a], where[b])
+    blocks = _blocks(counts, [(where[a], where[b]) for a, b in pairs])
+    for p, ((a, b), block) in enumerate(zip(pairs, blocks, strict=True)):
         if drop:
             block = _without_gaps(counts, where[a], where[b], block)
         for measure, value in of_block(block, with_phi).items():
             values[measure][p] = value
         if "set" in (kinds[a], kinds[b]):  # elements of one row are no independent rows
             values["p_value"][p] = np.nan
+
+
+def _blocks(counts: Counts, pairs: Sequence[tuple[str, str]]) -> Iterator[np.ndarray]:
+    """Yield the contingency tables of pairs of columns, those with the same left column in a row.
+
+    All of these are cut from one strip of the pair counts. Cut one by one from sparse pair counts,
+    each would cost as much as all values of the table, and all the cube of its columns.
+    """
+    left, strip = "", counts.pairs[:0]
+    for a, b in pairs:
+        if a != left:
+            left, strip = a, counts.pairs[counts.span(a)]
+            if sparse.issparse(strip):
+                dense = strip.shape[0] * strip.shape[1] <= _DENSE
+                strip = strip.toarray() if dense else strip.tocsc()
+        block = strip[:, counts.span(b)]
+        yield block.toarray() if sparse.issparse(block) else block
 
 
 def _without_gaps(counts: Counts, a: str, b: str, block: np.ndarray) -> np.ndarray:

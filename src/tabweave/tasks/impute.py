@@ -31,8 +31,11 @@ from tabweave.base import (
 )
 from tabweave.io.register import storable
 from tabweave.rows.formats import (
+    APOSTROPHES,
+    BLANKS,
     DIGIT_FORMATS,
     DURATIONS,
+    have_minus_behind,
     parse_duration,
     present_texts,
     write_datetime,
@@ -52,7 +55,8 @@ from tabweave.tasks.row_model import ENGINES, Guess, Note, RowModel, rows_to_lea
 _FOLDS = 4  # parts of the rows by which engines are chosen
 _LOOKED_AT = 1000  # cells of text that show how a column is written
 _KEPT = 100  # of which so many are remembered
-_PARTS = re.compile(r"(\D*?)([\d.,]*\d[\d.,]*)(\D*)")  # unit, number, unit
+_GROUPED = rf"\d{{1,3}}(?:[{BLANKS}{APOSTROPHES}]\d{{3}})+[\d.,]*"  # digits in groups of thousands
+_PARTS = re.compile(rf"(\D*?)({_GROUPED}|[\d.,]*\d[\d.,]*)(\D*)")  # unit, number, unit
 _SIGNS = re.compile(r"[-+−()]")
 
 
@@ -556,19 +560,24 @@ def written_like(texts: Sequence[str], values: Iterable[float], decimal: str) ->
     ['12,2 %']
     >>> written_like(["(300)", "200"], [-100, 50], ".")
     ['(100)', '50']
+    >>> written_like(["1 250,50", "80,00", "1,50-"], [1234.5, -2], ",")
+    ['1 234,50', '2,00-']
     """
     parts = [_PARTS.fullmatch(_SIGNS.sub("", text)) for text in texts]
     before, _, after = next((p.groups() for p in parts if p), ("", "", ""))
     numbers = [p.group(2) for p in parts if p]
     places = max((len(n.partition(decimal)[2]) for n in numbers), default=0)
-    comma = "," if any(("." if decimal == "," else ",") in n for n in numbers) else ""
-    marks = str.maketrans(",.", ".,") if decimal == "," else {}
+    other = "." if decimal == "," else ","
+    group = next((m for m in (other, *BLANKS, *APOSTROPHES) if any(m in n for n in numbers)), "")
+    marks = str.maketrans({",": group, ".": decimal})
     minus = next((sign for sign in "(−" if any(sign in text for text in texts)), "-")
+    behind = have_minus_behind(texts)
     out = []
     for value in values:
-        digits = f"{abs(value):{comma}.{places}f}".translate(marks)
+        digits = f"{abs(value):{',' if group else ''}.{places}f}".translate(marks)
         negative = value < 0 and digits.strip("0,.")
         sign, end = (minus, ")" * (minus == "(")) if negative else ("", "")
+        sign, end = (end, sign) if behind else (sign, end)
         out.append(f"{sign}{before}{digits}{after}{end}")
     return out
 

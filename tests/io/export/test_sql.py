@@ -607,3 +607,30 @@ def test_written_dates_are_named_as_they_are_written(texts, said):
     model = Weave().fit({"when": texts * 20, "x": ["a", "b"] * 30})
     with pytest.raises(ValueError, match=f"column 'when' was fitted on {said}"):
         tabweave.export.sql(model, "duckdb")
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["1 727,92", "-12,50", "1 234 567,00", "3\u202f000,25"],
+        ["1'727.92", "12.50", "-3’400.00", "7"],
+        ["1,727.92-", "12.50", "0.40-", "7"],
+        ["R$ 1.234,56", "-R$ 80,00", "R$ 7,00", "R$ 3.000,10"],
+        ["₹12,34,567.50", "₹80", "₹1,23,456", "#DIV/0!"],
+    ],
+)
+def test_numbers_as_countries_write_them(texts):
+    rows = {"x": texts * 10, "a": ["u", "v"] * 20}
+    model = Weave().fit(rows)
+    assert model.schema_["x"].kind == "numeric"
+    np.testing.assert_allclose(in_duckdb(model, rows), model.transform(rows), atol=1e-9)
+    np.testing.assert_allclose(in_sqlite(model, rows), model.transform(rows), atol=1e-9)
+
+
+def test_iso_text_that_names_utc():
+    rows = {"t": [f"2024-03-{i % 28 + 1:02} {i % 24:02}:11:12 UTC" for i in range(60)]}
+    rows["a"] = ["u", "v", "w"] * 20
+    model = Weave().fit(rows)
+    assert model.schema_["t"].kind == "datetime"
+    np.testing.assert_allclose(in_duckdb(model, rows), model.transform(rows), atol=1e-9)
+    np.testing.assert_allclose(in_sqlite(model, rows), model.transform(rows), atol=1e-9)

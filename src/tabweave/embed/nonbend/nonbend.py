@@ -19,13 +19,13 @@ from tabweave._compat import Interval, StrOptions, validate_parameter_constraint
 from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import check_table_size
+from tabweave.counts.couplings import check_table_size, check_values
 from tabweave.embed.nonbend.gibbs import Gibbs
 from tabweave.embed.nonbend.model import Fit, Prior, RowKeeper, locate, total_inertia
 from tabweave.embed.nonbend.variational import VI, Passes, assign, fit_batches
 from tabweave.embed.register import embedder
 from tabweave.engines import progress_reporter
-from tabweave.rows.table import distinct_rows
+from tabweave.rows.table import Table, distinct_rows
 
 _MOST_CELLS = 10_000_000
 
@@ -169,6 +169,9 @@ class NonBEND(RowKeeper):
             return ValueEmbedder.fit_counts(self, counts)
         finally:
             del self._given_fits
+
+    def _check_table(self, table: Table) -> None:
+        check_values(table, "NonBEND")
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_table_size(counts, "NonBEND")

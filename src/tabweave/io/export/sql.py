@@ -14,7 +14,14 @@ import numpy as np
 from tabweave.blocks.block import Line, Lookup, Step, Sum
 from tabweave.io.export.plan import Plan, plan_of
 from tabweave.io.files import sql_name, sql_text
-from tabweave.rows.formats import CURRENCIES, DURATIONS, MISSING_WORDS, PERIODS
+from tabweave.rows.formats import (
+    APOSTROPHES,
+    BLANKS,
+    CURRENCIES,
+    DURATIONS,
+    MISSING_WORDS,
+    PERIODS,
+)
 from tabweave.rows.frames import OWN_CLOCK
 from tabweave.rows.kinds import ISO_TEXT
 from tabweave.rows.vocabulary import Label
@@ -327,18 +334,40 @@ def _written_number(text: str, column: Any, dialect: str) -> str:
             f"column {column.name!r} holds durations as text, such as 1h 20m, which SQL does not "
             "read; convert it to a number of seconds, before fit and in the database"
         )
-    thousands = "," if column.decimal == "." else "."
-    if column.unit:
-        text = f"LOWER({text})"
-    units = (f"{column.unit}s", column.unit) if column.unit else CURRENCIES
-    for unit in (*units, "%", " ", "\u00a0", thousands):
-        text = f"REPLACE({text}, {sql_text(unit)}, '')"
-    for written, read in (("−", "-"), (",", "."), ("(", "-"), (")", "")):  # (5) is -5
-        text = f"REPLACE({text}, {sql_text(written)}, {sql_text(read)})"
-    if dialect != "sqlite":
-        return f"CAST({text} AS {TYPES[dialect]['number']})"
+    for unit in (f"{column.unit}s", column.unit) if column.unit else ():
+        text = f"REPLACE(LOWER({text}), {_text(unit, dialect)}, '')"
+    read = _sqlite_number if dialect == "sqlite" else _signed_number
+    return read(text, "," if column.decimal == "." else ".", dialect)
+
+
+def _signed_number(text: str, thousands: str, dialect: str) -> str:
+    """Return the number of a text that may have a currency and a sign anywhere around it."""
+    signs = "|".join(re.sub(r"\$", "[$]", sign) for sign in CURRENCIES)
+    everywhere = "" if dialect == "bigquery" else ", 'g'"
+    text = f"REGEXP_REPLACE({text}, {_text(signs, dialect)}, ''{everywhere})"
+    text = _without_groups(text, thousands, dialect)
+    for written, read in (("−", "-"), ("(", "-"), (")", ""), ("%", "")):  # (5) is -5
+        text = f"REPLACE({text}, {_text(written, dialect)}, {_text(read, dialect)})"
+    first = f"'-' || REPLACE({text}, '-', '')"  # 5.00- is -5
+    text = f"CASE WHEN {text} LIKE '%-' THEN {first} ELSE {text} END"
+    return f"CAST({text} AS {TYPES[dialect]['number']})"
+
+
+def _sqlite_number(text: str, thousands: str, dialect: str) -> str:
+    """Return the same in SQLite, which has no patterns and nests but some thirty functions."""
+    around = "".join(sorted({*"".join(CURRENCIES), *"()+-−%", *BLANKS}))
+    sign = f"CASE WHEN REPLACE(LOWER({text}), 'e-', '') GLOB '*[-−(]*' THEN -1 ELSE 1 END"
+    text = _without_groups(f"TRIM({text}, {_text(around, dialect)})", thousands, dialect)
     # SQLite takes any text for a number, 0 if need be.
-    return f"CASE WHEN {text} GLOB '*[^0-9.eE+-]*' THEN NULL ELSE CAST({text} AS REAL) END"
+    wrong = f"{text} = '' OR {text} GLOB '*[^0-9.eE+-]*'"
+    return f"CASE WHEN {wrong} THEN NULL ELSE ({sign}) * CAST({text} AS REAL) END"
+
+
+def _without_groups(text: str, thousands: str, dialect: str) -> str:
+    """Return a number without what separates its thousands, and with a decimal point."""
+    for sign in (*BLANKS, *APOSTROPHES, thousands):
+        text = f"REPLACE({text}, {_text(sign, dialect)}, '')"
+    return f"REPLACE({text}, ',', '.')"
 
 
 _WITHOUT_OFFSET = "'^[0-9-]{10}([T ][0-9:.]*)?'"  # of ISO text
@@ -447,7 +476,7 @@ def _checked_types(types: Mapping[str, str], plan: Plan) -> Mapping[str, str]:
             raise ValueError(
                 f"column {name!r} was fitted on {_written_dates(plan.columns[name])}, which "
                 f"databases read in different ways; make it a date column in the database, and "
-                f"pass types={{{name!r}: 'date'}}"
+                f"pass types={{{name!r}: 'date'}} (in the shell, --type {name}=date)"
             )
     columns = {*(part.column for part in plan.lookups), *dated}
     for column, kind in types.items():

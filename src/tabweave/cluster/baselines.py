@@ -246,12 +246,8 @@ class CCTED(ProfileClusterer):
         Clusters of the last window's rows.
     difference_ : float
         How far the last window differs from the one before.
-    drifted_ : bool
-        Whether the last window was clustered anew.
-    n_windows_ : int
-        How many windows there were.
-    schema_
-        As in :class:`~tabweave.OneHot`.
+    drifted_, n_windows_, schema_
+        As in :class:`CCDSDC`.
 
     Notes
     -----
@@ -333,12 +329,8 @@ class DCD(ProfileClusterer):
     ----------
     labels_ : ndarray
         Clusters of the last window's rows; outliers are in the cluster they resemble most.
-    drifted_ : bool
-        Whether the last window was clustered anew.
-    n_windows_ : int
-        How many windows there were.
-    schema_
-        As in :class:`~tabweave.OneHot`.
+    drifted_, n_windows_, schema_
+        As in :class:`CCDSDC`.
 
     References
     ----------

@@ -100,16 +100,29 @@ class Arena:
     def __init__(self, cells: Cells, rows: int) -> None:
         self.found: dict[tuple[str, str, str], list[dict]] = {}
         self.errors: dict[tuple[str, str], set[str]] = {}
-        self.seeds = {"seed 0"}
+        self.seeds: dict[tuple[str, str], set[str]] = {}
         for (task, name, method, cap, seed), scores in cells.known.items():
             if cap != f"rows {rows}" or method not in METHODS:
                 continue
-            self.seeds.add(seed)
+            self.seeds.setdefault((task, method), set()).add(seed)
             if "error" in scores:
                 self.errors.setdefault((method, scores["error"][:110]), set()).add(name)
             elif "skipped" not in scores:
                 self.found.setdefault((task, name, method), []).append(scores)
         self.sizes = {(task, name): each[0]["n"] for (task, name, _), each in self.found.items()}
+
+    def seeds_said(self) -> str:
+        """Say how many seeds there are, and which methods have fewer."""
+        most = max(map(len, self.seeds.values()), default=1)
+        one = {
+            task: [m for m in METHODS if len(self.seeds.get((task, m), ())) == 1] for task in TASKS
+        }
+        said = "; ".join(
+            f"{task}: {', '.join(methods)}" for task, methods in one.items() if methods
+        )
+        return (
+            "1 seed" if most == 1 else f"{most} seeds, 1 on choosing halves; with one only: {said}"
+        )
 
     def board(self, task: str, scope: Scope, what: str = "") -> Board:
         what = what or MAIN.get(task, "F")
@@ -204,9 +217,9 @@ def protocol(report: Report, known: Arena) -> None:
         f"sets of fewer than {sets.FEWEST_ROWS} rows after that. Retrieval: the ten nearest of all "
         "rows, ties in expectation. Clusters: k-means with ten starts on vectors, average linkage "
         f"on distances, k the number of classes. The other tasks: {arena.FOLDS} stratified folds "
-        f"({len(known.seeds)} seed{'s' if len(known.seeds) > 1 else ''}), everything learned on "
-        "training rows. 5-NN: all rows that tie with the fifth vote. Models on vectors of "
-        "supervised encoders learn from cross-fitted vectors. Every package with its defaults. "
+        f"({known.seeds_said()}), everything learned on training rows. 5-NN: all rows that tie "
+        "with the fifth vote. Models on vectors of supervised encoders learn from cross-fitted "
+        "vectors. Every package with its defaults. "
         f"Log-loss: shares below {arena.FLOOR:g} count as {arena.FLOOR:g}. R²: the mean of folds; "
         f"below {LOWEST:.0f} % it counts as that."
     )

@@ -726,7 +726,7 @@ class TestReleasedFormats:
             again.partial_fit(NEXT)
 
     def test_old_checkpoints_say_how_to_go_on(self):
-        with pytest.raises(ValueError, match=r"make a UNICORN .* resume\("):
+        with pytest.raises(ValueError, match=r"create a UNICORN .* resume\("):
             tabweave.load(FIXTURES / "unicorn-1.weft")
 
     @pytest.mark.parametrize("name", ["unicorn", "windowed", "stream-clusterer"])

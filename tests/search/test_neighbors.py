@@ -361,7 +361,9 @@ class TestClassifier:
         X, y = table(60)
         model = WeaveClassifier().fit(X, y)
         before = model.predict_proba(X)
-        with pytest.raises(ValueError, match="one class only, 'a'"):
+        with pytest.raises(
+            ValueError, match="expected two or more classes in y, got one class: 'a'"
+        ):
             model.fit(X, ["a"] * 60)
         np.testing.assert_array_equal(model.predict_proba(X), before)
 
@@ -379,7 +381,7 @@ class TestClassifier:
         model = WeaveClassifier().fit(X, y)
         before = model.predict_proba(X)
         with pytest.raises(
-            ValueError, match=r"two classes or more to stay .*, got rows of \['a'\]"
+            ValueError, match=r"two classes or more to remain .*, got rows of \['a'\]"
         ):
             model.forget(np.flatnonzero(y != "a"))
         with pytest.raises(ValueError, match=r"got rows of \[\]"):
@@ -410,7 +412,9 @@ class TestClassifier:
 
     def test_refuses(self):
         X, y = table(40)
-        with pytest.raises(ValueError, match="one class only, 'a';"):
+        with pytest.raises(
+            ValueError, match="expected two or more classes in y, got one class: 'a'"
+        ):
             WeaveClassifier().fit(X, ["a"] * 40)
         with pytest.raises(ValueError, match="y of row 2 is missing"):  # not a class "nan"
             WeaveClassifier().fit(X[:3], ["a", "b", float("nan")])

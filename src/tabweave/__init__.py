@@ -60,8 +60,8 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave.rows.table import Column as Column
     from tabweave.rows.table import Schema as Schema
     from tabweave.rows.table import Table as Table
+    from tabweave.search.filters import between as between
     from tabweave.search.index import SimilarityIndex as SimilarityIndex
-    from tabweave.search.index import between as between
     from tabweave.search.knn import WeightedKNN as WeightedKNN
     from tabweave.search.neighbors import WeaveClassifier as WeaveClassifier
     from tabweave.search.neighbors import WeaveRegressor as WeaveRegressor
@@ -83,7 +83,8 @@ _NAMES = {
     "engines": "count",
     "io.store": "load",
     "rows.table": "Column Schema Table",
-    "search.index": "SimilarityIndex between",
+    "search.filters": "between",
+    "search.index": "SimilarityIndex",
     "search.knn": "WeightedKNN",
     "search.neighbors": "WeaveClassifier WeaveRegressor",
     "sources": "CoCA GBCClassifier GBCRegressor HeMap Sources",

@@ -11,7 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tabweave.search.index import Matches, Pairs, SimilarityIndex, between
+    from tabweave.search.filters import between
+    from tabweave.search.index import Matches, Pairs, SimilarityIndex
     from tabweave.search.knn import WeightedKNN
 
 __all__ = ["Matches", "Pairs", "SimilarityIndex", "WeightedKNN", "between"]
@@ -20,7 +21,7 @@ _HOMES = {
     "Pairs": "index",
     "SimilarityIndex": "index",
     "WeightedKNN": "knn",
-    "between": "index",
+    "between": "filters",
 }
 
 

@@ -7,12 +7,7 @@ in a fraction of the time. Rows can be added, removed, filtered and explained.
 
 from __future__ import annotations
 
-import datetime as dt
-import re
-from calendar import monthrange
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from numbers import Integral, Real
 from os import PathLike
@@ -20,38 +15,13 @@ from threading import Lock
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from scipy.sparse import issparse
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import HasMethods, Interval, StrOptions, html_table, require, warn_caller
-from tabweave.base import (
-    Embedder,
-    Estimator,
-    TabularInput,
-    exclusive,
-    remember_names,
-    require_rows,
-    spelled_columns,
-    tell_unknown,
-)
-from tabweave.embed.weave import Weave
+from tabweave._compat import HasMethods, Interval, StrOptions, html_table, require
+from tabweave.base import Embedder, Estimator, TabularInput, exclusive, remember_names
 from tabweave.io.register import storable
 from tabweave.io.store import load as store_load
-from tabweave.rows.formats import DIGIT_FORMATS, PERIODS
-from tabweave.rows.frames import columns_of, is_missing
-from tabweave.rows.table import (
-    Codes,
-    Column,
-    Numbers,
-    Schema,
-    Table,
-    append_rows,
-    as_rows,
-    take_rows,
-)
-from tabweave.rows.vocabulary import Label, canonical, positions, types_of
+from tabweave.rows.table import Table, take_rows
 from tabweave.search.graph import WIDEST, Flat, Graph, View, Walker
 from tabweave.search.scan import (
     Copies,
@@ -62,7 +32,15 @@ from tabweave.search.scan import (
     nearest_rows,
     within,
 )
-from tabweave.search.space import HIDDEN, Space, space_of
+from tabweave.search.space import Space, given_names, space_of
+from tabweave.search.stored import (
+    Stored,
+    asked_rows,
+    check_names,
+    compared_names,
+    first_rows,
+    more_rows,
+)
 
 _AUTO = 100_000  # distinct rows from which "auto" takes a graph
 _DEAD = 1 / 3  # tombstones, of all rows, that make it worth rebuilding
@@ -70,7 +48,6 @@ _LATE = 1 / 4  # nodes that are not in the graph, of those that are, likewise
 _FEW = 10_000  # as many of either are no burden
 _NARROW = 0.1  # rows a filter leaves, below which a walk meets too few of them
 _VIEWS = 8  # sets of columns whose views are kept
-_BY_HAND = 20  # rows asked about, below which a value that was not seen may be misspelt
 _PAIRED = 500  # rows whose pairs say what a distance means
 
 
@@ -119,51 +96,6 @@ class Pairs(NamedTuple):
     first: np.ndarray
     second: np.ndarray
     distances: np.ndarray
-
-
-@dataclass(frozen=True)
-class Between:
-    """A condition on a column: from ``low`` to ``high``, both included; see :func:`between`."""
-
-    low: Any = None
-    high: Any = None
-
-    def __call__(self, values: Any) -> Any:
-        """Return whether a value, or each of an array, lies between; missing ones never do."""
-        above = values == values if self.low is None else values >= self.low
-        return above if self.high is None else above & (values <= self.high)
-
-
-def between(low: Any = None, high: Any = None) -> Between:
-    """Return a condition for ``where``: values from ``low`` to ``high``, both included.
-
-    Parameters
-    ----------
-    low, high : number, date or text, optional
-        The ends, written as the column is; without one the range is open on that side. A day as
-        the upper end lasts until its evening, a month (2024-02) or a year until its last day.
-        Levels of an ordinal column go by their order.
-
-    Examples
-    --------
-    >>> from tabweave import SimilarityIndex, between
-    >>> rows = {"carrier": ["UA", "UA", "AA", "DL"], "delay": [5.5, 120.0, 150.0, 300.0]}
-    >>> index = SimilarityIndex().fit(rows)
-    >>> late = index.query({"carrier": "UA"}, k=2, where={"delay": between(100, 200)})
-    >>> late.ids
-    array([[1, 2]])
-    """
-    if low is None and high is None:
-        raise ValueError("between() needs a lower or an upper bound, got neither")
-    if not isinstance(low, str) and not isinstance(high, str):  # what text means, its column says
-        _check_ends(low, high, low, high)
-    return Between(low, high)
-
-
-def _check_ends(low: Any, high: Any, first: Any, last: Any) -> None:
-    """Raise for a range from low to high that ends before it begins, as first and last say."""
-    if first is not None and last is not None and first > last:
-        raise ValueError(f"expected low <= high, got between({low!r}, {high!r})")
 
 
 @storable
@@ -294,7 +226,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         if isinstance(embedder, Embedder):
             remember_names(self, embedder.schema_)
         else:
-            remember_names(self, table.schema.select(_given_names(table.schema)))
+            remember_names(self, table.schema.select(given_names(table.schema)))
         self._prepared()
         return self
 
@@ -413,7 +345,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         asked, names = asked_rows(self.embedder_, rows, self._stored.table.schema)
         cache = self._prepared()
         stored = cache.stored
-        allowed = _allowed(stored, where)
+        allowed = stored.allowed(where)
         k = min(int(k), int(np.count_nonzero(stored.alive if allowed is None else allowed)))
         if together is None:
             distances, found = cache.nearest(asked, names, int(k), allowed)
@@ -441,7 +373,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         asked, names = asked_rows(self.embedder_, rows, self._stored.table.schema)
         cache = self._prepared()
         stored = cache.stored
-        found = cache.within(asked, names, radius, _allowed(stored, where))
+        found = cache.within(asked, names, radius, stored.allowed(where))
         return [Matches(stored.ids[numbers], distances) for distances, numbers in found]
 
     def duplicates(
@@ -485,7 +417,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
             raise ValueError(f"expected max_pairs to be a whole number >= 1, got {max_pairs!r}")
         cache = self._prepared()
         stored = cache.stored
-        first, second, distances = cache.pairs(threshold, _allowed(stored, where), max_pairs)
+        first, second, distances = cache.pairs(threshold, stored.allowed(where), max_pairs)
         return Pairs(stored.ids[first], stored.ids[second], distances)
 
     def share_nearer(self, distances: Any, columns: Sequence[str] | None = None) -> np.ndarray:
@@ -527,9 +459,9 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         """Return the columns of the embedder among these, None if they are all; check them."""
         listed = [columns] if isinstance(columns, str) else list(columns)
         schema = self._stored.table.schema
-        _check_names(listed, schema)
+        check_names(listed, schema)
         own = self.embedder_.schema_ if isinstance(self.embedder_, Embedder) else schema
-        names = _compared_names(listed, own)
+        names = compared_names(listed, own)
         return None if names == own.names else names
 
     def explain(self, row: Any, id: Any) -> dict[str, float]:
@@ -829,547 +761,6 @@ def _expanded_pairs(
     return np.minimum(one, other), np.maximum(one, other), which
 
 
-# -- rows that are kept --------------------------------------------------------------------------
-
-
-@storable
-@dataclass(frozen=True, eq=False)
-class Stored:
-    """Rows with their ids, and which of them are still there.
-
-    Rows are only ever appended; a removed one stays as a tombstone until the index is rebuilt.
-    """
-
-    table: Table
-    ids: np.ndarray
-    alive: np.ndarray
-    next_id: int
-
-    @classmethod
-    def of(cls, table: Table, ids: Any) -> Stored:
-        """Store the first rows."""
-        none = np.zeros(0, np.int64)
-        named, next_id = _new_ids(ids, table.n_rows, none, 0)
-        return cls(table, named, np.ones(table.n_rows, bool), next_id)
-
-    def _check_loaded(self) -> None:
-        n = self.table.n_rows
-        if self.ids.shape != (n,) or self.alive.shape != (n,) or self.alive.dtype != bool:
-            raise ValueError(f"ids and tombstones do not fit {n} rows")
-
-    def append(self, table: Table, ids: Any) -> Stored:
-        """Return these rows and more; raise for ids that are in use already."""
-        held = self.ids[self.alive]
-        named, next_id = _new_ids(ids, table.n_rows, held, self.next_id)
-        return Stored(
-            append_rows(self.table, table),
-            np.concatenate([self.ids, named]) if len(self.ids) else named,
-            np.concatenate([self.alive, np.ones(table.n_rows, bool)]),
-            next_id,
-        )
-
-    def rows_of(self, ids: Any) -> np.ndarray:
-        """Return the row of each id; raise for those that are not there."""
-        asked = np.atleast_1d(_as_ids(ids))
-        same = asked.dtype.kind == self.ids.dtype.kind
-        met = np.flatnonzero(np.isin(self.ids, asked)) if same else np.zeros(0, np.intp)
-        rows = met[self.alive[met]]
-        rows = rows[np.argsort(self.ids[rows])]
-        absent = np.flatnonzero(~np.isin(asked, self.ids[rows])) if same else np.arange(len(asked))
-        if len(absent):
-            first = asked[absent[0]].item()
-            why = "was removed" if (self.ids[met] == first).any() else "is not in the index"
-            n = np.count_nonzero(self.alive)
-            raise KeyError(f"id {first!r} {why}; there are {n} rows")
-        return rows[np.searchsorted(self.ids[rows], asked)]
-
-    def without(self, ids: Any) -> Stored:
-        """Return the rows without some of them."""
-        rows = self.rows_of(ids)
-        if len(np.unique(rows)) < len(rows):
-            raise ValueError("an id is given twice; give each id to remove once")
-        alive = self.alive.copy()
-        alive[rows] = False
-        return Stored(self.table, self.ids, alive, self.next_id)
-
-    def compacted(self) -> Stored:
-        """Return the rows that are still there."""
-        rows = np.flatnonzero(self.alive)
-        table = take_rows(self.table, rows)
-        return Stored(table, self.ids[rows], np.ones(len(rows), bool), self.next_id)
-
-
-def _as_ids(ids: Any) -> np.ndarray:
-    """Return ids as whole numbers or as text."""
-    if isinstance(ids, Set):
-        ids = sorted(ids)
-    out = np.asarray(ids)
-    if out.dtype.kind == "O" or (out.dtype.kind == "U" and not isinstance(ids, np.ndarray)):
-        kinds = {type(i) for i in np.atleast_1d(np.asarray(ids, object)).tolist()}
-        text = all(issubclass(kind, str) for kind in kinds)
-        if not text and not all(issubclass(kind, Integral) for kind in kinds):
-            names = ", ".join(sorted(kind.__name__ for kind in kinds))
-            raise TypeError(
-                f"expected ids to be whole numbers or text, all of one kind, got {names}"
-            )
-        out = out.astype(str if text else np.int64)
-    if not out.size:
-        return out.astype(np.int64)
-    if out.dtype.kind not in "iuUT":
-        raise TypeError(f"expected ids to be whole numbers or text, got {out.dtype}")
-    if out.dtype == np.uint64 and (large := out[out > np.iinfo(np.int64).max]).size:
-        raise ValueError(
-            f"expected ids below 2**63, got {large.flat[0]}; give hashes as text, or as int64"
-        )
-    return out.astype(np.int64) if out.dtype.kind in "iu" else out.astype(str)
-
-
-def _new_ids(ids: Any, n_rows: int, held: np.ndarray, next_id: int) -> tuple[np.ndarray, int]:
-    """Return the ids of new rows, running numbers if none are given, and the next free number."""
-    if ids is None:
-        if held.dtype.kind == "U" and len(held):
-            raise ValueError("the rows of this index have text as ids; give ids for new rows, too")
-        return np.arange(next_id, next_id + n_rows), next_id + n_rows
-    out = np.atleast_1d(_as_ids(ids))
-    if out.shape != (n_rows,):
-        raise ValueError(f"expected {n_rows} ids, one per row, got {out.size}")
-    if len(held) and n_rows and held.dtype.kind != out.dtype.kind:
-        kinds = {"i": "whole numbers", "U": "text"}
-        raise TypeError(
-            f"expected ids to be {kinds[held.dtype.kind]}, as those in the index are, got "
-            f"{kinds[out.dtype.kind]}"
-        )
-    sort = np.sort(out)
-    twice = sort[1:][sort[1:] == sort[:-1]]
-    if len(twice):
-        raise ValueError(f"expected ids that differ, got {twice[0].item()!r} twice")
-    used = held[np.isin(held, out)]
-    if len(used):
-        raise ValueError(
-            f"id {used[0].item()!r} is in the index already; remove it first, or use another"
-        )
-    if out.dtype.kind == "i" and n_rows:
-        next_id = max(next_id, int(sort[-1]) + 1)
-    return out, next_id
-
-
-# -- filters ------------------------------------------------------------------------------------
-
-
-def _allowed(stored: Stored, where: Any) -> np.ndarray | None:
-    """Return which rows may be found; None if all may."""
-    if where is None:
-        return None if stored.alive.all() else stored.alive
-    if isinstance(where, Mapping):
-        return stored.alive & matching(stored.table, where)
-    mask, n = np.asarray(where), int(np.count_nonzero(stored.alive))
-    if mask.dtype == object and all(is_missing(cell) or type(cell) is bool for cell in mask.flat):
-        mask = np.array([cell is True for cell in mask.flat])  # a comparison with gaps has gaps
-    if mask.dtype != bool or mask.shape != (n,):
-        raise TypeError(
-            "expected where to be a mapping of column to value, values, range or function, or "
-            f"{n} booleans, one for each of ids_, got {_described(where, mask)}"
-        )
-    out = stored.alive.copy()
-    out[stored.alive] = mask
-    return out
-
-
-def _described(where: Any, mask: np.ndarray) -> str:
-    return repr(where) if mask.ndim == 0 else f"{mask.dtype} of shape {mask.shape}"
-
-
 def _check_distance(name: str, given: Any) -> None:
     if not isinstance(given, Real) or isinstance(given, bool) or not 0 <= float(given) < np.inf:
         raise ValueError(f"expected {name} to be a distance >= 0, got {given!r}")
-
-
-def matching(table: Table, where: Mapping[str, Any]) -> np.ndarray:
-    """Return which rows pass every condition: a value, several values, or a function."""
-    out = np.ones(table.n_rows, bool)
-    names = _given_names(table.schema)
-    for name, wanted in where.items():
-        if name not in names:
-            raise ValueError(
-                f"where: column not found: {name!r}; the columns are {', '.join(map(repr, names))}"
-            )
-        out &= _passes(name, table[name], _as_stored(table.schema[name], wanted))
-    return out
-
-
-def _as_stored(column: Column, wanted: Any) -> Any:
-    """Return a condition in what a column holds: text as its numbers, a range as its levels."""
-    if isinstance(wanted, Between):
-        return _range_as_stored(column, wanted)
-    written = column.kind == "datetime" or (column.kind == "numeric" and column.decimal is not None)
-    if not written or callable(wanted):
-        return wanted
-    listed = _listed(wanted)
-    days = [_range_as_stored(column, Between(v, v)) for v in listed if _lasts(column, v)]
-    others = [_cell_number(column, value) for value in listed if not _lasts(column, value)]
-    if not days:
-        return others
-    return lambda cells: np.any(
-        [_passes(column.name, Numbers(cells), passing) for passing in (*days, others)], axis=0
-    )
-
-
-def _range_as_stored(column: Column, wanted: Between) -> Any:
-    """Return a range of levels as the levels in it, another with both ends in numbers."""
-    low, high = _days_of(column, wanted.low)[0], _days_of(column, wanted.high)[1]
-    lasting = _is_day(column, high)
-    if column.kind == "ordinal" and column.levels is not None:
-        return _levels_within(column.name, list(column.levels), low, high)
-    if column.kind in ("datetime", "numeric"):
-        low, high = (_cell_number(column, end) for end in (low, high))
-    _check_ends(wanted.low, wanted.high, low, high)
-    return Between(low, high + 86_399.999999 if lasting else high)
-
-
-def _levels_within(name: str, levels: list[Label], low: Any, high: Any) -> list[Label]:
-    for end in (low, high):
-        if end is not None and end not in levels:
-            raise ValueError(
-                f"where: expected a range of levels of column {name!r} "
-                f"({', '.join(map(repr, levels))}), got {end!r}"
-            )
-    first = 0 if low is None else levels.index(low)
-    last = len(levels) - 1 if high is None else levels.index(high)
-    _check_ends(low, high, first, last)
-    return levels[first : last + 1]
-
-
-def _lasts(column: Column, value: Any) -> bool:
-    """Tell whether a value for a column of datetimes is a year, a month or a day."""
-    return _is_day(column, value) or _days_of(column, value)[0] is not value
-
-
-def _days_of(column: Column, value: Any) -> tuple[Any, Any]:
-    """Return the first and last day of a year (2024) or month (2024-02); else the value twice.
-
-    A column of months, quarters or weeks has months of its own.
-    """
-    if column.kind != "datetime" or column.is_clock or not isinstance(value, str | np.datetime64):
-        return value, value
-    found = _YEAR_OR_MONTH.fullmatch(str(value).strip())
-    if found is None or (found[2] and column.date_order == PERIODS):
-        return value, value
-    first, last = (int(found[2]), int(found[2])) if found[2] else (1, 12)
-    year = int(found[1])
-    return dt.date(year, first, 1), dt.date(year, last, monthrange(year, last)[1])
-
-
-_YEAR_OR_MONTH = re.compile(r"([1-9]\d{3})(?:-(0[1-9]|1[0-2]))?")
-
-
-def _is_day(column: Column, value: Any) -> bool:
-    """Tell whether a value for a column of datetimes is a day, without a time."""
-    if column.kind != "datetime" or not isinstance(value, str | dt.date | np.datetime64):
-        return False
-    text = value.isoformat() if isinstance(value, dt.date) else str(value)
-    return bool(re.search(r"\d", text)) and not re.search(r":|\dT\d", text)
-
-
-def _cell_number(column: Column, value: Any) -> float | None:
-    """Return the number of a cell of a column; None and numbers stay what they are."""
-    if value is None:
-        return None
-    if isinstance(value, Real) and column.date_order not in DIGIT_FORMATS:
-        return float(value)
-    schema = Schema((column,), complete=True)
-    return float(Table.of({column.name: [value]}, schema)[column.name].values[0])
-
-
-def _passes(name: str, column: Any, wanted: Any) -> np.ndarray:
-    if isinstance(column, Numbers):
-        if callable(wanted):
-            return _answered(name, wanted, column.values)
-        listed = np.array([_number(name, v) for v in _listed(wanted)], float)
-        return np.isin(column.values, listed) | (np.isnan(column.values) & np.isnan(listed).any())
-    if callable(wanted):
-        passing = np.array([v is not None and _said(name, wanted, v) for v in column.labels], bool)
-    else:
-        listed = [canonical(value) for value in _listed(wanted)]
-        passing = np.zeros(len(column.labels) + 1, bool)
-        passing[positions(column.labels, listed)] = True
-        passing = passing[:-1]
-        if listed and not passing.any():
-            _tell_absent(name, listed, column.labels)
-    hits = passing[column.codes] if len(passing) else np.zeros(len(column.codes), bool)
-    if isinstance(column, Codes):
-        return hits
-    return column.any_element(hits)
-
-
-def _tell_absent(name: str, listed: Sequence[Label], labels: Sequence[Label]) -> None:
-    """Refuse values of another type than a column has, warn of others that no row has."""
-    if listed == [None]:
-        return
-    asked, held = types_of(listed), types_of(labels)
-    if asked and held and not asked & held:
-        raise ValueError(
-            f"where: column {name!r} has {' and '.join(sorted(held))}, e.g. {_some(labels)}; got "
-            f"{' and '.join(sorted(asked))}, {_some(listed)}"
-        )
-    warn_caller(f"where: no row has {_some(listed)} in column {name!r}{_hint(listed[0], labels)}")
-
-
-def _some(labels: Sequence[Label]) -> str:
-    return ", ".join(repr(label) for label in labels[:4] if label is not None)
-
-
-def _hint(value: Label, labels: Sequence[Label]) -> str:
-    """Return the label that a misspelt value may stand for, as a question, or some of them."""
-    texts = [label for label in labels if isinstance(label, str)]
-    close = get_close_matches(value, texts, 1) if isinstance(value, str) else []
-    return f"; did you mean {close[0]!r}?" if close else f"; there are, e.g., {_some(labels)}"
-
-
-def _listed(wanted: Any) -> list[Any]:
-    if isinstance(wanted, Iterable) and not isinstance(wanted, str | bytes):
-        return list(wanted)  # a series, a range, keys of a mapping
-    return [wanted]
-
-
-def _number(name: str, value: Any) -> float:
-    if value is None:
-        return float("nan")
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"where: expected a number for column {name!r}, got {value!r}") from None
-
-
-def _said(name: str, test: Callable[[Any], Any], value: Label) -> bool:
-    try:
-        return bool(test(value))
-    except Exception as error:
-        raise ValueError(
-            f"the condition on column {name!r} failed at {value!r}: {error}"
-        ) from error
-
-
-def _answered(name: str, test: Callable[[Any], Any], values: np.ndarray) -> np.ndarray:
-    try:
-        out = np.asarray(test(values))
-    except Exception as error:
-        raise ValueError(f"the condition on column {name!r} failed: {error}") from error
-    if out.shape != values.shape or out.dtype != bool:
-        raise ValueError(
-            f"the condition on column {name!r}: expected {len(values)} booleans for as many "
-            f"numbers, got {out.dtype} of shape {out.shape}"
-        )
-    return out
-
-
-# -- rows that users give ------------------------------------------------------------------------
-
-
-def _given_names(schema: Schema) -> list[str]:
-    """Return the columns as they were given, without those that hold vectors."""
-    return [name for name in schema.names if not name.startswith(HIDDEN)]
-
-
-def first_rows(embedder: Any, X: Any, y: Any) -> tuple[Any, Table]:
-    """Return a fitted embedder and the first rows of an index.
-
-    An unfitted embedder is cloned and fitted on the rows; without any, it is a Weave.
-    """
-    if embedder is None:
-        embedder = Weave()
-    if _is_fitted(embedder):
-        return embedder, _table(embedder, X)
-    embedder, rows = clone(embedder), X
-    if isinstance(embedder, Embedder):
-        rules: Any = "whole" if embedder._rules else None
-        rows = Table.of(X, Schema.of(embedder.schema), numbers=embedder._numbers, rules=rules)
-        require_rows(rows)
-        X = X if rows.schema.aside else rows
-    embedder.fit(rows, y)
-    return embedder, _table(embedder, X)
-
-
-def _is_fitted(embedder: Any) -> bool:
-    try:
-        check_is_fitted(embedder)
-    except NotFittedError:
-        return False
-    return True
-
-
-def _table(embedder: Any, X: Any) -> Table:
-    """Read the first rows: the embedder's columns as it reads them, others as their values look."""
-    if not isinstance(embedder, Embedder):
-        return with_vectors(embedder, X, Table.of(X, rules="all"))
-    known = embedder.schema_
-    if isinstance(X, Table) or names_of(X) is None or not known.named:
-        return _checked(Table.of(X, known), known)
-    table = Table.of(X, replace(known, complete=False, aside=()), rules="all")
-    require_rows(table)
-    return table
-
-
-def with_vectors(embedder: Any, X: Any, table: Table) -> Table:
-    """Return a table with the vectors of its rows as hidden columns."""
-    vectors = embedder.transform(X)
-    if issparse(vectors):
-        raise TypeError(
-            f"{type(embedder).__name__}.transform: expected dense vectors, got a sparse matrix of "
-            f"shape {vectors.shape}; make them dense, or reduce them (TruncatedSVD, KSVD) in a "
-            "pipeline"
-        )
-    vectors = np.asarray(vectors, dtype=np.float64)
-    if vectors.ndim != 2 or len(vectors) != table.n_rows or not np.isfinite(vectors).all():
-        raise ValueError(
-            f"{type(embedder).__name__}.transform: expected {table.n_rows} rows of finite numbers, "
-            f"got shape {vectors.shape}"
-        )
-    require_rows(table)
-    names = [f"{HIDDEN}{i}" for i in range(vectors.shape[1])]
-    columns = tuple(Column(name, "numeric") for name in names)
-    schema = replace(table.schema, columns=table.schema.columns + columns)
-    parts = tuple(Numbers(np.ascontiguousarray(column)) for column in vectors.T)
-    return Table(schema, table.columns + parts, table.n_rows)
-
-
-def more_rows(embedder: Any, X: Any, schema: Schema) -> Table:
-    """Read rows to be added: all columns of the first ones must be there."""
-    if isinstance(embedder, Embedder):
-        return _checked(Table.of(as_rows(X, schema), schema), schema)
-    X = _as_fitted(embedder, as_rows(X, schema))
-    return with_vectors(embedder, X, Table.of(X, schema.select(_given_names(schema))))
-
-
-def _checked(table: Table, schema: Schema) -> Table:
-    if table.schema.names != schema.names:
-        raise ValueError(f"expected columns {schema.names}, got {table.schema.names}")
-    require_rows(table)
-    return table
-
-
-def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] | None]:
-    """Read rows to look for, and say which columns they have if those are not all.
-
-    Columns that the index does not know are refused: they may be misspelt.
-    """
-    X = as_rows(X, schema)
-    if not isinstance(embedder, Embedder):
-        X = _as_fitted(embedder, X)
-        return with_vectors(embedder, X, Table.of(X)), None
-    own, given = embedder.schema_, names_of(X)
-    if given is None or (not own.named and not {*given} <= {*own.names}):
-        table = Table.of(X, own)
-        require_rows(table)
-        _tell_unknown(embedder, table)
-        return table, None
-    given = [field for name in given for field in schema.fields(name)]
-    _check_names(given, schema)
-    names = _compared_names(given, own)
-    if isinstance(X, list):
-        _check_same_keys(X, names)
-    if isinstance(X, Table):
-        X = X.select(names)
-    table = Table.of(X, replace(own.select(names), named=True))
-    require_rows(table)
-    _tell_unknown(embedder, table)
-    return table, None if names == own.names else names
-
-
-def _check_names(given: Iterable[str], schema: Schema) -> None:
-    """Refuse columns that an index does not have: they may be misspelt."""
-    names = _given_names(schema)
-    for name in given:
-        if name not in names:
-            raise ValueError(
-                f"column {name!r} is not in the index; the columns are "
-                f"{', '.join(map(repr, names))}"
-            )
-
-
-def _compared_names(given: Sequence[str], own: Schema) -> list[str]:
-    """Return the columns of an embedder that are given, in its order; refuse to have none."""
-    names = [name for name in own.names if name in given]
-    if not names:
-        raise ValueError(
-            f"expected columns that are compared, got none of the columns "
-            f"{', '.join(map(repr, own.names))}"
-        )
-    return names
-
-
-def _tell_unknown(embedder: Embedder, table: Table) -> None:
-    """Tell or refuse what the embedder has not seen; a set of nothing known is no empty set."""
-    if embedder._policy() == "error":
-        return
-    tell_unknown(embedder, table)
-    vocabulary, few = embedder._vocabulary(), table.n_rows < _BY_HAND
-    if few:
-        _warn_of_levels(table)
-    for name, values in vocabulary.unknown(table).items():
-        column = table[name]
-        if name in spelled_columns(embedder):
-            continue
-        if isinstance(column, Codes):
-            value = next(iter(values))
-            if few and value is not None:
-                known = vocabulary.labels[vocabulary.index(name)]
-                _warn_asked(name, value, "average", _hint(value, known))
-            continue
-        new = np.isin(column.codes, positions(column.labels, values))
-        lengths, unknown = np.diff(column.starts), np.append(0, np.cumsum(new))[column.starts]
-        odd = np.flatnonzero((lengths > 0) & (np.diff(unknown) == lengths))
-        if len(odd):
-            own = column.codes[column.starts[odd[0]] : column.starts[odd[0] + 1]]
-            raise ValueError(
-                f"column {name!r}: no element of {[column.labels[c] for c in own]} (row {odd[0]}) "
-                "was seen in fit, so no row can be similar to it; leave the column out of the "
-                "query, or use elements that were seen"
-            )
-
-
-def _warn_of_levels(table: Table) -> None:
-    """Warn of levels that a column has not."""
-    for column in table.schema.columns:
-        levels = column.levels or ()
-        for value in table[column.name].labels if column.kind == "ordinal" and levels else ():
-            if value is not None and value not in levels:
-                _warn_asked(column.name, value, "missing", _hint(value, levels))
-
-
-def _warn_asked(name: str, value: Label, fate: str, hint: str) -> None:
-    warn_caller(f"column {name!r}: {value!r} was not seen in fit and counts as {fate}{hint}")
-
-
-def _check_same_keys(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
-    """Refuse rows of which some lack a column: it may be missing, or not asked about."""
-    for i, row in enumerate(rows):
-        for name in names:
-            if name not in row and name not in (names_of([row]) or ()):  # a field of a record
-                raise ValueError(
-                    f"row {i} has no {name!r}, which other rows have; query rows with different "
-                    f"columns separately, or write None for a missing value"
-                )
-
-
-def names_of(X: Any) -> list[str] | None:
-    """Return the names of the columns of rows, None if they have none."""
-    return X.schema.names if isinstance(X, Table) else columns_of(X)[0]
-
-
-def _as_fitted(embedder: Any, X: Any) -> Any:
-    """Return rows of cells as a transformer of another package reads them: a frame, or an array."""
-    names = getattr(embedder, "feature_names_in_", None)
-    if names is None or not isinstance(X, Mapping | list | tuple):
-        return X
-    given, parts, _ = columns_of(X)
-    if given is None and len(parts) != len(names):
-        raise ValueError(f"expected {len(names)} cells per row, got {len(parts)}")
-    columns = dict(zip(given or names, parts, strict=True))
-    for name in names:
-        if name not in columns:
-            raise ValueError(
-                f"column {name!r} is not given; {type(embedder).__name__} does not say which "
-                "column its coordinates come from, so a row needs all of them"
-            )
-    library = "pandas" if find_spec("pandas") else "polars"
-    return require(library, "frames").DataFrame({name: columns[name] for name in names})

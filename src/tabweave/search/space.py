@@ -184,3 +184,8 @@ class Vectors(Block):
     def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
         """Return all of them as one."""
         return {"(all columns)": self.coordinates(table, unknown=unknown)}
+
+
+def given_names(schema: Schema) -> list[str]:
+    """Return the columns as they were given, without those that hold vectors."""
+    return [name for name in schema.names if not name.startswith(HIDDEN)]

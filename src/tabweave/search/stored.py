@@ -1,0 +1,389 @@
+"""Stored: the rows of an index, as they are read and as they are kept with their ids.
+
+Rows come in as users give them, and are read as the embedder reads its own: the first ones, more,
+or those asked about. They stay as codes, under ids by which they are found, removed and explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from tabweave._compat import require, warn_caller
+from tabweave.base import Embedder, require_rows, spelled_columns, tell_unknown
+from tabweave.embed.weave import Weave
+from tabweave.io.register import storable
+from tabweave.rows.frames import columns_of, is_missing
+from tabweave.rows.table import (
+    Codes,
+    Column,
+    Numbers,
+    Schema,
+    Table,
+    append_rows,
+    as_rows,
+    take_rows,
+)
+from tabweave.rows.vocabulary import Label, positions
+from tabweave.search.filters import hint, matching
+from tabweave.search.space import HIDDEN, given_names
+
+_BY_HAND = 20  # rows asked about, below which a value that was not seen may be misspelt
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """Rows with their ids, and which of them are still there.
+
+    Rows are only ever appended; a removed one stays as a tombstone until the index is rebuilt.
+    """
+
+    table: Table
+    ids: np.ndarray
+    alive: np.ndarray
+    next_id: int
+
+    @classmethod
+    def of(cls, table: Table, ids: Any) -> Stored:
+        """Store the first rows."""
+        none = np.zeros(0, np.int64)
+        named, next_id = _new_ids(ids, table.n_rows, none, 0)
+        return cls(table, named, np.ones(table.n_rows, bool), next_id)
+
+    def _check_loaded(self) -> None:
+        n = self.table.n_rows
+        if self.ids.shape != (n,) or self.alive.shape != (n,) or self.alive.dtype != bool:
+            raise ValueError(f"ids and tombstones do not fit {n} rows")
+
+    def append(self, table: Table, ids: Any) -> Stored:
+        """Return these rows and more; raise for ids that are in use already."""
+        held = self.ids[self.alive]
+        named, next_id = _new_ids(ids, table.n_rows, held, self.next_id)
+        return Stored(
+            append_rows(self.table, table),
+            np.concatenate([self.ids, named]) if len(self.ids) else named,
+            np.concatenate([self.alive, np.ones(table.n_rows, bool)]),
+            next_id,
+        )
+
+    def rows_of(self, ids: Any) -> np.ndarray:
+        """Return the row of each id; raise for those that are not there."""
+        asked = np.atleast_1d(_as_ids(ids))
+        same = asked.dtype.kind == self.ids.dtype.kind
+        met = np.flatnonzero(np.isin(self.ids, asked)) if same else np.zeros(0, np.intp)
+        rows = met[self.alive[met]]
+        rows = rows[np.argsort(self.ids[rows])]
+        absent = np.flatnonzero(~np.isin(asked, self.ids[rows])) if same else np.arange(len(asked))
+        if len(absent):
+            first = asked[absent[0]].item()
+            why = "was removed" if (self.ids[met] == first).any() else "is not in the index"
+            n = np.count_nonzero(self.alive)
+            raise KeyError(f"id {first!r} {why}; there are {n} rows")
+        return rows[np.searchsorted(self.ids[rows], asked)]
+
+    def allowed(self, where: Any) -> np.ndarray | None:
+        """Return which rows may be found, as ``where`` says; None if all may."""
+        if where is None:
+            return None if self.alive.all() else self.alive
+        if isinstance(where, Mapping):
+            return self.alive & matching(self.table, where)
+        mask, n = np.asarray(where), int(np.count_nonzero(self.alive))
+        cells = mask.ravel().tolist() if mask.dtype == object else []
+        if cells and all(is_missing(cell) or type(cell) is bool for cell in cells):
+            mask = np.array([cell is True for cell in cells])  # a comparison with gaps has gaps
+        if mask.dtype != bool or mask.shape != (n,):
+            found = repr(where) if mask.ndim == 0 else f"{mask.dtype} of shape {mask.shape}"
+            raise TypeError(
+                "expected where to be a mapping of column to value, values, range or function, or "
+                f"{n} booleans, one for each of ids_, got {found}"
+            )
+        out = self.alive.copy()
+        out[self.alive] = mask
+        return out
+
+    def without(self, ids: Any) -> Stored:
+        """Return the rows without some of them."""
+        rows = self.rows_of(ids)
+        if len(np.unique(rows)) < len(rows):
+            raise ValueError("an id is given twice; give each id to remove once")
+        alive = self.alive.copy()
+        alive[rows] = False
+        return Stored(self.table, self.ids, alive, self.next_id)
+
+    def compacted(self) -> Stored:
+        """Return the rows that are still there."""
+        rows = np.flatnonzero(self.alive)
+        table = take_rows(self.table, rows)
+        return Stored(table, self.ids[rows], np.ones(len(rows), bool), self.next_id)
+
+
+def _as_ids(ids: Any) -> np.ndarray:
+    """Return ids as whole numbers or as text."""
+    if isinstance(ids, Set):
+        ids = sorted(ids)
+    out = np.asarray(ids)
+    if out.dtype.kind == "O" or (out.dtype.kind == "U" and not isinstance(ids, np.ndarray)):
+        kinds = {type(i) for i in np.atleast_1d(np.asarray(ids, object)).tolist()}
+        text = all(issubclass(kind, str) for kind in kinds)
+        if not text and not all(issubclass(kind, Integral) for kind in kinds):
+            names = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise TypeError(
+                f"expected ids to be whole numbers or text, all of one kind, got {names}"
+            )
+        out = out.astype(str if text else np.int64)
+    if not out.size:
+        return out.astype(np.int64)
+    if out.dtype.kind not in "iuUT":
+        raise TypeError(f"expected ids to be whole numbers or text, got {out.dtype}")
+    if out.dtype == np.uint64 and (large := out[out > np.iinfo(np.int64).max]).size:
+        raise ValueError(
+            f"expected ids below 2**63, got {large.flat[0]}; give hashes as text, or as int64"
+        )
+    return out.astype(np.int64) if out.dtype.kind in "iu" else out.astype(str)
+
+
+def _new_ids(ids: Any, n_rows: int, held: np.ndarray, next_id: int) -> tuple[np.ndarray, int]:
+    """Return the ids of new rows, running numbers if none are given, and the next free number."""
+    if ids is None:
+        if held.dtype.kind == "U" and len(held):
+            raise ValueError("the rows of this index have text as ids; give ids for new rows, too")
+        return np.arange(next_id, next_id + n_rows), next_id + n_rows
+    out = np.atleast_1d(_as_ids(ids))
+    if out.shape != (n_rows,):
+        raise ValueError(f"expected {n_rows} ids, one per row, got {out.size}")
+    if len(held) and n_rows and held.dtype.kind != out.dtype.kind:
+        kinds = {"i": "whole numbers", "U": "text"}
+        raise TypeError(
+            f"expected ids to be {kinds[held.dtype.kind]}, as those in the index are, got "
+            f"{kinds[out.dtype.kind]}"
+        )
+    sort = np.sort(out)
+    twice = sort[1:][sort[1:] == sort[:-1]]
+    if len(twice):
+        raise ValueError(f"expected ids that differ, got {twice[0].item()!r} twice")
+    used = held[np.isin(held, out)]
+    if len(used):
+        raise ValueError(
+            f"id {used[0].item()!r} is in the index already; remove it first, or use another"
+        )
+    if out.dtype.kind == "i" and n_rows:
+        next_id = max(next_id, int(sort[-1]) + 1)
+    return out, next_id
+
+
+# -- reading ------------------------------------------------------------------------------------
+
+
+def first_rows(embedder: Any, X: Any, y: Any) -> tuple[Any, Table]:
+    """Return a fitted embedder and the first rows of an index.
+
+    An unfitted embedder is cloned and fitted on the rows; without any, it is a Weave.
+    """
+    if embedder is None:
+        embedder = Weave()
+    if _is_fitted(embedder):
+        return embedder, _table(embedder, X)
+    embedder, rows = clone(embedder), X
+    if isinstance(embedder, Embedder):
+        rules: Any = "whole" if embedder._rules else None
+        rows = Table.of(X, Schema.of(embedder.schema), numbers=embedder._numbers, rules=rules)
+        require_rows(rows)
+        X = X if rows.schema.aside else rows
+    embedder.fit(rows, y)
+    return embedder, _table(embedder, X)
+
+
+def _is_fitted(embedder: Any) -> bool:
+    try:
+        check_is_fitted(embedder)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _table(embedder: Any, X: Any) -> Table:
+    """Read the first rows: the embedder's columns as it reads them, others as their values look."""
+    if not isinstance(embedder, Embedder):
+        return with_vectors(embedder, X, Table.of(X, rules="all"))
+    known = embedder.schema_
+    if isinstance(X, Table) or names_of(X) is None or not known.named:
+        return _checked(Table.of(X, known), known)
+    table = Table.of(X, replace(known, complete=False, aside=()), rules="all")
+    require_rows(table)
+    return table
+
+
+def with_vectors(embedder: Any, X: Any, table: Table) -> Table:
+    """Return a table with the vectors of its rows as hidden columns."""
+    vectors = embedder.transform(X)
+    if issparse(vectors):
+        raise TypeError(
+            f"{type(embedder).__name__}.transform: expected dense vectors, got a sparse matrix of "
+            f"shape {vectors.shape}; make them dense, or reduce them (TruncatedSVD, KSVD) in a "
+            "pipeline"
+        )
+    vectors = np.asarray(vectors, dtype=np.float64)
+    if vectors.ndim != 2 or len(vectors) != table.n_rows or not np.isfinite(vectors).all():
+        raise ValueError(
+            f"{type(embedder).__name__}.transform: expected {table.n_rows} rows of finite numbers, "
+            f"got shape {vectors.shape}"
+        )
+    require_rows(table)
+    names = [f"{HIDDEN}{i}" for i in range(vectors.shape[1])]
+    columns = tuple(Column(name, "numeric") for name in names)
+    schema = replace(table.schema, columns=table.schema.columns + columns)
+    parts = tuple(Numbers(np.ascontiguousarray(column)) for column in vectors.T)
+    return Table(schema, table.columns + parts, table.n_rows)
+
+
+def more_rows(embedder: Any, X: Any, schema: Schema) -> Table:
+    """Read rows to be added: all columns of the first ones must be there."""
+    if isinstance(embedder, Embedder):
+        return _checked(Table.of(as_rows(X, schema), schema), schema)
+    X = _as_fitted(embedder, as_rows(X, schema))
+    return with_vectors(embedder, X, Table.of(X, schema.select(given_names(schema))))
+
+
+def _checked(table: Table, schema: Schema) -> Table:
+    if table.schema.names != schema.names:
+        raise ValueError(f"expected columns {schema.names}, got {table.schema.names}")
+    require_rows(table)
+    return table
+
+
+def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] | None]:
+    """Read rows to look for, and say which columns they have if those are not all.
+
+    Columns that the index does not know are refused: they may be misspelt.
+    """
+    X = as_rows(X, schema)
+    if not isinstance(embedder, Embedder):
+        X = _as_fitted(embedder, X)
+        return with_vectors(embedder, X, Table.of(X)), None
+    own, given = embedder.schema_, names_of(X)
+    if given is None or (not own.named and not {*given} <= {*own.names}):
+        table = Table.of(X, own)
+        require_rows(table)
+        _report_unknown(embedder, table)
+        return table, None
+    given = [field for name in given for field in schema.fields(name)]
+    check_names(given, schema)
+    names = compared_names(given, own)
+    if isinstance(X, list):
+        _check_same_keys(X, names)
+    if isinstance(X, Table):
+        X = X.select(names)
+    table = Table.of(X, replace(own.select(names), named=True))
+    require_rows(table)
+    _report_unknown(embedder, table)
+    return table, None if names == own.names else names
+
+
+def check_names(given: Iterable[str], schema: Schema) -> None:
+    """Refuse columns that an index does not have: they may be misspelt."""
+    names = given_names(schema)
+    for name in given:
+        if name not in names:
+            raise ValueError(
+                f"column {name!r} is not in the index; the columns are "
+                f"{', '.join(map(repr, names))}"
+            )
+
+
+def compared_names(given: Sequence[str], own: Schema) -> list[str]:
+    """Return the columns of an embedder that are given, in its order; refuse to have none."""
+    names = [name for name in own.names if name in given]
+    if not names:
+        raise ValueError(
+            f"expected columns that are compared, got none of the columns "
+            f"{', '.join(map(repr, own.names))}"
+        )
+    return names
+
+
+def _report_unknown(embedder: Embedder, table: Table) -> None:
+    """Tell or refuse what the embedder has not seen; a set of nothing known is no empty set."""
+    if embedder._policy() == "error":
+        return
+    tell_unknown(embedder, table)
+    vocabulary, few = embedder._vocabulary(), table.n_rows < _BY_HAND
+    if few:
+        _warn_of_levels(table)
+    for name, values in vocabulary.unknown(table).items():
+        column = table[name]
+        if name in spelled_columns(embedder):
+            continue
+        if isinstance(column, Codes):
+            value = next(iter(values))
+            if few and value is not None:
+                known = vocabulary.labels[vocabulary.index(name)]
+                _warn_asked(name, value, "average", hint(value, known))
+            continue
+        new = np.isin(column.codes, positions(column.labels, values))
+        lengths, unknown = np.diff(column.starts), np.append(0, np.cumsum(new))[column.starts]
+        odd = np.flatnonzero((lengths > 0) & (np.diff(unknown) == lengths))
+        if len(odd):
+            own = column.codes[column.starts[odd[0]] : column.starts[odd[0] + 1]]
+            raise ValueError(
+                f"column {name!r}: no element of {[column.labels[c] for c in own]} (row {odd[0]}) "
+                "was seen in fit, so no row can be similar to it; leave the column out of the "
+                "query, or use elements that were seen"
+            )
+
+
+def _warn_of_levels(table: Table) -> None:
+    """Warn of levels that a column has not."""
+    for column in table.schema.columns:
+        levels = column.levels or ()
+        for value in table[column.name].labels if column.kind == "ordinal" and levels else ():
+            if value is not None and value not in levels:
+                _warn_asked(column.name, value, "missing", hint(value, levels))
+
+
+def _warn_asked(name: str, value: Label, fate: str, hint: str) -> None:
+    warn_caller(f"column {name!r}: {value!r} was not seen in fit and counts as {fate}{hint}")
+
+
+def _check_same_keys(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
+    """Refuse rows of which some lack a column: it may be missing, or not asked about."""
+    for i, row in enumerate(rows):
+        for name in names:
+            if name not in row and name not in (names_of([row]) or ()):  # a field of a record
+                raise ValueError(
+                    f"row {i} has no {name!r}, which other rows have; query rows with different "
+                    f"columns separately, or write None for a missing value"
+                )
+
+
+def names_of(X: Any) -> list[str] | None:
+    """Return the names of the columns of rows, None if they have none."""
+    return X.schema.names if isinstance(X, Table) else columns_of(X)[0]
+
+
+def _as_fitted(embedder: Any, X: Any) -> Any:
+    """Return rows of cells as a transformer of another package reads them: a frame, or an array."""
+    names = getattr(embedder, "feature_names_in_", None)
+    if names is None or not isinstance(X, Mapping | list | tuple):
+        return X
+    given, parts, _ = columns_of(X)
+    if given is None and len(parts) != len(names):
+        raise ValueError(f"expected {len(names)} cells per row, got {len(parts)}")
+    columns = dict(zip(given or names, parts, strict=True))
+    for name in names:
+        if name not in columns:
+            raise ValueError(
+                f"column {name!r} is not given; {type(embedder).__name__} does not say which "
+                "column its coordinates come from, so a row needs all of them"
+            )
+    library = "pandas" if find_spec("pandas") else "polars"
+    return require(library, "frames").DataFrame({name: columns[name] for name in names})

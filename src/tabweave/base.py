@@ -36,6 +36,7 @@ from tabweave._compat import (
     warn_caller,
 )
 from tabweave.blocks.block import Block, label_column, turns
+from tabweave.blocks.numbers import Numbering, column_parts
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.engines import count_for, is_distributed, is_source, read, vectors_of
@@ -963,6 +964,24 @@ class ValueEmbedder(Embedder):
     def _codes(self, table: Table) -> list[np.ndarray]:
         """Return the codes of rows in the vocabulary of fit, unknown last; needs no vector."""
         return self.counts_.vocabulary.codes(table, self._policy())
+
+
+class BinnedEmbedder(Embedder):
+    """Base of embedders that count numbers and grades in bins, beside categories."""
+
+    _numbering: Numbering
+
+    def _parts(self) -> dict[str, str]:
+        """Return what is counted of each column, and whose it is."""
+        return column_parts(self._own_columns(), self.counts_)
+
+    def _valued(self) -> list[str]:
+        """Return the columns whose values have tables."""
+        return [c.name for c in self._own_columns() if c.kind in ("nominal", "set")]
+
+    def _labels(self, column: str) -> tuple[Label, ...]:
+        levels = self._numbering.levels
+        return levels[column] if column in levels else super()._labels(column)
 
 
 def counted_schema(counts: Counts) -> Schema:

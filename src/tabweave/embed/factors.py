@@ -29,7 +29,7 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets
 from tabweave.counts.spectra import CrossMoments
 from tabweave.embed.register import embedder
-from tabweave.embed.weave import summed
+from tabweave.embed.weave import sum_blocks
 from tabweave.engines import count_with, is_source
 from tabweave.io.register import storable
 from tabweave.rows.frames import in_memory
@@ -386,7 +386,7 @@ class FAMD(Factorial):
     @property
     def blocks_(self) -> Block:
         """Tables and numbers, summed."""
-        return summed(self.tables_, self.numbers_)
+        return sum_blocks(self.tables_, self.numbers_)
 
 
 @embedder(

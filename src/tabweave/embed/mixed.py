@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import clone
 
 from tabweave._compat import HasMethods, Interval, StrOptions
-from tabweave.base import Embedder, ValueEmbedder, counted_schema, require_rows
+from tabweave.base import BinnedEmbedder, Embedder, ValueEmbedder, counted_schema, require_rows
 from tabweave.blocks.block import Block, Blocks
 from tabweave.blocks.numbers import (
     BINNED,
@@ -38,14 +38,13 @@ from tabweave.embed.weave import (
     MOST_COUPLED,
     N_BINS,
     Curve,
-    Numbered,
     Weave,
     checked_weights,
     curve_of,
-    joined,
-    principal,
-    projected,
-    summed,
+    join_curves,
+    principal_directions,
+    project,
+    sum_blocks,
 )
 from tabweave.rows.table import Schema, Table
 
@@ -60,7 +59,7 @@ _NUMERIC: dict[str, type[Standard]] = {"standard": Standard, "absolute": Absolut
     reads="mixed",
     page="mixed",
 )
-class MixedEmbedder(Numbered):
+class MixedEmbedder(BinnedEmbedder):
     """Embed categories with any embedder and numbers with another, in one Euclidean space.
 
     Parameters
@@ -252,22 +251,29 @@ class MixedEmbedder(Numbered):
         if self._valued() or self._whole:
             auto = isinstance(self.categorical, str)
             self.categorical_ = Weave() if auto else clone(self.categorical)
-        if self._whole:
-            given = {"weights": self._of_columns(), "n_components": self.n_components}
-            self.categorical_.set_params(**{k: v for k, v in given.items() if v})  # type: ignore[union-attr]
+            if self._whole:
+                given = {"weights": self._of_columns(), "n_components": self.n_components}
+                self.categorical_.set_params(**{k: v for k, v in given.items() if v})
 
     def _learn_all(self) -> None:
-        """Learn both blocks, and scale each to as much inertia as it has columns."""
-        valued, numbered = self._valued(), self._numbered()
         self.tables_ = None
         if self._whole:
-            assert isinstance(self.categorical_, Weave)
-            whole = self.categorical_
-            whole._numbering = self._numbering
-            whole.fit_counts(self.counts_)
-            self.tables_ = whole.tables_ if valued else None
-            self.numeric_, self.numeric_scale_ = whole.numbers_, 1.0
-            return
+            self._learn_whole()
+        else:
+            self._learn_balanced()
+
+    def _learn_whole(self) -> None:
+        """Let a Weave learn all columns."""
+        weave = self.categorical_
+        assert isinstance(weave, Weave)
+        weave._numbering = self._numbering
+        weave.fit_counts(self.counts_)
+        self.tables_ = weave.tables_ if self._valued() else None
+        self.numeric_, self.numeric_scale_ = weave.numbers_, 1.0
+
+    def _learn_balanced(self) -> None:
+        """Learn both blocks, and scale each to as much inertia as it has columns."""
+        valued, numbered = self._valued(), self._numbered()
         if self.categorical_ is not None:
             if not self.categorical_._needs_rows:
                 self.categorical_.fit_counts(self.counts_.select(self._coupled()))
@@ -300,12 +306,12 @@ class MixedEmbedder(Numbered):
         curves = [curve.scaled(self.numeric_scale_**2) for curve in self._curves(numbered)]
         coupled = self.counts_.select(self._coupled())
         spelling = {} if self.tables_ is None else self.tables_.spelling
-        self.tables_, self.numeric_ = projected(
+        self.tables_, self.numeric_ = project(
             coupled,
             dict(zip(valued, rows, strict=True)),
             curves,
             self._numbering.levels,
-            lambda counts, tables: principal(counts, tables, n_components),
+            lambda counts, tables: principal_directions(counts, tables, n_components),
         )
         flat = replace(self.tables_, spelling=spelling)
         self.tables_ = flat.with_unknown_elements(self.counts_.select(valued))
@@ -318,7 +324,7 @@ class MixedEmbedder(Numbered):
         if kind != "auto":
             moments = [moments_of(self.counts_, n, self._numbering.levels) for n in numbered]
             return _NUMERIC[kind].of(moments, numbered, weights)
-        found = joined(self._curves(numbered), self._numbering.levels)
+        found = join_curves(self._curves(numbered), self._numbering.levels)
         assert found is not None
         return replace(found, inertia=float(class_weights(self.counts_, numbered).sum()))
 
@@ -344,7 +350,7 @@ class MixedEmbedder(Numbered):
         if self._whole:
             return self.categorical_.blocks_  # type: ignore[union-attr]
         if self.n_components is not None:
-            return summed(tables, numeric)  # type: ignore[arg-type]
+            return sum_blocks(tables, numeric)  # type: ignore[arg-type]
         if isinstance(numeric, Curves):
             numeric = numeric.scaled(self.numeric_scale_)
         elif numeric is not None:
@@ -371,7 +377,7 @@ class MixedEmbedder(Numbered):
     # -- numbers ---------------------------------------------------------------------------
 
     def _is_whole(self) -> bool:
-        """Tell whether a Weave is to embed all columns."""
+        """Tell whether a Weave is to embed all columns; what ``fit`` found stays in ``_whole``."""
         woven = isinstance(self.categorical, Weave) or isinstance(self.categorical, str)
         plain = isinstance(self.numeric, str) and self.numeric == "auto"
         balanced = not isinstance(self.weights, str) and _BLOCKS & self.weights.keys()

@@ -46,7 +46,7 @@ from tabweave.embed.weave import (
     Weave,
     checked_weights,
     is_coupled,
-    joined,
+    join_curves,
     mean_one,
     ties,
 )
@@ -249,7 +249,7 @@ class SupervisedWeave(Derived, Weave):
         self.weights_, self._part_weights = self._shared(by_part)
         self._tune()
         self._plain, self.landmarks_ = self._kept("plain", partial(self._known, coupled))
-        taught = self._taught(coupled, _pairs(coupled), None)
+        taught = self._learn_target(coupled, _pairs(coupled), None)
         self._scales, self.penalty_ = taught.scales, taught.scales.penalty
         self.tables_, self.numbers_ = taught.tables, taught.numbers
         self._linear_tables, self._linear_numbers = taught.linear_tables, taught.linear_numbers
@@ -331,49 +331,76 @@ class SupervisedWeave(Derived, Weave):
 
         return self._kept("curves", find)
 
-    def _taught(self, coupled: Counts, pairs: np.ndarray, scales: Scales | None) -> Taught:
+    def _learn_target(self, coupled: Counts, pairs: np.ndarray, scales: Scales | None) -> Taught:
         """Return everything that the target teaches; scales are learned, unless they are given."""
         points = self.target_.points(coupled)
-        learn = scales is None
-        found = {} if scales is None else scales.parts
-        smoothed = conditional_means(pairs, points, self._smoothing)
-        features, curves, total = [], [], 0.0
-        bare, known = self._curves(coupled), self._kept("factors", self._factored)
-        weights = vars(self).get("_part_weights") or self.weights_  # older files have columns only
-        for name in self._parts():
-            weight = weights[name]
-            span = coupled.span(bins_of(coupled, name))
-            f = coupled.value_counts[span] / coupled.n
-            own = smoothed[span]
-            size = 1 - (f / f.sum()) @ (f / f.sum()) if name in self._plain else 1.0
-            if learn:
-                found[name] = scale_to(own, f, size)
-            own = own * found[name]
-            if name in self._plain:
-                factors = known[name].beside(own).scaled(weight / 2)
-                features.append(factors)
-                if learn:
-                    mean = mean_squared(factors.common, f) + mean_mismatch(factors.own, f)
-            else:
-                curve = bare[name].beside(own, f @ own / f.sum())
-                curves.append(curve.scaled(weight / 2))
-                if learn:
-                    mean = mean_squared(curves[-1].at_values(coupled), f)
-            if learn:
-                total += mean / self._tuned[name]  # as before it was tuned
-        penalty = None if scales is None else scales.penalty
-        linear, penalty = self._linear(coupled, pairs, points, penalty)
+        means = conditional_means(pairs, points, self._smoothing)
+        parts = self._part_scales(coupled, means) if scales is None else scales.parts
+        features, curves = self._weighted(coupled, means, parts)
+        given = None if scales is None else scales.penalty
+        linear, penalty = self._linear(coupled, pairs, points, given)
         linear = linear * self._asked(coupled)
         if scales is None:
-            size = mean_squared_rows(coupled, linear) if linear.any() else 0.0
-            share = self.discriminant * self._tuned[None]
-            factor = np.sqrt(share * total / size) if size > 0 else 0.0
-            scales = Scales(found, float(factor), penalty)
+            factor = self._discriminant_scale(coupled, features, curves, linear)
+            scales = Scales(parts, factor, penalty)
         own, spelling = self._own_counts(coupled), self._spelling(coupled)
-        tables = ValueTables.from_features(features, own, compact=False, spelling=spelling)
+        tables = ValueTables.from_features(
+            list(features.values()), own, compact=False, spelling=spelling
+        )
         tables = tables.with_unknown_elements(own)
-        numbers = joined(curves, self._numbering.levels)
+        numbers = join_curves(list(curves.values()), self._numbering.levels)
         return Taught(tables, numbers, *self._lines(coupled, scales.discriminant * linear), scales)
+
+    def _part_scales(self, coupled: Counts, means: np.ndarray) -> dict[str, float]:
+        """Return what the means of values are multiplied by: then they differ as mismatches do."""
+        found = {}
+        for name in self._parts():
+            span = coupled.span(bins_of(coupled, name))
+            f = coupled.value_counts[span] / coupled.n
+            size = 1 - (f / f.sum()) @ (f / f.sum()) if name in self._plain else 1.0
+            found[name] = scale_to(means[span], f, size)
+        return found
+
+    def _weighted(
+        self, coupled: Counts, means: np.ndarray, scales: Mapping[str, float]
+    ) -> tuple[dict[str, Factors], dict[str, Curve]]:
+        """Return values and numbers by couplings and means of the target, as columns weigh."""
+        features, curves = {}, {}
+        plain_curves, known = self._curves(coupled), self._kept("factors", self._factored)
+        weights = vars(self).get("_part_weights") or self.weights_  # older files have columns only
+        for name in self._parts():
+            span = coupled.span(bins_of(coupled, name))
+            own = means[span] * scales[name]
+            if name in self._plain:
+                features[name] = known[name].beside(own).scaled(weights[name] / 2)
+            else:
+                f = coupled.value_counts[span] / coupled.n
+                curve = plain_curves[name].beside(own, f @ own / f.sum())
+                curves[name] = curve.scaled(weights[name] / 2)
+        return features, curves
+
+    def _discriminant_scale(
+        self,
+        coupled: Counts,
+        features: Mapping[str, Factors],
+        curves: Mapping[str, Curve],
+        linear: np.ndarray,
+    ) -> float:
+        """Return what the discriminant is multiplied by to have its share of the distances."""
+        size = mean_squared_rows(coupled, linear) if linear.any() else 0.0
+        if not size > 0:
+            return 0.0
+        total = 0.0
+        for name in self._parts():
+            span = coupled.span(bins_of(coupled, name))
+            f = coupled.value_counts[span] / coupled.n
+            if name in features:
+                factors = features[name]
+                mean = mean_squared(factors.common, f) + mean_mismatch(factors.own, f)
+            else:
+                mean = mean_squared(curves[name].at_values(coupled), f)
+            total += mean / self._tuned[name]  # as before it was tuned
+        return float(np.sqrt(self.discriminant * self._tuned[None] * total / size))
 
     def _factored(self) -> dict[str, Factors]:
         """Return the couplings of each column's values in few coordinates."""
@@ -394,8 +421,8 @@ class SupervisedWeave(Derived, Weave):
         nothing, curves = np.zeros(linear.shape[1]), []
         for name, curve in self._curves(coupled).items():
             values = linear[coupled.span(bins_of(coupled, name))]
-            curves.append(curve.bare().beside(values, nothing))
-        return summed, joined(curves, self._numbering.levels)
+            curves.append(curve.without_coordinates().beside(values, nothing))
+        return summed, join_curves(curves, self._numbering.levels)
 
     def _linear(
         self, coupled: Counts, pairs: np.ndarray, points: np.ndarray, penalty: float | None
@@ -515,7 +542,7 @@ class SupervisedWeave(Derived, Weave):
 
     def taught_by(self, pairs: np.ndarray) -> Blocks:
         """Return the blocks that counts of values with classes teach, at the scales of fit."""
-        taught = self._taught(self._coupled(), pairs, self._scales)
+        taught = self._learn_target(self._coupled(), pairs, self._scales)
         summed = self._summed(taught.linear_tables, taught.linear_numbers)
         return self._row(taught.tables, taught.numbers, summed)
 

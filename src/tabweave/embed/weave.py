@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from tabweave._compat import Interval
-from tabweave.base import Embedder, ValueEmbedder
+from tabweave.base import BinnedEmbedder, ValueEmbedder
 from tabweave.blocks.block import Block, Blocks, Summed
 from tabweave.blocks.dates import CYCLES, cycle_of, ring
 from tabweave.blocks.numbers import (
@@ -27,7 +27,6 @@ from tabweave.blocks.numbers import (
     Knots,
     Numbering,
     bins_of,
-    column_parts,
     knots_around,
     knots_of,
     ladder,
@@ -55,31 +54,13 @@ _WEAK = 1 / 20  # largest SU⁺ of two columns, up to which no column is trusted
 _WEAK_SUM = 1 / 8  # unless one has a larger ΣSU⁺ than this
 
 
-class Numbered(Embedder):
-    """Base of embedders that count numbers and grades in bins, beside categories."""
-
-    _numbering: Numbering
-
-    def _parts(self) -> dict[str, str]:
-        """Return what is counted of each column, and whose it is."""
-        return column_parts(self._own_columns(), self.counts_)
-
-    def _valued(self) -> list[str]:
-        """Return the columns whose values have tables."""
-        return [c.name for c in self._own_columns() if c.kind in ("nominal", "set")]
-
-    def _labels(self, column: str) -> tuple[Label, ...]:
-        levels = self._numbering.levels
-        return levels[column] if column in levels else super()._labels(column)
-
-
 @embedder(
     "weave",
     "couplings between columns; numbers by differences and ranks",
     "tabweave, from Zhu 2019, ch. 6 and 7",
     reads="mixed",
 )
-class Weave(Numbered, ValueEmbedder):
+class Weave(BinnedEmbedder, ValueEmbedder):
     """Embed the rows of any table, without labels; the default embedder.
 
     Two values of a column are close if they are about equally frequent and occur with the same
@@ -369,13 +350,13 @@ class Weave(Numbered, ValueEmbedder):
             rows = [along_values(factors) for factors in features]
             plain = ValueTables.from_features(rows, own, compact=False, spelling=spelling)
             self.tables_ = plain.with_unknown_elements(own)
-            self.numbers_ = joined(curves, self._numbering.levels)
+            self.numbers_ = join_curves(curves, self._numbering.levels)
             return
         tables = {
             name: coded(factors, coupled.value_counts[coupled.span(name)])
             for name, factors in zip(valued, features, strict=True)
         }
-        self.tables_, self.numbers_ = projected(
+        self.tables_, self.numbers_ = project(
             coupled, tables, curves, self._numbering.levels, self._axes
         )
         spelled = replace(self.tables_, spelling=spelling)
@@ -384,7 +365,7 @@ class Weave(Numbered, ValueEmbedder):
     def _axes(self, coupled: Counts, tables: list[np.ndarray]) -> np.ndarray:
         """Return the directions that vectors are projected on."""
         if self.n_components is not None:
-            return principal(coupled, tables, int(self.n_components))
+            return principal_directions(coupled, tables, int(self.n_components))
         return leading_axes(coupled, tables, 2 * int(self.n_clusters))  # type: ignore[arg-type]
 
     def _spelling(self, coupled: Counts) -> dict[str, Spelling]:
@@ -431,7 +412,7 @@ class Weave(Numbered, ValueEmbedder):
         """Tables and curves, side by side or summed."""
         tables, numbers = self.tables_, vars(self).get("numbers_")
         if numbers is None or tables.combine == "sum":
-            return summed(tables, numbers)
+            return sum_blocks(tables, numbers)
         return Blocks([tables, numbers] if tables.tables else [numbers])
 
     def lookups(self) -> tuple[list[np.ndarray], bool]:
@@ -548,7 +529,7 @@ class Curve:
     column: str = ""  # whose part it is, if it is one of datetimes
     cycle: float = 0.0  # after how many seconds the curve is closed
 
-    def bare(self) -> Curve:
+    def without_coordinates(self) -> Curve:
         """Return the knots without coordinates."""
         return replace(self, rows=np.zeros((len(self.knots.x), 0)), missing=np.zeros(0))
 
@@ -569,7 +550,7 @@ class Curve:
         root = np.sqrt(weight)
         return replace(self, rows=root * self.rows, missing=root * self.missing)
 
-    def moved(self, axes: np.ndarray) -> Curve:
+    def along(self, axes: np.ndarray) -> Curve:
         """Return curves along other axes."""
         return replace(self, rows=self.rows @ axes, missing=self.missing @ axes)
 
@@ -598,7 +579,7 @@ class Curve:
         return int(self.rows.shape[1])
 
 
-def bare_curve(name: str, knots: Knots, rows: np.ndarray, numbering: Numbering) -> Curve:
+def curve_at(name: str, knots: Knots, rows: np.ndarray, numbering: Numbering) -> Curve:
     """Return curves of a column, or of a cycle of one; missing numbers lie at 0."""
     column, seconds = name, 0.0
     if name in numbering.cycles:
@@ -611,21 +592,21 @@ def curve_of(coupled: Counts, name: str, numbering: Numbering, counts: Counts) -
     """Return the curves of numbers, ranks or a cycle: two rows are 1 apart, squared, on average."""
     knots = knots_of(coupled, name, numbering)
     if name in numbering.cycles:
-        return bare_curve(name, knots, ring(knots, cycle_of(name)[1]), numbering)
+        return curve_at(name, knots, ring(knots, cycle_of(name)[1]), numbering)
     n, mean, variance = moments_of(counts, name, numbering.levels)
     if len(knots.x) < 2 and 0 < variance < np.inf:
         knots = knots_around(coupled, name, mean, variance)
     elif name not in numbering.levels:
         knots = stretched(knots, mean, variance)
     rows = ladder(knots, mean, variance) if n else np.zeros((0, 1))
-    return bare_curve(name, knots, rows, numbering)
+    return curve_at(name, knots, rows, numbering)
 
 
-def joined(curves: Sequence[Curve], levels: Mapping[str, tuple[Label, ...]]) -> Curves | None:
+def join_curves(curves: Sequence[Curve], levels: Mapping[str, tuple[Label, ...]]) -> Curves | None:
     """Return the curves of all columns as one block; None if there are none."""
     if not curves:
         return None
-    kept = [two_knots(curve) for curve in curves]
+    kept = [two_knots_at_least(curve) for curve in curves]
     return Curves(
         names=[curve.column or curve.name for curve in curves],
         cycles=[curve.cycle for curve in curves],
@@ -636,7 +617,7 @@ def joined(curves: Sequence[Curve], levels: Mapping[str, tuple[Label, ...]]) -> 
     )
 
 
-def two_knots(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
+def two_knots_at_least(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
     """Return knots and rows, at least two: a column of one number lies on a flat line."""
     x, rows = curve.knots.x, curve.rows
     if len(x) >= 2:
@@ -646,7 +627,7 @@ def two_knots(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
     return np.array([start, start + step_from(start)]), np.stack([row, row])
 
 
-def projected(
+def project(
     coupled: Counts,
     tables: dict[str, np.ndarray],
     curves: Sequence[Curve],
@@ -674,19 +655,19 @@ def projected(
     axes = axes_of(coupled.select(order), [vectors[name] for name in order])
     edges = np.cumsum([0, *(vectors[name].shape[1] for name in order)])
     along = {n: axes[i:j] for n, i, j in zip(order, edges[:-1], edges[1:], strict=True)}
-    moved = [c.moved(along[bins_of(coupled, c.name)]) for c in curves]
+    turned = [c.along(along[bins_of(coupled, c.name)]) for c in curves]
     flat = [rows @ along[name] for name, rows in tables.items()]
-    return ValueTables.from_features(flat, own, combine="sum"), joined(moved, levels)
+    return ValueTables.from_features(flat, own, combine="sum"), join_curves(turned, levels)
 
 
-def summed(tables: ValueTables, numbers: Curves | None) -> Block:
+def sum_blocks(tables: ValueTables, numbers: Curves | None) -> Block:
     """Return projected tables and curves as one block."""
     if numbers is None:
         return tables
     return Summed([tables, *numbers.parts()] if tables.tables else numbers.parts())
 
 
-def principal(counts: Counts, tables: list[np.ndarray], n_axes: int) -> np.ndarray:
+def principal_directions(counts: Counts, tables: list[np.ndarray], n_axes: int) -> np.ndarray:
     """Return the axes of the largest eigenvalues, without those along which nothing varies."""
     values, axes = principal_axes(counts, tables, n_axes)
     return axes[:, values > 1e-9 * values.max(initial=0)]

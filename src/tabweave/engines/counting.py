@@ -22,7 +22,7 @@ from tabweave.counts.counts import Counts
 from tabweave.engines.opening import open_fitted, open_source
 from tabweave.engines.progress import Estimate, ProgressCallback, check_counts_fit, estimated
 from tabweave.engines.pushdown import count_there
-from tabweave.engines.source import Source, family, joined, n_rows_of, some_rows
+from tabweave.engines.source import Source, family, join_batches, n_rows_of, some_rows
 from tabweave.rows.frames import named_columns, objects
 from tabweave.rows.kinds import Rules
 from tabweave.rows.table import (
@@ -214,7 +214,7 @@ def _count_unseen(source: Source, reading: Reading, names: list[str]) -> Counts:
     if not source.repeats:
         first, more = _first_rows(source.batches(names))
         if more is not None:
-            rows = chain([joined(first, names)], more)
+            rows = chain([join_batches(first, names)], more)
             return CountRows(replace(reading, rules=reading.rules and "first"))(rows)
         n_rows = sum(map(n_rows_of, first))
     else:
@@ -223,7 +223,7 @@ def _count_unseen(source: Source, reading: Reading, names: list[str]) -> Counts:
         return Counts()
     whole = n_rows <= SAMPLED
     rules: Rules | None = reading.rules if whole else reading.rules and "sample"
-    table, classes = replace(reading, rules=rules).table(joined(first, names), n_rows=n_rows)
+    table, classes = replace(reading, rules=rules).table(join_batches(first, names), n_rows=n_rows)
     first.clear()  # the rows are in the table now
     if whole:
         return work.of_tables([(table, classes)])

@@ -127,7 +127,7 @@ class Source:
     def collect(self, columns: Sequence[str]) -> Any:
         """Return all rows of some columns: an Arrow table, or a mapping where pyarrow is absent."""
         parts = list(self.batches(columns))
-        return _one_table(parts, columns) if has_arrow() else joined(parts, columns)
+        return _one_table(parts, columns) if has_arrow() else join_batches(parts, columns)
 
     def retyped(self, types: Mapping[str, str]) -> Source:
         """Return the same source with the types of some columns declared; it is not opened anew."""
@@ -252,7 +252,7 @@ def some_rows(batch: Any, index: np.ndarray) -> Any:
     return (batch.to_arrow() if hasattr(batch, "to_arrow") else batch).take(index)
 
 
-def joined(parts: Sequence[Any], names: Sequence[str]) -> Any:
+def join_batches(parts: Sequence[Any], names: Sequence[str]) -> Any:
     """Return batches as one."""
     if len(parts) == 1:
         return parts[0]

@@ -606,7 +606,7 @@ def join_curves(curves: Sequence[Curve], levels: Mapping[str, tuple[Label, ...]]
     """Return the curves of all columns as one block; None if there are none."""
     if not curves:
         return None
-    kept = [two_knots_at_least(curve) for curve in curves]
+    kept = [two_knots(curve) for curve in curves]
     return Curves(
         names=[curve.column or curve.name for curve in curves],
         cycles=[curve.cycle for curve in curves],
@@ -617,7 +617,7 @@ def join_curves(curves: Sequence[Curve], levels: Mapping[str, tuple[Label, ...]]
     )
 
 
-def two_knots_at_least(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
+def two_knots(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
     """Return knots and rows, at least two: a column of one number lies on a flat line."""
     x, rows = curve.knots.x, curve.rows
     if len(x) >= 2:

@@ -53,7 +53,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -152,7 +154,9 @@ _FROM, _TO = 978_307_200, 4_102_444_800  # 2001 and 2100, in seconds since 1970
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")  # where a word begins, as in dayOfWeek
 ISO_TEXT = "ISO text"
 _IDENTIFIER = "an identifier: its values hardly repeat"
+_INDEX = "the index of pandas"
 _NAMES_OF_ROWS = "names of rows"
+_Column = TypeVar("_Column")
 _VECTORS = "vectors, not sets: split them into columns of numbers"
 
 
@@ -240,23 +244,34 @@ def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
         return dated or (_judge_numbers(name, data.values, least, n_rows) if enough else None)
     if hasattr(data, "starts"):
         return Verdict("set", _VECTORS, aside=True) if enough and _are_vectors(data) else None
+    least = least if enough else 2.0  # which no column has
+    return _judge_labels(name, data, least, n_rows if enough else 0, rules)
+
+
+def _judge_labels(name: str, data: Any, least: float, n_rows: int, rules: Rules) -> Verdict | None:
+    """Return what labels are: text, numbers beside words, or what only tells rows apart."""
     labels = [label for label in data.labels if label is not None]
     types = set(map(type, labels))
-    least = least if enough else 2.0
     long = int in types and any(isinstance(v, int) and abs(v) > 2**53 for v in labels)
-    if (types == {bytes} or (long and types <= {int, str})) and _hardly_repeats(data, least):
-        return Verdict("nominal", _IDENTIFIER, aside=True)
+    if types == {bytes} or (long and types <= {int, str}):
+        aside = _hardly_repeats(data, least)
+        return Verdict("nominal", _IDENTIFIER, aside=True) if aside else None
     if long or str not in types or not types <= {str, int, float}:
         return None
-    complete = rules not in ("first", "sample")
     texts = [label if isinstance(label, str) else f"{label:.15g}" for label in labels]
-    verdict = _judge_text(name, texts, data, least, complete)
+    complete = rules not in ("first", "sample")
+    verdict = _first(_TEXT_RULES, _Texts(name, texts, data, least, complete))
     if types == {str} or (verdict is not None and verdict.kind == "datetime"):
         return verdict
     if numbers_written(texts) == ("numbers", "."):
-        return _judge_numbers_and_words(name, data, least, n_rows if enough else 0)
+        return _judge_numbers_and_words(name, data, least, n_rows)
     sure = verdict is None or not (verdict.kind == "numeric" or verdict.asks)
     return None if sure else verdict
+
+
+def _first(rules: Sequence[Callable[[_Column], Verdict | None]], column: _Column) -> Verdict | None:
+    """Return the verdict of the first rule that has one."""
+    return next((verdict for rule in rules if (verdict := rule(column)) is not None), None)
 
 
 def _judge_numbers_and_words(name: str, data: Any, least: float, n_rows: int) -> Verdict | None:
@@ -299,36 +314,112 @@ def _hardly_repeats(data: Any, least: float) -> bool:
     return bool(np.count_nonzero(seen) >= least * max(seen.sum(), FEW_ROWS))
 
 
-def _judge_text(
-    name: str, labels: list[str], data: Any, least: float, complete: bool
-) -> Verdict | None:
-    if is_iso(labels):
-        return Verdict("datetime", ISO_TEXT)
-    if is_clock(labels):
-        if _DURATION_NAMES.search(name):
-            return Verdict("numeric", "durations written as text", format=DURATIONS)
-        return Verdict("datetime", "times of day")
-    if order := date_order(labels):
-        return Verdict("datetime", f"dates as text, {DATE_ORDERS[order]} first", format=order)
-    if unit := periods_written(labels):
-        return Verdict("datetime", f"{unit}s as text, taken as their first day", format=PERIODS)
-    if dated := _dates_of_digits(name, present_texts(labels), "text"):
-        return dated
-    if is_index(name) and _hardly_repeats(data, least):
-        return Verdict("nominal", _NAMES_OF_ROWS, aside=True)
-    written = numbers_written(labels)
-    if written is not None and not (NO_AMOUNT.search(name) or _is_few_digits(labels)):
-        return _numbers_as_text(labels, *written)
-    if complete and (levels := ranges_in_order(labels)):
-        return Verdict("ordinal", "ranges in order", levels=tuple(levels))
-    doubt = _doubt(name, labels)
-    if is_one_word(labels) and _hardly_repeats(data, least):
-        return (doubt or Verdict("nominal", _IDENTIFIER))._replace(aside=True)
-    if doubt:
-        return doubt
-    if written is not None or has_leading_zeros(labels):
-        return Verdict("nominal", "digits that are codes")
-    return None
+# -- text: the first rule that fits says what a column is ---------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Texts:
+    """A column of text as the rules see it: its labels, missing apart, and its rows."""
+
+    name: str
+    labels: list[str]
+    data: Any
+    least: float  # share of rows with distinct values that an identifier has
+    complete: bool  # whether all values are there
+
+    @cached_property
+    def numbers(self) -> tuple[str, str] | None:
+        """What numbers the texts are, and how they are written."""
+        return numbers_written(self.labels)
+
+    @cached_property
+    def doubt(self) -> Verdict | None:
+        """What the texts would be but for some of them, or what is not sure about them."""
+        return _doubt(self.name, self.labels)
+
+    @property
+    def hardly_repeat(self) -> bool:
+        """Whether the values are distinct in most rows."""
+        return _hardly_repeats(self.data, self.least)
+
+
+def _iso_datetimes(texts: _Texts) -> Verdict | None:
+    return Verdict("datetime", ISO_TEXT) if is_iso(texts.labels) else None
+
+
+def _clock_times(texts: _Texts) -> Verdict | None:
+    """36:10 is a time of day unless the name of its column says that it is how long it took."""
+    if not is_clock(texts.labels):
+        return None
+    if _DURATION_NAMES.search(texts.name):
+        return Verdict("numeric", "durations written as text", format=DURATIONS)
+    return Verdict("datetime", "times of day")
+
+
+def _dates_of_one_order(texts: _Texts) -> Verdict | None:
+    order = date_order(texts.labels)
+    why = f"dates as text, {DATE_ORDERS[order]} first" if order else ""
+    return Verdict("datetime", why, format=order) if order else None
+
+
+def _periods(texts: _Texts) -> Verdict | None:
+    unit = periods_written(texts.labels)
+    why = f"{unit}s as text, taken as their first day"
+    return Verdict("datetime", why, format=PERIODS) if unit else None
+
+
+def _compact_dates(texts: _Texts) -> Verdict | None:
+    return _dates_of_digits(texts.name, present_texts(texts.labels), "text")
+
+
+def _names_of_rows(texts: _Texts) -> Verdict | None:
+    named = is_index(texts.name) and texts.hardly_repeat
+    return Verdict("nominal", _NAMES_OF_ROWS, aside=True) if named else None
+
+
+def _amounts(texts: _Texts) -> Verdict | None:
+    """Numbers, unless they may be codes: by their name, or because they are a few short ones."""
+    if texts.numbers is None or NO_AMOUNT.search(texts.name) or _is_few_digits(texts.labels):
+        return None
+    return _numbers_as_text(texts.labels, *texts.numbers)
+
+
+def _ranges(texts: _Texts) -> Verdict | None:
+    """Ranges, if no other may come that does not follow on these."""
+    levels = ranges_in_order(texts.labels) if texts.complete else None
+    return Verdict("ordinal", "ranges in order", levels=tuple(levels)) if levels else None
+
+
+def _identifiers(texts: _Texts) -> Verdict | None:
+    """Words that hardly repeat are set aside, whatever else they may be."""
+    if not (is_one_word(texts.labels) and texts.hardly_repeat):
+        return None
+    return (texts.doubt or Verdict("nominal", _IDENTIFIER))._replace(aside=True)
+
+
+def _doubtful(texts: _Texts) -> Verdict | None:
+    return texts.doubt
+
+
+def _codes_of_digits(texts: _Texts) -> Verdict | None:
+    are_codes = texts.numbers is not None or has_leading_zeros(texts.labels)
+    return Verdict("nominal", "digits that are codes") if are_codes else None
+
+
+# Dates come before numbers, since 20240131 is both; whatever can be read, before identifiers.
+_TEXT_RULES: tuple[Callable[[_Texts], Verdict | None], ...] = (
+    _iso_datetimes,
+    _clock_times,
+    _dates_of_one_order,
+    _periods,
+    _compact_dates,
+    _names_of_rows,
+    _amounts,
+    _ranges,
+    _identifiers,
+    _doubtful,
+    _codes_of_digits,
+)
 
 
 def _numbers_as_text(labels: Sequence[str], what: str, format: str) -> Verdict:
@@ -429,37 +520,117 @@ def is_one_word(labels: Sequence[str]) -> bool:
     return sum(" " in label.strip() for label in labels) < 0.5 * len(labels)
 
 
+# -- whole numbers: likewise ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _WholeNumbers:
+    """A column of whole numbers as the rules see it: its cells, missing as NaN."""
+
+    name: str
+    values: np.ndarray
+    distinct: np.ndarray
+    n_present: int
+    least: float  # share of rows with distinct values that an identifier has
+    n_rows: int
+
+    @property
+    def named_as_codes(self) -> bool:
+        """Whether the name says that the numbers are no amounts."""
+        return NO_AMOUNT.search(self.name) is not None
+
+    @property
+    def named_as_measure(self) -> bool:
+        """Whether the name says what the numbers measure."""
+        return _MEASURE_NAMES.search(_CAMEL.sub("_", self.name)) is not None
+
+    @property
+    def all_differ(self) -> bool:
+        """Whether every row has a number of its own."""
+        return len(self.values) == self.n_present == len(self.distinct)
+
+    @property
+    def dense(self) -> bool:
+        """Whether every row has a number of its own and few are left out between them."""
+        return self.all_differ and bool(np.ptp(self.values) < 10 * self.n_rows)
+
+
+def _pandas_level(numbers: _WholeNumbers) -> Verdict | None:
+    level = numbers.name.startswith("__") and _INDEX_NAMES.fullmatch(numbers.name)
+    return Verdict("numeric", _INDEX, aside=True) if level else None
+
+
+def _years(numbers: _WholeNumbers) -> Verdict | None:
+    first, last = numbers.distinct[0], numbers.distinct[-1]
+    alike = first >= 1500 and last <= 2100 and not numbers.named_as_codes
+    return Verdict("numeric", "years, or numbers like them") if alike else None
+
+
+def _numbers_of_rows(numbers: _WholeNumbers) -> Verdict | None:
+    named = numbers.all_differ and _ROW_NAMES.fullmatch(numbers.name)
+    return Verdict("numeric", _NAMES_OF_ROWS, aside=True) if named else None
+
+
+def _pandas_index(numbers: _WholeNumbers) -> Verdict | None:
+    index = numbers.dense and _INDEX_NAMES.fullmatch(numbers.name)
+    return Verdict("numeric", _INDEX, aside=True) if index else None
+
+
+def _row_counts(numbers: _WholeNumbers) -> Verdict | None:
+    """Numbers that rise from row to row, unless days or ages do."""
+    rise = numbers.dense and np.array_equal(numbers.values, numbers.distinct)
+    counts = rise and not numbers.named_as_measure
+    return Verdict("numeric", "counts the rows", aside=True) if counts else None
+
+
+def _numeric_identifiers(numbers: _WholeNumbers) -> Verdict | None:
+    hardly_repeat = len(numbers.distinct) >= numbers.least * numbers.n_present
+    named = numbers.named_as_codes and hardly_repeat
+    return Verdict("nominal", _IDENTIFIER, aside=True) if named else None
+
+
+def _yes_or_no(numbers: _WholeNumbers) -> Verdict | None:
+    return Verdict("nominal", "two whole numbers only") if len(numbers.distinct) == 2 else None
+
+
+def _named_codes(numbers: _WholeNumbers) -> Verdict | None:
+    why = "whole numbers whose name says that they are codes"
+    return Verdict("nominal", why) if numbers.named_as_codes else None
+
+
+def _apparent_codes(numbers: _WholeNumbers) -> Verdict | None:
+    codes = _look_like_codes(numbers.distinct, numbers.n_present) and not numbers.named_as_measure
+    return Verdict("nominal", "whole numbers that look like codes") if codes else None
+
+
+def _time_stamps(numbers: _WholeNumbers) -> Verdict | None:
+    unit = _since_1970(numbers.name, numbers.distinct)
+    why = f"numbers; {unit} since 1970? give datetimes to have hours and weekdays count"
+    return Verdict("numeric", why, asks="meaning") if unit else None
+
+
+_NUMBER_RULES: tuple[Callable[[_WholeNumbers], Verdict | None], ...] = (
+    _pandas_level,
+    _years,
+    _numbers_of_rows,
+    _pandas_index,
+    _row_counts,
+    _numeric_identifiers,
+    _yes_or_no,
+    _named_codes,
+    _apparent_codes,
+    _time_stamps,
+)
+
+
 def _judge_numbers(name: str, values: np.ndarray, least: float, n_rows: int) -> Verdict | None:
+    """Return what numbers are; of few ones, or of some that are not whole, nothing can be said."""
     present = values[~np.isnan(values)]
     if len(present) < FEW_ROWS or (present != np.floor(present)).any():
         return None
     distinct = np.unique(present)
-    named = NO_AMOUNT.search(name)
-    if _INDEX_NAMES.fullmatch(name) and name.startswith("__"):
-        return Verdict("numeric", "the index of pandas", aside=True)
-    if distinct[0] >= 1500 and distinct[-1] <= 2100 and not named:
-        return Verdict("numeric", "years, or numbers like them")
-    measured = _MEASURE_NAMES.search(_CAMEL.sub("_", name))
-    if len(present) == len(values) == len(distinct):
-        if _ROW_NAMES.fullmatch(name):
-            return Verdict("numeric", _NAMES_OF_ROWS, aside=True)
-        dense = np.ptp(values) < 10 * n_rows
-        if dense and _INDEX_NAMES.fullmatch(name):
-            return Verdict("numeric", "the index of pandas", aside=True)
-        if dense and np.array_equal(values, distinct) and not measured:
-            return Verdict("numeric", "counts the rows", aside=True)
-    if named and len(distinct) >= least * len(present):
-        return Verdict("nominal", _IDENTIFIER, aside=True)
-    if len(distinct) == 2:
-        return Verdict("nominal", "two whole numbers only")
-    if named:
-        return Verdict("nominal", "whole numbers whose name says that they are codes")
-    if not measured and _look_like_codes(distinct, len(present)):
-        return Verdict("nominal", "whole numbers that look like codes")
-    if unit := _since_1970(name, distinct):
-        why = f"numbers; {unit} since 1970? give datetimes to have hours and weekdays count"
-        return Verdict("numeric", why, asks="meaning")
-    return None
+    whole = _WholeNumbers(name, values, distinct, len(present), least, n_rows)
+    return _first(_NUMBER_RULES, whole)
 
 
 def is_index(name: str) -> bool:

@@ -64,9 +64,6 @@ MORE = (
     "base.Embedder",
     "base.ValueEmbedder",
     "blocks.block.Block",
-    "tasks.drift.drift_report",
-    "tasks.recommend.MatrixFactorization",
-    "tasks.river.RiverEmbedder",
 )
 
 

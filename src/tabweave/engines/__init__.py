@@ -5,26 +5,22 @@ memory and lie in many places. Every engine gives the same counts, bit for bit, 
 data.
 """
 
-from tabweave.engines.counting import count, count_for, count_with, estimate
-from tabweave.engines.opening import (
-    batches,
-    fitted_columns,
-    is_distributed,
-    is_source,
-    open_fitted,
-    open_source,
-    read,
-    read_with_classes,
-)
-from tabweave.engines.progress import (
-    Estimate,
-    Progress,
-    ProgressCallback,
-    progress_bar,
-    progress_reporter,
-)
-from tabweave.engines.source import Source, family, has_arrow
-from tabweave.engines.transform import transform, vectors_of
+from tabweave.engines.counting import count, estimate
+from tabweave.engines.counting import count_for as count_for  # "as": for other rooms, not for users
+from tabweave.engines.counting import count_with as count_with
+from tabweave.engines.opening import batches, open_source, read
+from tabweave.engines.opening import fitted_columns as fitted_columns
+from tabweave.engines.opening import is_distributed as is_distributed
+from tabweave.engines.opening import is_source as is_source
+from tabweave.engines.opening import open_fitted as open_fitted
+from tabweave.engines.opening import read_with_classes as read_with_classes
+from tabweave.engines.progress import Estimate, Progress, ProgressCallback, progress_bar
+from tabweave.engines.progress import progress_reporter as progress_reporter
+from tabweave.engines.source import Source
+from tabweave.engines.source import family as family
+from tabweave.engines.source import has_arrow as has_arrow
+from tabweave.engines.transform import transform
+from tabweave.engines.transform import vectors_of as vectors_of
 
 __all__ = [
     "Estimate",
@@ -33,20 +29,9 @@ __all__ = [
     "Source",
     "batches",
     "count",
-    "count_for",
-    "count_with",
     "estimate",
-    "family",
-    "fitted_columns",
-    "has_arrow",
-    "is_distributed",
-    "is_source",
-    "open_fitted",
     "open_source",
     "progress_bar",
-    "progress_reporter",
     "read",
-    "read_with_classes",
     "transform",
-    "vectors_of",
 ]

@@ -9,7 +9,7 @@ alone), the modules are imported instead. Imports nothing of the package, and no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
@@ -128,6 +128,17 @@ def attribute(package: str, name: str) -> Any:
         if entry.attribute == name and entry.decorator != "storable":
             return entry.load()
     raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+
+def lazy(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return a ``__getattr__`` that imports a name's module, its home, when it is asked for."""
+
+    def find(name: str) -> Any:
+        if name in homes:
+            return getattr(import_module(f"{package}.{homes[name]}"), name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return find
 
 
 @cache

@@ -4,21 +4,8 @@ Every class is a full estimator. Its notes name the equations and what is wrong 
 ``docs/errata.md`` has all of that in one table, each line with a test.
 """
 
-from importlib import import_module
-from typing import Any
+from tabweave.io.register import lazy
 
-_HOMES = {
-    "CKML": "ckml",
-    "UNICORN": "unicorn",
-    "UNTIE": "untie",
-    "CoCA": "coca",
-    "GBCClassifier": "gbc",
-    "GBCRegressor": "gbc",
-    "HELIC": "helic",
-    "HeMap": "hemap",
-    "NonBEND": "nonbend",
-    "ValueMetric": "value_metric",
-}
 __all__ = [
     "CKML",
     "HELIC",
@@ -32,11 +19,21 @@ __all__ = [
     "ValueMetric",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"tabweave.published.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy(
+    __name__,
+    {
+        "CKML": "ckml",
+        "UNICORN": "unicorn",
+        "UNTIE": "untie",
+        "CoCA": "coca",
+        "GBCClassifier": "gbc",
+        "GBCRegressor": "gbc",
+        "HELIC": "helic",
+        "HeMap": "hemap",
+        "NonBEND": "nonbend",
+        "ValueMetric": "value_metric",
+    },
+)
 
 
 def __dir__() -> list[str]:

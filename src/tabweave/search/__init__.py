@@ -7,8 +7,9 @@ estimators are imported when asked for, since embedders use the lower floor.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tabweave.io.register import lazy
 
 if TYPE_CHECKING:
     from tabweave.search.filters import between
@@ -16,16 +17,13 @@ if TYPE_CHECKING:
     from tabweave.search.knn import WeightedKNN
 
 __all__ = ["Matches", "Pairs", "SimilarityIndex", "WeightedKNN", "between"]
-_HOMES = {
-    "Matches": "index",
-    "Pairs": "index",
-    "SimilarityIndex": "index",
-    "WeightedKNN": "knn",
-    "between": "filters",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy(
+    __name__,
+    {
+        "Matches": "index",
+        "Pairs": "index",
+        "SimilarityIndex": "index",
+        "WeightedKNN": "knn",
+        "between": "filters",
+    },
+)

@@ -1,1 +1,53 @@
-"""Tasks: drift, recommendation, streams."""
+"""Tasks: gaps, odd rows, associations, drift, recommendation, streams of river.
+
+Each is imported when it is asked for.
+"""
+
+from typing import TYPE_CHECKING
+
+from tabweave.io.register import lazy
+
+if TYPE_CHECKING:
+    from tabweave.tasks.drift import DriftReport, drift_report
+    from tabweave.tasks.impute import Imputer
+    from tabweave.tasks.oddities import Oddities
+    from tabweave.tasks.recommend import (
+        MatrixFactorization,
+        find_groups,
+        load_movielens,
+        mae,
+        make_ratings,
+        rmse,
+    )
+    from tabweave.tasks.river import RiverEmbedder
+
+# associations is a module here, and a function in tabweave
+__all__ = [
+    "DriftReport",
+    "Imputer",
+    "MatrixFactorization",
+    "Oddities",
+    "RiverEmbedder",
+    "drift_report",
+    "find_groups",
+    "load_movielens",
+    "mae",
+    "make_ratings",
+    "rmse",
+]
+__getattr__ = lazy(
+    __name__,
+    {
+        "DriftReport": "drift",
+        "Imputer": "impute",
+        "MatrixFactorization": "recommend",
+        "Oddities": "oddities",
+        "RiverEmbedder": "river",
+        "drift_report": "drift",
+        "find_groups": "recommend",
+        "load_movielens": "recommend",
+        "mae": "recommend",
+        "make_ratings": "recommend",
+        "rmse": "recommend",
+    },
+)

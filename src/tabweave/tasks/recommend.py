@@ -61,7 +61,7 @@ class MatrixFactorization(Estimator):
         Sweeps that do not count.
     clip : bool, default=True
         Whether predictions stay in the range of the ratings seen.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Seed of the sampler.
     progress : callable, optional
         Called with a :class:`~tabweave.engines.Progress` after each sweep; its note is the error.
@@ -70,8 +70,8 @@ class MatrixFactorization(Estimator):
     ----------
     users_, items_ : Side
         The names, groups and sampled factors of the users and of the items.
-    mean_ : float
-        Mean rating.
+    mean_, range_ : float, tuple of float
+        Mean rating, and the lowest and highest.
     rmse_ : ndarray of shape (n_iter,)
         Training error of each sweep.
 

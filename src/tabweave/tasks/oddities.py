@@ -26,7 +26,7 @@ from tabweave.base import (
 )
 from tabweave.io.register import storable
 from tabweave.rows.table import Datetimes, Numbers, Schema, Table, append_rows, take_rows
-from tabweave.tasks.row_model import FLOOR, Cells, RowModel, rows_to_learn, shown
+from tabweave.tasks.row_model import FLOOR, Cells, Reason, RowModel, rows_to_learn, shown
 
 _FOLDS = 4  # parts of the rows that p-values come from
 _NUMBERS = 1 << 21  # held at a time while rows are judged
@@ -282,8 +282,9 @@ class Oddity(NamedTuple):
         The cell.
     surprise, p_value : float
         ``-log p(cell | rest of the row)``, and how often cells of the column are as surprising.
-    against : tuple of (column, value, rows with both, rows with that value) or None
-        The cell of the row that speaks against it most; None for a value that fit has not seen, and
+    against : tuple of (column, value, both, n) or None
+        The cell of the row that speaks against it most: of n rows with this value of the column, so
+        many have both. None for a value that fit has not seen, and
         where the row has no other cell to compare it with.
     is_new : bool
         Whether fit has not seen the value, or of a number none near it.
@@ -294,7 +295,7 @@ class Oddity(NamedTuple):
     value: Any
     surprise: float
     p_value: float
-    against: tuple[str, Any, int, int] | None
+    against: Reason | None
     is_new: bool = False
 
     def __str__(self) -> str:
@@ -440,27 +441,18 @@ def _mean(found: Sequence[np.ndarray], n_fits: int) -> np.ndarray | None:
     return (found[0] + np.mean(found[1:], axis=0)) / 2
 
 
-def contradiction(
-    model: RowModel, cells: Cells, row: int, column: int
-) -> tuple[str, Any, int, int] | None:
-    """Return the cell of a row that speaks against another one most, with its counts."""
-    code = cells.codes[column, row]
+def contradiction(model: RowModel, cells: Cells, row: int, column: int) -> Reason | None:
+    """Return the cell of a row that speaks against another one most."""
+    code = int(cells.codes[column, row])
     if code < 0:
         return None
-    span = model.spans[column]
-    share = model.share[span][code]
-    found = []
-    for b, other in enumerate(model.names):
-        if b == column or other in model.sets or cells.codes[b, row] < 0:
-            continue
-        line = model.pairs[model.spans[b].start + cells.codes[b, row]]
-        both, n = line[span.start + code], line[span].sum()
-        gain = np.log((both + share) / (n + 1) / max(share, 1e-12)) * np.sqrt(n + 1)
-        found.append((gain, other, model._said(other, int(cells.codes[b, row])), both, n))
-    if not found:
-        return None
-    _, other, value, both, n = min(found, key=lambda entry: entry[0])
-    return other, value, int(both), int(n)
+    share = model.share[model.spans[column]][code]
+
+    def gain(other: Reason) -> float:
+        both, n = other.both, other.n
+        return float(np.log((both + share) / (n + 1) / max(share, 1e-12)) * np.sqrt(n + 1))
+
+    return min(model.beside(cells, row, column, code), key=gain, default=None)
 
 
 def _p_values(sorted_scores: np.ndarray, scores: np.ndarray, among: Any = False) -> np.ndarray:

@@ -624,23 +624,27 @@ class RowModel:
                 value = seen.text(float(seen.nearest(value)))  # as it is filled
             yield Note(row, name, value, float(guess.proba[i, best[i]]), tuple(reasons))
 
-    def reasons(
-        self, cells: Cells, row: int, a: int, value: int, most: int = 2
-    ) -> list[tuple[str, Any, int, int]]:
-        """Return the cells of a row that raise the odds of a value most, with their counts."""
-        found = []
+    def reasons(self, cells: Cells, row: int, a: int, value: int, most: int = 2) -> list[Reason]:
+        """Return the cells of a row that raise the odds of a value most."""
         share = self.share[self.spans[a]][value]
-        target = self.spans[a].start + value
-        for b, other in enumerate(self.names):
-            if b == a or other in self.sets or cells.codes[b, row] < 0:
-                continue
-            line = self.pairs[self.spans[b].start + cells.codes[b, row]]
-            met, n = line[target], line[self.spans[a]].sum()
+        found = []
+        for reason in self.beside(cells, row, a, value):
             # Smoothed: one row of one must not look like a rule.
-            gain = np.log((met + _SMOOTHING * share) / (n + _SMOOTHING) / max(share, 1e-12))
-            found.append((gain, other, self._said(other, int(cells.codes[b, row])), met, n))
+            smoothed = (reason.both + _SMOOTHING * share) / (reason.n + _SMOOTHING)
+            found.append((np.log(smoothed / max(share, 1e-12)), reason))
         found.sort(key=lambda entry: -entry[0])
-        return [(c, v, int(m), int(n)) for gain, c, v, m, n in found[:most] if gain > 0.05]
+        return [reason for gain, reason in found[:most] if gain > 0.05]
+
+    def beside(self, cells: Cells, row: int, a: int, value: int) -> Iterator[Reason]:
+        """Yield the other cells of a row, and how many rows have each of them with a value."""
+        span = self.spans[a]
+        for b, other in enumerate(self.names):
+            code = cells.codes[b, row]
+            if b == a or other in self.sets or code < 0:
+                continue
+            line = self.pairs[self.spans[b].start + code]
+            both, n = int(line[span.start + value]), int(line[span].sum())
+            yield Reason(other, self._said(other, int(code)), both, n)
 
     def _said(self, name: str, code: int) -> Any:
         """Return a value as people read it; of a number its bin."""
@@ -715,6 +719,15 @@ class Round(NamedTuple):
     z: np.ndarray
 
 
+class Reason(NamedTuple):
+    """A cell beside another: how many rows have both, of those that have it."""
+
+    column: str
+    value: Any
+    both: int
+    n: int
+
+
 class Note(NamedTuple):
     """Why a cell was filled as it was.
 
@@ -726,15 +739,16 @@ class Note(NamedTuple):
         What it was filled with.
     probability : float
         How likely that is; of a number, that it lies in the same bin.
-    reasons : tuple of (column, value, rows with both, rows with the reason)
-        The cells of the row that speak for it most.
+    reasons : tuple of (column, value, both, n)
+        The cells of the row that speak for it most: of n rows with this value of the column, so
+        many have both.
     """
 
     row: int
     column: str
     value: Any
     probability: float
-    reasons: tuple[tuple[str, Any, int, int], ...]
+    reasons: tuple[Reason, ...]
 
     def __str__(self) -> str:
         because = "; ".join(f"{c}={shown(v)}: {m} of {n} rows" for c, v, m, n in self.reasons)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,9 +60,9 @@ def parquet(embedder: Any, path: str | PathLike[str]) -> None:
     width = max((part.width for part in plan.lookups), default=0)
     vectors = np.full((len(rows), width), np.nan)
     for i, row in enumerate(rows):
-        vectors[i, : len(row[4])] = row[4]
+        vectors[i, : len(row.vector)] = row.vector
     named = ("column", "kind", "type", "value")
-    cells = {n: np.array([row[i] for row in rows], dtype=object) for i, n in enumerate(named)}
+    cells = {n: np.array([getattr(row, n) for row in rows], dtype=object) for n in named}
     cells |= {f"v{i}": vectors[:, i] for i in range(width)}  # NaN, where there is none, is NULL
     texts = ", ".join(f'CAST("{name}" AS VARCHAR) AS "{name}"' for name in named)
     with replacing(path) as temporary, duckdb.connect() as connection:
@@ -118,15 +118,25 @@ def _check_single(plan: Plan) -> None:
         seen.add(column)
 
 
-def _rows(part: Lookup) -> list[tuple[str, str, str | None, str | None, np.ndarray]]:
-    out: list[Any] = [
-        (part.column, "value", type(label).__name__, _shown(label), row)
+class _Row(NamedTuple):
+    """A row of the file: what a value, a missing or an unknown one adds to a vector."""
+
+    column: str
+    kind: str
+    vector: np.ndarray
+    type: str | None = None
+    value: str | None = None
+
+
+def _rows(part: Lookup) -> list[_Row]:
+    out = [
+        _Row(part.column, "value", row, type(label).__name__, _shown(label))
         for label, row in zip(part.labels, part.rows, strict=True)
     ]
     if part.missing is not None and part.missing is not part.unknown:
-        out.append((part.column, "missing", None, None, part.missing))
+        out.append(_Row(part.column, "missing", part.missing))
     if part.unknown is not None:
-        out.append((part.column, "unknown", None, None, part.unknown))
+        out.append(_Row(part.column, "unknown", part.unknown))
     return out
 
 

@@ -51,11 +51,11 @@ from tabweave.embed.weave import (
     ties,
 )
 from tabweave.io.register import storable
+from tabweave.io.store import CacheNotSaved
 from tabweave.rows.frames import in_memory, object_array
 from tabweave.rows.spelling import Spelling
 from tabweave.rows.table import Table, take_rows
 from tabweave.rows.vocabulary import positions
-from tabweave.search.scan import Derived
 
 T = TypeVar("T")
 FOLDS = 5
@@ -76,7 +76,7 @@ _COEFFICIENTS = 8192  # of values in all, if 16 of each column are not more: sol
     needs_y=True,
     page="weave",
 )
-class SupervisedWeave(Derived, Weave):
+class SupervisedWeave(CacheNotSaved, Weave):
     """Embed the rows of any table, using a target: couplings between columns and with the target.
 
     For vectors that another model is trained on: use :meth:`fit_transform`, which is cross-fitted,

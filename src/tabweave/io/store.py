@@ -137,6 +137,17 @@ class Storable:
         save(self, path)
 
 
+class CacheNotSaved:
+    """Mixin: ``_cache`` can be computed again, so neither files nor pickles hold it."""
+
+    def _tabweave_state(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_cache"}
+
+    def __getstate__(self) -> Any:
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_cache"}
+
+
 def _among(state: dict[str, Any], name: str, values: tuple[Any, ...]) -> bool:
     """Tell whether a part of a state is one of some plain values."""
     value = state.get(name, _ABSENT)

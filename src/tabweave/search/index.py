@@ -20,12 +20,12 @@ from sklearn.utils.validation import check_is_fitted
 from tabweave._compat import HasMethods, Interval, StrOptions, html_table, require
 from tabweave.base import Embedder, Estimator, TabularInput, exclusive, remember_names
 from tabweave.io.register import storable
+from tabweave.io.store import CacheNotSaved
 from tabweave.io.store import load as store_load
 from tabweave.rows.table import Table, take_rows
 from tabweave.search.graph import WIDEST, Flat, Graph, View, Walker
 from tabweave.search.scan import (
     Copies,
-    Derived,
     Found,
     Queries,
     nearest_nodes,
@@ -99,7 +99,7 @@ class Pairs(NamedTuple):
 
 
 @storable
-class SimilarityIndex(Derived, TabularInput, Estimator):
+class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
     """Store rows and find the ones nearest to a query, by the distance of an embedder.
 
     Parameters

@@ -32,6 +32,7 @@ from tabweave.base import (
 )
 from tabweave.embed.value_metric import fit_metric, read_rows, value_codes, value_lookups
 from tabweave.io.register import storable
+from tabweave.io.store import CacheNotSaved
 from tabweave.rows.frames import DATETIMES
 from tabweave.rows.table import (
     Column,
@@ -43,14 +44,14 @@ from tabweave.rows.table import (
     take_rows,
 )
 from tabweave.rows.vocabulary import slices
-from tabweave.search.scan import Copies, Derived, Found, Nodes, Queries, nearest_rows, without_self
+from tabweave.search.scan import Copies, Found, Nodes, Queries, nearest_rows, without_self
 
 _WEIGHTS = ("none", "exp", "log", "org", "pow", "sqrt")
 _BLOCK = 1 << 22  # distances held at a time: 32 MB
 
 
 @storable
-class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
+class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
     """Classify rows by the weighted votes of their nearest neighbours.
 
     Identical rows are collapsed, in training and in queries, so cost depends on distinct rows.

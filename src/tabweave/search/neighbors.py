@@ -38,11 +38,12 @@ from tabweave.blocks.block import Blocks, Summed, added, in_threads
 from tabweave.counts.counts import Counts
 from tabweave.embed.supervised import SupervisedWeave, Target, renamed_discriminant
 from tabweave.io.register import storable
+from tabweave.io.store import CacheNotSaved
 from tabweave.rows.table import Schema, Table, canonical_codes, distinct_rows, take_rows
 from tabweave.rows.vocabulary import slices
 from tabweave.search.graph import View
 from tabweave.search.knn import check_classes, check_length, checked_target
-from tabweave.search.scan import Derived, Found, Nodes, Queries, nearest_nodes
+from tabweave.search.scan import Found, Nodes, Queries, nearest_nodes
 from tabweave.search.space import space_of
 from tabweave.search.stored import Stored
 
@@ -247,7 +248,7 @@ def _edges(widths: Sequence[int]) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(widths, dtype=np.int64)]).astype(np.int64)
 
 
-class _Neighbors(Derived, TabularInput, Estimator):
+class _Neighbors(CacheNotSaved, TabularInput, Estimator):
     """What both have in common: rows, the space, the choice of its member, neighbours."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -439,14 +439,3 @@ class Nearest:
         distances, found = nearest_nodes(nodes, self._queries, self.k + 1, rows)
         distances[found == self.own[:, None]] = np.inf
         self.distances, self.rows = merge((self.distances, self.rows), (distances, found), self.k)
-
-
-class Derived:
-    """Mixin: ``_cache`` can be computed again, so neither files nor pickles hold it."""
-
-    def _tabweave_state(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_cache"}
-
-    def __getstate__(self) -> Any:
-        state: Any = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_cache"}

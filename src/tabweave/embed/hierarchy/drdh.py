@@ -21,8 +21,9 @@ from tabweave.blocks.block import Block, summed_differences
 from tabweave.embed.hierarchy.tree import DistanceHierarchy
 from tabweave.embed.register import embedder
 from tabweave.io.register import storable
+from tabweave.io.store import CacheNotSaved
 from tabweave.rows.table import Codes, Table, check_codes, distinct_rows
-from tabweave.search.scan import Copies, Derived, Found, Nodes, Queries, nearest_rows, without_self
+from tabweave.search.scan import Copies, Found, Nodes, Queries, nearest_rows, without_self
 
 _MANY = 60_000  # rows from which neighbours are found through faiss, where it is installed
 _LINKS = 16  # of a row, in the graph that finds them
@@ -292,7 +293,7 @@ class Rows:
 
 
 @storable
-class TreeIndex(Derived):
+class TreeIndex(CacheNotSaved):
     """What openTSNE calls a KNNIndex, by tree distance.
 
     Parameters

@@ -212,7 +212,7 @@ class Table:
         _tell_alphabetical(table)
         if rules is None:
             return table
-        return _ruled(table, by_name, open_columns, rules, n_rows or n_here)
+        return _apply_rules(table, by_name, open_columns, rules, n_rows or n_here)
 
     def kinds(self) -> Kinds:
         """Return what each column is, why, and whether it is set aside.
@@ -296,8 +296,7 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
         if spelled := said_of_strings(column, labels):
             return Finding(column.name, column.kind, spelled)
         return _with_twins(column, labels).finding()
-    kind, why, aside, _, _, asks, delimiter = verdict
-    return Finding(column.name, kind, why, not aside, asks, delimiter)
+    return _with_verdict(column, verdict, None).finding(kept=not verdict.aside)
 
 
 def said_of_strings(column: Column, labels: Sequence[Label]) -> str:
@@ -329,7 +328,7 @@ def _all_rows(test: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> boo
     return bool(test(rows[:1000]).all() and test(rows).all())
 
 
-def _ruled(
+def _apply_rules(
     table: Table, by_name: Mapping[str, Any], undeclared: Sequence[str], rules: Rules, n_rows: int
 ) -> Table:
     """Return a table whose columns are what the rules say, identifiers set aside."""
@@ -355,10 +354,8 @@ def _ruled(
             if rules == "whole" and table.n_rows >= FEW_ROWS and is_constant(data):
                 verdict = Verdict(column.kind, "constant", aside=True, format=column.decimal)
         if verdict is not None:
-            kind, why, is_aside, written, levels, asks, delimiter = verdict
-            origin = Origin(why, True, position if is_aside else None, asks, delimiter)
-            judged = replace(column, kind=kind, format=written, levels=levels, origin=origin)
-            if is_aside:
+            judged = _with_verdict(column, verdict, position)
+            if verdict.aside:
                 aside.append(judged)
                 continue
             try:
@@ -374,6 +371,15 @@ def _ruled(
         raise ValueError(_nothing_kept(aside))
     schema = replace(table.schema, columns=tuple(kept), aside=tuple(aside))
     return Table(schema, tuple(parts), table.n_rows)
+
+
+def _with_verdict(column: Column, verdict: Verdict, position: int | None) -> Column:
+    """Return a column that is what the rules say, and where it was if it is set aside."""
+    where = position if verdict.aside else None
+    origin = Origin(verdict.why, True, where, verdict.asks, verdict.delimiter)
+    return replace(
+        column, kind=verdict.kind, format=verdict.format, levels=verdict.levels, origin=origin
+    )
 
 
 def _nothing_kept(aside: Sequence[Column]) -> str:

@@ -252,7 +252,7 @@ class MixedEmbedder(BinnedEmbedder):
             auto = isinstance(self.categorical, str)
             self.categorical_ = Weave() if auto else clone(self.categorical)
             if self._whole:
-                given = {"weights": self._of_columns(), "n_components": self.n_components}
+                given = {"weights": self._column_factors(), "n_components": self.n_components}
                 self.categorical_.set_params(**{k: v for k, v in given.items() if v})
 
     def _learn_all(self) -> None:
@@ -279,13 +279,13 @@ class MixedEmbedder(BinnedEmbedder):
                 self.categorical_.fit_counts(self.counts_.select(self._coupled()))
             tables = self.categorical_.learn().tables_.select(valued)
             inertia = table_inertia(tables, self.counts_.select(valued))
-            factor = self._factor("categorical", len(valued), inertia)
-            own = np.sqrt([self._of_columns().get(name, 1.0) for name in valued])
+            factor = self._balance("categorical", len(valued), inertia)
+            own = np.sqrt([self._column_factors().get(name, 1.0) for name in valued])
             self.tables_ = tables.scaled(factor * own)
         if "numeric_" not in vars(self):  # else a transformer, which was fitted on rows
-            self.numeric_ = self._of_counts(numbered) if numbered else None
+            self.numeric_ = self._numeric_block(numbered) if numbered else None
         inertia = 0.0 if self.numeric_ is None else self.numeric_.inertia
-        self.numeric_scale_ = self._factor("numeric", len(numbered), inertia)
+        self.numeric_scale_ = self._balance("numeric", len(numbered), inertia)
         if self.n_components is not None:
             self._project(int(self.n_components))
 
@@ -317,10 +317,10 @@ class MixedEmbedder(BinnedEmbedder):
         self.tables_ = flat.with_unknown_elements(self.counts_.select(valued))
         self.numeric_scale_ = 1.0
 
-    def _of_counts(self, numbered: list[str]) -> Standard | Curves:
+    def _numeric_block(self, numbered: list[str]) -> Standard | Curves:
         """Return the block of numbers that counts and moments give."""
         weights = self._number_weights(numbered)
-        kind = self._resolved()
+        kind = self._numeric_method()
         if kind != "auto":
             moments = [moments_of(self.counts_, n, self._numbering.levels) for n in numbered]
             return _NUMERIC[kind].of(moments, numbered, weights)
@@ -330,7 +330,7 @@ class MixedEmbedder(BinnedEmbedder):
 
     def _number_weights(self, numbered: list[str]) -> np.ndarray:
         """Return how much each column of numbers counts: by the classes, and as was asked for."""
-        given = [self._of_columns().get(name, 1.0) for name in numbered]
+        given = [self._column_factors().get(name, 1.0) for name in numbered]
         return class_weights(self.counts_, numbered) * given
 
     def _curves(self, numbered: list[str]) -> list[Curve]:
@@ -358,7 +358,7 @@ class MixedEmbedder(BinnedEmbedder):
             numeric = replace(numeric, scale=self.numeric_scale_, levels=levels)
         return Blocks([block for block in (tables, numeric) if block is not None])
 
-    def _factor(self, block: str, n_columns: int, inertia: float) -> float:
+    def _balance(self, block: str, n_columns: int, inertia: float) -> float:
         weight = 1.0 if isinstance(self.weights, str) else float(self.weights.get(block, 1))
         return float(np.sqrt(weight * n_columns / inertia)) if inertia > 0 else 1.0
 
@@ -383,7 +383,7 @@ class MixedEmbedder(BinnedEmbedder):
         balanced = not isinstance(self.weights, str) and _BLOCKS & self.weights.keys()
         return woven and plain and not balanced and self.n_bins > 1
 
-    def _resolved(self) -> Any:
+    def _numeric_method(self) -> Any:
         """Return "auto", "standard", "absolute", or a transformer."""
         if self.numeric == "auto":
             if self._numbering.edges.keys() > self._numbering.knots.keys():
@@ -395,7 +395,7 @@ class MixedEmbedder(BinnedEmbedder):
 
     def _fit_transformer(self, table: Table) -> None:
         """Fit a transformer now, while its rows are here."""
-        names, numeric = self._numbered(), self._resolved()
+        names, numeric = self._numbered(), self._numeric_method()
         if names and not isinstance(numeric, str):
             moments = [self.counts_.moments(name) for name in names]
             self.numeric_ = Transformed.of(numeric, moments, names, table)
@@ -420,7 +420,7 @@ class MixedEmbedder(BinnedEmbedder):
         if isinstance(self.weights, Mapping):
             checked_weights(self.weights, list(self.weights))
 
-    def _of_columns(self) -> dict[str, float]:
+    def _column_factors(self) -> dict[str, float]:
         """Return the weights that were given to single columns."""
         given = {} if isinstance(self.weights, str) else self.weights
         own = {name: weight for name, weight in given.items() if name not in _BLOCKS}

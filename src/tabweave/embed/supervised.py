@@ -246,9 +246,9 @@ class SupervisedWeave(CacheNotSaved, Weave):
         tied = class_ties(coupled, _pairs(coupled))
         weights = np.maximum(tied, _FLOOR * tied.max()) ** self.weight_power
         by_part = self._by_part(coupled.names, mean_one(weights))
-        self.weights_, self._part_weights = self._shared(by_part)
+        self.weights_, self._part_weights = self._split_weights(by_part)
         self._tune()
-        self._plain, self.landmarks_ = self._kept("plain", partial(self._known, coupled))
+        self._plain, self.landmarks_ = self._once("plain", partial(self._learn_couplings, coupled))
         taught = self._learn_target(coupled, _pairs(coupled), None)
         self._scales, self.penalty_ = taught.scales, taught.scales.penalty
         self.tables_, self.numbers_ = taught.tables, taught.numbers
@@ -285,7 +285,7 @@ class SupervisedWeave(CacheNotSaved, Weave):
         for part, weight in self._part_weights.items():
             self.weights_[columns[part]] += weight
 
-    def _known(self, coupled: Counts) -> tuple[dict[str, Factors], dict[str, int]]:
+    def _learn_couplings(self, coupled: Counts) -> tuple[dict[str, Factors], dict[str, int]]:
         """Return the couplings of each column's values, and the columns seen by landmarks."""
         self.landmarks_: dict[str, int] = {}
         trusted = self._by_part(coupled.names, ties(coupled, self._groups(coupled))[1])
@@ -298,7 +298,7 @@ class SupervisedWeave(CacheNotSaved, Weave):
 
     # What counts say without the target: folds, and members that differ in weights, share it.
 
-    def _kept(self, what: str, find: Callable[[], T]) -> T:
+    def _once(self, what: str, find: Callable[[], T]) -> T:
         """Return what the counts say, found once."""
         if vars(self).get("_cache", (None,))[0] is not self.counts_:
             self._cache: tuple[Counts, dict[str, Any]] = self.counts_, {}
@@ -314,14 +314,14 @@ class SupervisedWeave(CacheNotSaved, Weave):
         return self
 
     def _coupled(self) -> Counts:
-        return self._kept("coupled", super()._coupled)
+        return self._once("coupled", super()._coupled)
 
     def _own_counts(self, coupled: Counts) -> Counts:
         """Return the counts of the columns whose values have tables."""
-        return self._kept("valued", lambda: coupled.select(self._valued()))
+        return self._once("valued", lambda: coupled.select(self._valued()))
 
     def _spelling(self, coupled: Counts) -> dict[str, Spelling]:
-        return self._kept("spelling", partial(super()._spelling, coupled))
+        return self._once("spelling", partial(super()._spelling, coupled))
 
     def _curves(self, coupled: Counts) -> dict[str, Curve]:
         """Return the curves of all numbers, at weight 1."""
@@ -329,17 +329,17 @@ class SupervisedWeave(CacheNotSaved, Weave):
         def find() -> dict[str, Curve]:
             return {name: self._curve(coupled, name, 1.0) for name in self._numbered()}
 
-        return self._kept("curves", find)
+        return self._once("curves", find)
 
     def _learn_target(self, coupled: Counts, pairs: np.ndarray, scales: Scales | None) -> Taught:
         """Return everything that the target teaches; scales are learned, unless they are given."""
         points = self.target_.points(coupled)
         means = conditional_means(pairs, points, self._smoothing)
         parts = self._part_scales(coupled, means) if scales is None else scales.parts
-        features, curves = self._weighted(coupled, means, parts)
+        features, curves = self._features_and_curves(coupled, means, parts)
         given = None if scales is None else scales.penalty
-        linear, penalty = self._linear(coupled, pairs, points, given)
-        linear = linear * self._asked(coupled)
+        linear, penalty = self._solve_discriminant(coupled, pairs, points, given)
+        linear = linear * self._requested_scales(coupled)
         if scales is None:
             factor = self._discriminant_scale(coupled, features, curves, linear)
             scales = Scales(parts, factor, penalty)
@@ -349,7 +349,9 @@ class SupervisedWeave(CacheNotSaved, Weave):
         )
         tables = tables.with_unknown_elements(own)
         numbers = join_curves(list(curves.values()), self._numbering.levels)
-        return Taught(tables, numbers, *self._lines(coupled, scales.discriminant * linear), scales)
+        return Taught(
+            tables, numbers, *self._tables_and_curves(coupled, scales.discriminant * linear), scales
+        )
 
     def _part_scales(self, coupled: Counts, means: np.ndarray) -> dict[str, float]:
         """Return what the means of values are multiplied by: then they differ as mismatches do."""
@@ -361,12 +363,12 @@ class SupervisedWeave(CacheNotSaved, Weave):
             found[name] = scale_to(means[span], f, size)
         return found
 
-    def _weighted(
+    def _features_and_curves(
         self, coupled: Counts, means: np.ndarray, scales: Mapping[str, float]
     ) -> tuple[dict[str, Factors], dict[str, Curve]]:
         """Return values and numbers by couplings and means of the target, as columns weigh."""
         features, curves = {}, {}
-        plain_curves, known = self._curves(coupled), self._kept("factors", self._factored)
+        plain_curves, known = self._curves(coupled), self._once("factors", self._compact_factors)
         weights = vars(self).get("_part_weights") or self.weights_  # older files have columns only
         for name in self._parts():
             span = coupled.span(bins_of(coupled, name))
@@ -402,17 +404,19 @@ class SupervisedWeave(CacheNotSaved, Weave):
             total += mean / self._tuned[name]  # as before it was tuned
         return float(np.sqrt(self.discriminant * self._tuned[None] * total / size))
 
-    def _factored(self) -> dict[str, Factors]:
+    def _compact_factors(self) -> dict[str, Factors]:
         """Return the couplings of each column's values in few coordinates."""
         return {name: plain(factors) for name, factors in self._plain.items()}
 
-    def _asked(self, coupled: Counts) -> np.ndarray:
+    def _requested_scales(self, coupled: Counts) -> np.ndarray:
         """Return what each value's lengths are multiplied by: the root of the weight asked for."""
         asked, parts = checked_weights(self.weights, self.schema_.given), self._parts()
         roots = [np.sqrt(asked.get(parts[self._part(name)], 1.0)) for name in coupled.names]
         return np.repeat(roots, coupled.sizes)[:, None]
 
-    def _lines(self, coupled: Counts, linear: np.ndarray) -> tuple[ValueTables, Curves | None]:
+    def _tables_and_curves(
+        self, coupled: Counts, linear: np.ndarray
+    ) -> tuple[ValueTables, Curves | None]:
         """Return a row for each value as tables and curves to be summed."""
         own = self._own_counts(coupled)
         rows = [linear[coupled.span(name)] for name in own.names]
@@ -424,7 +428,7 @@ class SupervisedWeave(CacheNotSaved, Weave):
             curves.append(curve.without_coordinates().beside(values, nothing))
         return summed, join_curves(curves, self._numbering.levels)
 
-    def _linear(
+    def _solve_discriminant(
         self, coupled: Counts, pairs: np.ndarray, points: np.ndarray, penalty: float | None
     ) -> tuple[np.ndarray, float]:
         """Return what each value adds to the discriminant, and the ridge penalty.
@@ -433,7 +437,7 @@ class SupervisedWeave(CacheNotSaved, Weave):
         """
         if not is_coupled(coupled):  # without pairs there is no discriminant
             return np.zeros((len(pairs), points.shape[1])), 1.0
-        bases, solver = self._kept("solver", partial(self._solver, coupled))
+        bases, solver = self._once("solver", partial(self._solver, coupled))
         n = coupled.n
         kinds = [column.kind for column in coupled.schema.columns]  # type: ignore[union-attr]
         single = next((a for a, kind in enumerate(kinds) if kind != "set"), 0)
@@ -552,9 +556,9 @@ class SupervisedWeave(CacheNotSaved, Weave):
         Coordinates are centred: the mean of the points over all rows is not in them.
         """
         coupled = self._coupled()
-        rows, _ = self._linear(coupled, pairs, points, None)
+        rows, _ = self._solve_discriminant(coupled, pairs, points, None)
         shift = coupled.value_counts @ rows / coupled.n / len(coupled.names)
-        return self._summed(*self._lines(coupled, rows - shift))
+        return self._summed(*self._tables_and_curves(coupled, rows - shift))
 
     def lookups(self) -> tuple[list[np.ndarray], bool]:
         """Raise: the discriminant compares whole rows."""

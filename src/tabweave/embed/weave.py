@@ -300,7 +300,9 @@ class Weave(BinnedEmbedder, ValueEmbedder):
         """Return the weight of each column or part of one; that of its bins for one of numbers."""
         return dict(zip(map(self._part, counted), weights.tolist(), strict=True))
 
-    def _shared(self, weights: dict[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+    def _split_weights(
+        self, weights: dict[str, float]
+    ) -> tuple[dict[str, float], dict[str, float]]:
         """Return the weight of each column, and of each part: its share of the column.
 
         They are 1 in the mean, but for the factors that were asked for.
@@ -325,7 +327,7 @@ class Weave(BinnedEmbedder, ValueEmbedder):
         coupled = self._coupled()
         tied, trusted = ties(coupled, self._groups(coupled))
         by_part = self._by_part(coupled.names, tie_weights(tied, trusted))
-        self.weights_, weights = self._shared(by_part)
+        self.weights_, weights = self._split_weights(by_part)
         self._weave(coupled, weights, self._by_part(coupled.names, trusted))
 
     def _groups(self, coupled: Counts) -> list[str]:

@@ -359,10 +359,10 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
             members = [(float(model.weight_power), float(model.discriminant))]
         model.set_params(schema=table.schema)
         self.embedder_ = model.fit_target(table, targets, self._target(targets, model.n_bins))
-        member, self.n_neighbors_ = self._compared(table, targets, members)
+        member, self.n_neighbors_ = self._choose_member(table, targets, members)
         self.embedder_ = self._member(*member)
 
-    def _compared(
+    def _choose_member(
         self, table: Table, targets: np.ndarray, members: list[tuple[float, float]]
     ) -> tuple[tuple[float, float], tuple[int, ...]]:
         """Return the best member and its numbers of neighbours, by rows that did not teach it."""
@@ -925,14 +925,6 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         sharpness = self.sharpness / np.where(last > 0, last, usual)
         return learned_factors(parts, sizes, values, sharpness, own)
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        """Return the state of an older file, where "" stood for the discriminant."""
-        if "factors_" in state:
-            columns = state["embedder_"].schema_.names
-            state["factors_"] = renamed_discriminant(state["factors_"], columns)
-        return super()._upgraded(state)
-
     def _without_validation(self) -> None:
         self.linear_, self.reliability_ = 0.0, 1.0
 
@@ -969,6 +961,14 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
             found = (weights * left[inverse.reshape(nodes.shape)]).sum(axis=1)
             out[some] += self.reliability_ * found
         return out
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        """Return the state of an older file, where "" stood for the discriminant."""
+        if "factors_" in state:
+            columns = state["embedder_"].schema_.names
+            state["factors_"] = renamed_discriminant(state["factors_"], columns)
+        return super()._upgraded(state)
 
 
 # -- votes --------------------------------------------------------------------------------------

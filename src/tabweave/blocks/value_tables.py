@@ -162,14 +162,6 @@ class ValueTables(OfVocabulary, Block):
         out.repair[:] = [excess for _, excess in factored]
         return out
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Return the state of an older file in today's fields."""
-        if "labels" in state:
-            names, labels = state.pop("names"), state.pop("labels")
-            state["vocabulary"] = Vocabulary(tuple(names), tuple(map(buckets_from_text, labels)))
-        return state
-
     def _check_loaded(self) -> None:
         for name, labels, rows in zip(self.names, self.labels, self.tables, strict=True):
             if rows.ndim != 2 or len(rows) != len(labels) + 1:
@@ -498,6 +490,14 @@ class ValueTables(OfVocabulary, Block):
             odd = rows[labels.index(Bucket())]
         named = [i for i, v in enumerate(labels) if v is not None and not isinstance(v, Bucket)]
         return Lookup(name, tuple(labels[i] for i in named), rows[named], missing, odd)
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Return the state of an older file in today's fields."""
+        if "labels" in state:
+            names, labels = state.pop("names"), state.pop("labels")
+            state["vocabulary"] = Vocabulary(tuple(names), tuple(map(buckets_from_text, labels)))
+        return state
 
 
 @storable

@@ -293,15 +293,6 @@ class ProfileSpace:
         names = tuple(table.schema.names)
         return cls(Vocabulary(names, ((),) * len(names))).grown(table)
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Return the state of an older file, which held labels alone."""
-        if "labels" in state:
-            labels = tuple(map(buckets_from_text, state.pop("labels")))
-            names = tuple(f"x{i}" for i in range(len(labels)))
-            state["vocabulary"] = Vocabulary(names, labels)
-        return state
-
     @cached_property
     def starts(self) -> np.ndarray:
         """Index of each column's first entry; the number of entries comes last."""
@@ -353,6 +344,15 @@ class ProfileSpace:
         from scipy.linalg import block_diag
 
         return np.asarray(block_diag(*parts))
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Return the state of an older file, which held labels alone."""
+        if "labels" in state:
+            labels = tuple(map(buckets_from_text, state.pop("labels")))
+            names = tuple(f"x{i}" for i in range(len(labels)))
+            state["vocabulary"] = Vocabulary(names, labels)
+        return state
 
 
 def profiles_of(indices: np.ndarray, labels: np.ndarray, k: int, size: int) -> np.ndarray:

@@ -327,16 +327,6 @@ class Counts(OfVocabulary):
         """Write to one file, without pickle; the file appears complete or not at all."""
         write(path, "counts", *self._stored())
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Return the state of an older file in today's fields."""
-        if "labels" in state:
-            labels, schema = state.pop("labels"), state["schema"]
-            names = () if schema is None else tuple(c.name for c in schema.categorical)
-            state["vocabulary"] = Vocabulary(names, tuple(map(buckets_from_text, labels)))
-            state["exact_moments"] = state.pop("digits")
-        return state
-
     def _stored(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header = {
             "schema": None if self.schema is None else schema_to_json(self.schema),
@@ -400,6 +390,16 @@ class Counts(OfVocabulary):
             raise ValueError(f"the pair counts do not fit {size} values")
         if self.class_pairs is not None and len(self.class_pairs) != size:
             raise ValueError(f"the class counts do not fit {size} values")
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Return the state of an older file in today's fields."""
+        if "labels" in state:
+            labels, schema = state.pop("labels"), state["schema"]
+            names = () if schema is None else tuple(c.name for c in schema.categorical)
+            state["vocabulary"] = Vocabulary(names, tuple(map(buckets_from_text, labels)))
+            state["exact_moments"] = state.pop("digits")
+        return state
 
 
 def checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:

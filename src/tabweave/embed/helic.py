@@ -144,16 +144,6 @@ class HELIC(ValueEmbedder):
         self.random_state = random_state
         super().__init__(schema=schema, unknown=unknown, dtype=dtype)
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        choice = tuple(state.get(name) for name in ("variant", "solver", "start"))
-        if choice == ("helic", "full", "balanced"):
-            state = state | {"variant": "balanced", "start": "identity"}
-        chosen, state = super()._upgraded(state)
-        if chosen is HELIC and state["max_iter"] is None:
-            state = state | {"max_iter": 200}
-        return chosen, state
-
     @property
     def _needs_rows(self) -> bool:  # type: ignore[override]
         return self.variant != "hc"
@@ -277,6 +267,16 @@ class HELIC(ValueEmbedder):
 
     def _kernels(self) -> dict[str, couplings.Kernel]:
         return LINEAR if self.variant == "linear" else couplings.kernel_family()
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        choice = tuple(state.get(name) for name in ("variant", "solver", "start"))
+        if choice == ("helic", "full", "balanced"):
+            state = state | {"variant": "balanced", "start": "identity"}
+        chosen, state = super()._upgraded(state)
+        if chosen is HELIC and state["max_iter"] is None:
+            state = state | {"max_iter": 200}
+        return chosen, state
 
 
 def _as_cells(y: Any) -> Any:

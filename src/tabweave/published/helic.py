@@ -109,11 +109,6 @@ class HELIC(helic.HELIC):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        chosen, state = super()._upgraded(state)
-        return chosen, state | {"max_iter": state["max_iter"] or 1000}
-
     def _weighted(self, counts: Counts) -> ValueTables:
         for name in self.landmarks_:
             raise ValueError(
@@ -134,6 +129,11 @@ class HELIC(helic.HELIC):
         self.weights_ = named_weights(counts, names, means)
         rows = [np.sqrt(w) * f for f, w in zip(features, weights, strict=True)]  # Eq. (6.18)
         return ValueTables.from_features(rows, counts)
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        chosen, state = super()._upgraded(state)
+        return chosen, state | {"max_iter": state["max_iter"] or 1000}
 
 
 def kernel_columns(

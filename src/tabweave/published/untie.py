@@ -125,13 +125,6 @@ class UNTIE(RowKeeper):
         self.random_state = random_state
         super().__init__(schema=schema, unknown=unknown, dtype=dtype)
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        if "batch_size" not in state:  # gradients were exact, and polynomials not bounded
-            raw = state.get("kernels") or couplings.kernel_family()
-            state = state | {"batch_size": None, "random_state": None, "kernels": raw}
-        return super()._upgraded(state)
-
     @property
     def _needs_rows(self) -> bool:  # type: ignore[override]
         return self.batch_size is not None
@@ -169,6 +162,13 @@ class UNTIE(RowKeeper):
         self.weights_ = weights_of(counts, columns, omegas)
         grams = [c.gram(w) for c, w in zip(columns, omegas, strict=True)]
         return ValueTables.from_grams(grams, counts)
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        if "batch_size" not in state:  # gradients were exact, and polynomials not bounded
+            raw = state.get("kernels") or couplings.kernel_family()
+            state = state | {"batch_size": None, "random_state": None, "kernels": raw}
+        return super()._upgraded(state)
 
 
 @dataclass(frozen=True)

@@ -857,12 +857,6 @@ class Column:
         why, _, _, asks, delimiter = self.origin
         return Finding(self.name, self.kind, why or self.kind, kept, asks, delimiter)
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Return the state of an older file, where the origin was a plain tuple."""
-        origin = state.get("origin")
-        return state | {"origin": Origin(*origin)} if type(origin) is tuple else state
-
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(
@@ -880,6 +874,12 @@ class Column:
             if self.kind != "ordinal":
                 raise ValueError(f"column {self.name!r}: levels are for columns of kind 'ordinal'")
             object.__setattr__(self, "levels", _checked_levels(self.name, self.levels))
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Return the state of an older file, where the origin was a plain tuple."""
+        origin = state.get("origin")
+        return state | {"origin": Origin(*origin)} if type(origin) is tuple else state
 
 
 def check_spelling(name: str, kind: str, spelling: Any) -> None:

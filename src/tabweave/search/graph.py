@@ -70,16 +70,6 @@ class Graph:
         """Number of nodes it covers."""
         return len(self.order)
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Return the base level of a graph that was saved with the levels above it."""
-        if "levels" not in state:
-            return state
-        offsets, width = state["offsets"], int(state["levels"][1])
-        if not 0 < width <= np.diff(offsets).min(initial=width):
-            raise ValueError("the links of the graph lead nowhere")
-        return {"links": _base(state["links"], offsets, width), "order": state["order"]}
-
     def _check_loaded(self) -> None:
         n, shape = self.n_nodes, self.links.shape
         fits = len(shape) == 2 and shape[0] == n and shape[1] > 0
@@ -122,6 +112,16 @@ class Graph:
         number[order] = np.arange(len(order), dtype=np.int32)
         links = self.links[order]
         return Graph(np.where(links < 0, np.int32(-1), number[links]), order)
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Return the base level of a graph that was saved with the levels above it."""
+        if "levels" not in state:
+            return state
+        offsets, width = state["offsets"], int(state["levels"][1])
+        if not 0 < width <= np.diff(offsets).min(initial=width):
+            raise ValueError("the links of the graph lead nowhere")
+        return {"links": _base(state["links"], offsets, width), "order": state["order"]}
 
 
 def _base(links: np.ndarray, offsets: np.ndarray, width: int) -> np.ndarray:

@@ -188,14 +188,6 @@ class RowModel:
         j = self.numbers.index(name)
         return _standardised(numbers, mean[j], deviation[j])
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Return the state of an older file, where sums of numbers were not standardised."""
-        if "value_z" not in state:
-            return state
-        sums = state.pop("value_z") / _scale(state["moments"])[1]
-        return state | {"z_sums": sums}
-
     def usable(self, name: str, engines: Sequence[str]) -> tuple[str, ...]:
         """Return the engines that can guess a column."""
         if name in self.sets:
@@ -654,6 +646,14 @@ class RowModel:
         show = Datetimes(own).text if name in self.dated else shown
         low, high = show(float(own.min())), show(float(own.max()))
         return low if low == high else f"{low}…{high}"
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Return the state of an older file, where sums of numbers were not standardised."""
+        if "value_z" not in state:
+            return state
+        sums = state.pop("value_z") / _scale(state["moments"])[1]
+        return state | {"z_sums": sums}
 
 
 class Guess(NamedTuple):

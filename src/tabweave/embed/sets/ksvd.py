@@ -134,10 +134,6 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.random_state = random_state
         self.progress = progress
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        return super()._upgraded(state | {"progress": None})  # False when it could print
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the atoms of signals.
 
@@ -283,6 +279,10 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        return super()._upgraded(state | {"progress": None})  # False when it could print
 
 
 def describe(atom: np.ndarray, names: Any, top: int) -> str:

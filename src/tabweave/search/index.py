@@ -23,7 +23,7 @@ from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.io.store import load as store_load
 from tabweave.rows.table import Table, take_rows
-from tabweave.search.graph import WIDEST, Flat, Graph, View, Walker
+from tabweave.search.graph import WIDEST, Flat, Graph, Walker
 from tabweave.search.scan import (
     Copies,
     Found,
@@ -32,7 +32,7 @@ from tabweave.search.scan import (
     nearest_rows,
     within,
 )
-from tabweave.search.space import Space, given_names, space_of
+from tabweave.search.space import Space, View, given_names, space_of
 from tabweave.search.stored import (
     Stored,
     asked_rows,

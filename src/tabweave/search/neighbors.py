@@ -41,10 +41,9 @@ from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.rows.table import Schema, Table, canonical_codes, distinct_rows, take_rows
 from tabweave.rows.vocabulary import slices
-from tabweave.search.graph import View
 from tabweave.search.knn import check_classes, check_length, checked_target
 from tabweave.search.scan import Found, Nodes, Queries, nearest_nodes
-from tabweave.search.space import space_of
+from tabweave.search.space import View, space_of
 from tabweave.search.stored import Stored
 
 NEIGHBORS = (3, 5, 9, 15, 25, 40, 80, 160, 320)

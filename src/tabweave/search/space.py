@@ -1,4 +1,4 @@
-"""Space: what a search compares rows by, read from the blocks of an embedder.
+"""Space: what a search compares rows by, read from the blocks of an embedder; and rows in it.
 
 Comes in: any fitted embedder. Goes out: blocks whose distances (squared, or plain for L1 and
 measures) add up. A block is of one column where the embedder allows it, so a search over some
@@ -7,7 +7,7 @@ columns is a space of fewer blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +17,16 @@ from scipy.sparse.csgraph import connected_components
 
 from tabweave.base import Embedder
 from tabweave.blocks.block import Block, Step, Writer, added, summed_differences
-from tabweave.rows.table import Schema, Table, take_rows
+from tabweave.rows.table import Codes, Schema, Table, distinct_rows, ranks_of_cells, take_rows
 from tabweave.rows.vocabulary import Unknown
+from tabweave.search.scan import Copies, Hits, Nodes, Queries
 
 _CHUNK = 1 << 16  # rows whose coordinates are computed at a time
 _LABELS = 256  # labels of a column compared with all others at a time
+_BLOCK, _ACROSS = 256, 1 << 14  # nodes compared at a time with as many that they may be near to
+_TABLE = 1 << 23  # distances of values that are kept while rows are looked for: 64 MB a column
+_EQUAL = 4  # rows for each value, from which on they are
+_SMALL = 16  # nodes of a group that is compared whole
 HIDDEN = "\0"  # how the names of columns begin that hold the vectors of other embedders
 
 
@@ -145,6 +150,143 @@ def chunks(table: Table, rows: np.ndarray) -> Iterator[Table]:
     """Yield some rows of a table, few at a time."""
     for begin in range(0, len(rows), _CHUNK):
         yield take_rows(table, rows[begin : begin + _CHUNK])
+
+
+class View:
+    """The rows of a table as a search by some space sees them: nodes, and the rows of each.
+
+    Parameters
+    ----------
+    table : Table
+        The rows.
+    space : Space
+        What they are compared by.
+    """
+
+    def __init__(self, table: Table, space: Space) -> None:
+        self.table, self.space = table, space
+        self.copies = _distinct(table, space)
+        heads = self.copies.heads
+        columns = [table[block.names[0]] for block in space.values]
+        self._located = [space.locate(b, c) for b, c in zip(space.values, columns, strict=True)]
+        parts = [space.line(rows).T for rows in chunks(table, heads)] if space.lines else []
+        line = np.ascontiguousarray(np.hstack(parts)) if parts else np.zeros((0, len(heads)))
+        widths = [len(column.labels) for column in columns]
+        self.nodes = Nodes.of(self.codes(), widths, line, power=space.power)
+
+    def codes(self, nodes: Any = slice(None)) -> list[np.ndarray]:
+        """Return the values of (some) nodes in each column that is looked up."""
+        rows = self.copies.heads[nodes]
+        return [self.table[block.names[0]].codes[rows] for block in self.space.values]
+
+    def vectors(self, step: int = 1) -> Iterator[np.ndarray]:
+        """Yield the coordinates of the nodes, or of every so many, some at a time."""
+        for rows in chunks(self.table, self.copies.heads[::step]):
+            yield self.space.vectors(rows)
+
+    def near_pairs(self, limit: float, kept: np.ndarray) -> Hits:
+        """Return the pairs of some nodes that are at most ``limit`` apart, exactly.
+
+        Columns whose different values alone are farther apart cut the nodes into groups; within
+        them those are compared that are near along the coordinate that varies most.
+        """
+        along = _widest(self.nodes.line[:, kept])
+        groups = self._groups(limit, kept)
+        order = np.lexsort((along, groups))
+        reach = _reach(groups[order], along[order], limit ** (1 / self.space.power))
+        order = kept[order]
+        parts = [(kept[:0], kept[:0], np.zeros(0))]
+        for begin in range(0, len(order), _BLOCK):
+            block, end = order[begin : begin + _BLOCK], reach[begin : begin + _BLOCK].max()
+            for start in range(begin, end, _ACROSS):
+                others = order[start : min(start + _ACROSS, end)]
+                summed = self._summed(block, others)
+                i, j = np.nonzero(summed <= limit)
+                later = begin + i < start + j
+                i, j = i[later], j[later]
+                parts.append((block[i], others[j], summed[i, j]))
+        low, high, summed = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return low, high, summed
+
+    def _groups(self, limit: float, kept: np.ndarray) -> np.ndarray:
+        """Return a number for each of some nodes: pairs that are near have the same."""
+        kin = [
+            self.space.kin(block, located, limit)
+            for block, located in zip(self.space.values, self._located, strict=True)
+        ]
+        known = [labels for labels in kin if labels is not None]
+        if not known or len(known) < len(kin):
+            return np.zeros(len(kept), np.int64)
+        groups = [labels[own] for labels, own in zip(known, self.codes(kept), strict=True)]
+        return distinct_rows(groups)[1] if len(kept) else np.zeros(0, np.int64)
+
+    def _summed(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return what adds up between nodes and others, from the labels that they have."""
+        line = self.nodes.line
+        out = summed_differences(line[:, left].T, line[:, right].T, self.space.power)
+        columns = zip(self.space.values, self._located, strict=True)
+        codes = zip(self.codes(left), self.codes(right), strict=True)
+        for (block, located), both in zip(columns, codes, strict=True):
+            (a, i), (b, j) = (np.unique(own, return_inverse=True) for own in both)
+            out += self.space.between(block, located[a], located[b])[i][:, j]
+        return out
+
+    def queries(self, table: Table) -> Queries:
+        """Return the rows of another table as queries."""
+        paid = [self._paid(a, table[block.names[0]]) for a, block in enumerate(self.space.values)]
+        points = np.ascontiguousarray(self.space.line(table))
+
+        def values(some: Any) -> np.ndarray:
+            return np.hstack([np.zeros((len(points[some]), 0)), *(pay(some) for pay in paid)])
+
+        return Queries(values, points)
+
+    def _paid(self, a: int, column: Any) -> Callable[[Any], np.ndarray]:
+        """Return what queries pay for the values of a column: looked up where many are equal."""
+        space, block, stored = self.space, self.space.values[a], self._located[a]
+        located, codes = space.locate(block, column), column.codes
+        used = np.flatnonzero(np.bincount(codes, minlength=len(located)))
+        if _EQUAL * len(used) > len(codes) or len(used) * len(stored) > _TABLE:
+            return lambda some: space.between(block, located[codes[some]], stored)
+        line, table = np.zeros(len(located), np.int64), space.between(block, located[used], stored)
+        line[used] = np.arange(len(used))
+        return lambda some: table[line[codes[some]]]
+
+
+def _reach(groups: np.ndarray, along: np.ndarray, width: float) -> np.ndarray:
+    """Return where the nodes end that a sorted node may be near to."""
+    starts = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
+    ends = np.append(starts[1:], len(groups))
+    out = np.repeat(ends, ends - starts)
+    slack = 1e-9 * (1 + np.abs(along).max(initial=0.0))  # of rounding
+    for begin, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        if end - begin > _SMALL:  # a small group is compared whole
+            own = along[begin:end]
+            out[begin:end] = begin + np.searchsorted(own, own + width + slack, side="right")
+    return out
+
+
+def _widest(line: np.ndarray) -> np.ndarray:
+    """Return the coordinate that varies most; zeros if there is none."""
+    return line[np.argmax(line.var(axis=1))] if line.size else np.zeros(line.shape[1])
+
+
+def _distinct(table: Table, space: Space) -> Copies:
+    """Return which rows are equal in a space; nodes are in the order of their first rows."""
+    everyone = np.arange(table.n_rows)
+    names = [name for block in (*space.values, *space.lines) for name in block.names]
+    if not names or any(name.startswith(HIDDEN) for name in names):
+        return Copies.of(everyone, everyone)  # vectors hardly ever repeat
+    columns = [table[name] for name in names]
+    codes = [c.codes if isinstance(c, Codes) else ranks_of_cells(c) for c in columns]
+    first, inverse = distinct_rows(codes)
+    order = np.argsort(first)
+    number = np.empty(len(first), np.int64)
+    number[order] = np.arange(len(first))
+    return Copies.of(number[inverse], first[order])
+
+
+# -- vectors of other embedders -------------------------------------------------------------------
 
 
 class Vectors(Block):

@@ -28,6 +28,7 @@ from tabweave.rows.table import (
     Column,
     Numbers,
     Schema,
+    Sets,
     Table,
     append_rows,
     as_rows,
@@ -323,22 +324,25 @@ def _report_unknown(embedder: Embedder, table: Table) -> None:
         column = table[name]
         if name in spelled_columns(embedder):
             continue
-        if isinstance(column, Codes):
-            value = next(iter(values))
-            if few and value is not None:
-                known = vocabulary.labels[vocabulary.index(name)]
-                _warn_asked(name, value, "average", hint(value, known))
-            continue
-        new = np.isin(column.codes, positions(column.labels, values))
-        lengths, unknown = np.diff(column.starts), np.append(0, np.cumsum(new))[column.starts]
-        odd = np.flatnonzero((lengths > 0) & (np.diff(unknown) == lengths))
-        if len(odd):
-            own = column.codes[column.starts[odd[0]] : column.starts[odd[0] + 1]]
-            raise ValueError(
-                f"column {name!r}: no element of {[column.labels[c] for c in own]} (row {odd[0]}) "
-                "was seen in fit, so no row can be similar to it; leave the column out of the "
-                "query, or use elements that were seen"
-            )
+        if not isinstance(column, Codes):
+            _check_elements(name, column, values)
+        elif few and (value := next(iter(values))) is not None:
+            known = vocabulary.labels[vocabulary.index(name)]
+            _warn_asked(name, value, "average", hint(value, known))
+
+
+def _check_elements(name: str, column: Sets, unknown: Mapping[Label, int]) -> None:
+    """Refuse sets that are not empty, but have no element that was seen."""
+    new = np.isin(column.codes, positions(column.labels, list(unknown)))
+    lengths, n_new = np.diff(column.starts), np.append(0, np.cumsum(new))[column.starts]
+    odd = np.flatnonzero((lengths > 0) & (np.diff(n_new) == lengths))
+    if len(odd):
+        own = column.codes[column.starts[odd[0]] : column.starts[odd[0] + 1]]
+        raise ValueError(
+            f"column {name!r}: no element of {[column.labels[c] for c in own]} (row {odd[0]}) "
+            "was seen in fit, so no row can be similar to it; leave the column out of the "
+            "query, or use elements that were seen"
+        )
 
 
 def _warn_of_levels(table: Table) -> None:

@@ -71,6 +71,16 @@ def test_every_room_is_reached():
     assert {*ROOMS, *SHORT} <= set(tabweave.__all__)
 
 
+def test_rooms_list_what_users_need():
+    for room in ROOMS:
+        module = import_module(f"tabweave.{room}")
+        for name in getattr(module, "__all__", ()):
+            assert getattr(module, name) is not None
+        assert not hasattr(module, "Nothing")
+    assert {"drift_report", "RiverEmbedder", "find_groups"} <= set(tabweave.tasks.__all__)
+    assert not {"is_source", "count_for", "family"} & set(tabweave.engines.__all__)
+
+
 def test_a_star_gives_every_name():
     assert run("from tabweave import *; print(Weave.__name__, datasets.__name__)").split() == [
         "Weave",

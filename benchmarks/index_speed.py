@@ -181,7 +181,7 @@ def compare(report: Report, title: str, table: dict[str, Any], embedder: Any, ba
     flat = timed(lambda: index.query(few, K), 2)
     agree = recall(index.query(few, K).distances, truth[:N_FLAT])
     report.line(f"- faiss-flat: {_each(flat, N_FLAT)}, recall@{K} {agree:.4f}")
-    index._ready()._clear()
+    index._ready()._flat = None  # room for the graph
     start = time.perf_counter(), time.process_time()
     index.set_params(backend="faiss-hnsw", breadth=BREADTHS[0]).query(few, K)
     report.line(

@@ -244,7 +244,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
             return self.fit(X, ids=ids)
         table = more_rows(self.embedder_, X, self._stored.table.schema)
         self._ready().space.check(table)
-        self._keep(self._stored.append(table, ids))
+        self._replace_rows(self._stored.append(table, ids))
         return self
 
     def remove(self, ids: Any) -> Self:
@@ -256,10 +256,10 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
             The rows to drop.
         """
         check_is_fitted(self, "_stored")
-        self._keep(self._stored.without(ids))
+        self._replace_rows(self._stored.without(ids))
         return self
 
-    def _keep(self, stored: Stored) -> None:
+    def _replace_rows(self, stored: Stored) -> None:
         """Take rows for the old ones; those who search among the old ones keep them."""
         self._cache = self._ready().after(stored)
         self._stored = stored
@@ -520,7 +520,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         cache = self._ready()
         if cache.is_worn():
             self._graph = self._measured = None
-            self._keep(self._stored.compacted())
+            self._replace_rows(self._stored.compacted())
             cache = self._ready()
         cache.prepare()
         return cache

@@ -348,7 +348,7 @@ def _iso_datetimes(texts: _Texts) -> Verdict | None:
 
 
 def _clock_times(texts: _Texts) -> Verdict | None:
-    """36:10 is a time of day unless the name of its column says that it is how long it took."""
+    """8:30 is a time of day, unless the name of its column says that it is how long it took."""
     if not is_clock(texts.labels):
         return None
     if _DURATION_NAMES.search(texts.name):

@@ -212,9 +212,11 @@ def check_table_size(counts: Counts, who: str, largest: int = 1 << 28) -> None:
 
 def check_values(table: Table, who: str, largest: int = 1 << 28) -> None:
     """Refuse the same columns before their pairs are counted, which takes time and memory."""
-    coded = [(column.name, data) for column, data in table if isinstance(data, Codes)]
-    sizes = [np.count_nonzero(np.bincount(data.codes)) for _, data in coded]
-    _check_sizes([name for name, _ in coded], np.array(sizes, dtype=np.int64), who, largest)
+    coded = {column.name: data for column, data in table if isinstance(data, Codes)}
+    if sum(len(data.labels) ** 2 for data in coded.values()) <= largest:
+        return  # else a pass over the rows says which labels occur
+    sizes = [np.count_nonzero(np.bincount(data.codes)) for data in coded.values()]
+    _check_sizes(list(coded), np.array(sizes, dtype=np.int64), who, largest)
 
 
 def _check_sizes(names: Sequence[str], sizes: np.ndarray, who: str, largest: int) -> None:

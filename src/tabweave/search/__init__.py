@@ -1,8 +1,9 @@
 """Search: nearest neighbours of rows.
 
 Two floors: arrays and blocks below (``scan`` compares with every row, ``graph`` walks, ``space``
-says what is compared), the estimators :class:`WeightedKNN` and :class:`SimilarityIndex` above. The
-estimators are imported when asked for, since embedders use the lower floor.
+says what is compared), the estimators :class:`WeightedKNN` and :class:`SimilarityIndex` above, with
+the rows they keep (``stored``) and which of them a query may find (``filters``). The estimators are
+imported when asked for, since embedders use the lower floor.
 """
 
 from __future__ import annotations

@@ -28,7 +28,6 @@ from tabweave.rows.table import (
     Column,
     Numbers,
     Schema,
-    Sets,
     Table,
     append_rows,
     as_rows,
@@ -331,7 +330,7 @@ def _report_unknown(embedder: Embedder, table: Table) -> None:
             _warn_asked(name, value, "average", hint(value, known))
 
 
-def _check_elements(name: str, column: Sets, unknown: Mapping[Label, int]) -> None:
+def _check_elements(name: str, column: Any, unknown: Mapping[Label, int]) -> None:
     """Refuse sets that are not empty, but have no element that was seen."""
     new = np.isin(column.codes, positions(column.labels, list(unknown)))
     lengths, n_new = np.diff(column.starts), np.append(0, np.cumsum(new))[column.starts]

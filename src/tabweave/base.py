@@ -835,8 +835,10 @@ class ValueEmbedder(Embedder):
         Parameters
         ----------
         X : frame, array, mapping of columns, list of dicts, or any source of :func:`tabweave.count`
-            The rows; every column is read as categories unless ``schema`` says otherwise. Files,
-            queries and frames on a cluster are counted where they are.
+            The rows. Files, queries and frames on a cluster are counted where they are. How columns
+            that ``schema`` does not name are read depends on the class: :class:`~tabweave.Weave`
+            goes by their type, name and values, embedders for categories take all as categories;
+            :meth:`kinds` tells.
         y : array-like, or the name of a column of a source, optional
             Classes, for the methods that use them.
         sample_weight : array-like, optional

@@ -145,10 +145,20 @@ class Sets:
 @storable
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows as codes, numbers and sets.
+    """A table that was read: a code for each category, numbers, and sets.
 
-    Build one with :meth:`Table.of`. Codes refer to the table's own labels, which need not be
-    sorted and may include values that no row has; :class:`~tabweave.Counts` makes them canonical.
+    Build one with :meth:`Table.of`; :meth:`kinds` says how each column was read, and why. Codes
+    refer to the table's own labels, which need not be sorted and may include values that no row
+    has; :class:`~tabweave.Counts` makes them canonical.
+
+    Attributes
+    ----------
+    schema : Schema
+        How each column was read.
+    columns : tuple of Codes, Numbers or Sets
+        The columns, in the order of the schema; ``table["name"]`` is one of them.
+    n_rows : int
+        Number of rows.
 
     Examples
     --------

@@ -64,8 +64,12 @@ MORE = (
     "base.Embedder",
     "base.ValueEmbedder",
     "blocks.block.Block",
+    "embed.hierarchy.Tree",
+    "embed.nonbend.Gibbs",
+    "embed.nonbend.VI",
     "tasks.drift.drift_report",
     "tasks.recommend.MatrixFactorization",
+    "tasks.recommend.find_groups",
     "tasks.river.RiverEmbedder",
 )
 
@@ -118,7 +122,12 @@ def public():
     for name in MORE:
         module, _, attribute = name.rpartition(".")
         found[f"tabweave.{name}"] = getattr(import_module(f"tabweave.{module}"), attribute)
-    return {name: thing for name, thing in found.items() if callable(thing)}
+    return {name: thing for name, thing in found.items() if is_described(thing)}
+
+
+def is_described(thing):
+    """Tell whether this is a class or a function, not an alias of a type or data."""
+    return inspect.isclass(thing) or inspect.isroutine(thing)
 
 
 def room_of(name, thing):

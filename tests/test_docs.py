@@ -76,6 +76,7 @@ def test_every_public_name_has_a_page(pages, tmp_path):
     index = (tmp_path / "api" / "index.md").read_text(encoding="utf-8")
     assert "../systems/weave.md" in (tmp_path / "api" / "tabweave.Weave.md").read_text("utf-8")
     assert not ROLE.search(index)
+    assert re.findall(r"^\| .*\.md\) \| +\|$", index, flags=re.M) == []  # what each is for
 
 
 def test_scikit_learns_diagram_links_to_our_pages(pages, monkeypatch):

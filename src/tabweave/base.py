@@ -452,7 +452,7 @@ def _examples(values: Any) -> str:
 
 
 class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
-    """Base of all that make a row of blocks of a row: vectors, distances, explanations follow.
+    """Base of all embedders: blocks of columns give vectors, distances and explanations.
 
     A subclass counts rows (``_start`` the first, ``_hold`` all so far), learns from the counts in
     ``_learn_all``, and says in :attr:`blocks_` what it learned. ``partial_fit`` only counts:

@@ -1,1 +1,1 @@
-"""Tasks: drift, recommendation, streams."""
+"""Tasks: associations, missing and odd cells, drift, recommendations, river's streams."""

@@ -162,6 +162,7 @@ class Table:
 
     Examples
     --------
+    >>> from tabweave import Table
     >>> table = Table.of({"color": ["red", "blue", "red"], "weight": [1.5, 2.0, None]})
     >>> table.schema.columns[1].kind
     'numeric'
@@ -950,6 +951,7 @@ class Schema:
 
     Examples
     --------
+    >>> from tabweave import Column, Schema
     >>> Schema({"size": Column("size", "ordinal", levels=("S", "M", "L"))}).columns[0].levels
     ('S', 'M', 'L')
     """

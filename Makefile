@@ -103,5 +103,5 @@ screenshots: $(VENV)/.dev  ## pictures of a report and the studio into docs/img 
 	$(BIN)/python docs/_screenshots.py --studio
 
 clean:          ## remove what was made, .venv too
-	rm -rf $(VENV) $(LOWEST) build dist site docs/api docs/gallery docs/reports docs/contributing.md .coverage .coverage.*
+	rm -rf $(VENV) $(LOWEST) build dist site docs/api docs/gallery docs/reports docs/contributing.md docs/changelog.md .coverage .coverage.*
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache

@@ -24,7 +24,7 @@ from tabweave.measures import MEASURES
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-MADE = ("api", "gallery", "reports", "contributing.md")
+MADE = ("api", "gallery", "reports", "contributing.md", "changelog.md")
 
 # The rooms whose names have pages, in the order of the reference; what is reached by
 # ``tabweave.name`` stands there, and in its room by title only.
@@ -64,6 +64,9 @@ MORE = (
     "base.Embedder",
     "base.ValueEmbedder",
     "blocks.block.Block",
+    "embed.hierarchy.Tree",
+    "embed.nonbend.Gibbs",
+    "embed.nonbend.VI",
 )
 
 
@@ -82,8 +85,8 @@ def make():
     lines = ["# Reports", "", "What the scripts of `benchmarks` printed, with their commands.", ""]
     lines += [*(f"- [{name}]({name}.md)" for name in measured), ""]
     write(DOCS / "reports" / "index.md", "\n".join(lines))
-    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    write(DOCS / "contributing.md", guide)
+    for name in ("contributing", "changelog"):
+        write(DOCS / f"{name}.md", (ROOT / f"{name.upper()}.md").read_text(encoding="utf-8"))
     gallery(DOCS / "gallery")
     reference(DOCS / "api")
 
@@ -115,7 +118,12 @@ def public():
     for name in MORE:
         module, _, attribute = name.rpartition(".")
         found[f"tabweave.{name}"] = getattr(import_module(f"tabweave.{module}"), attribute)
-    return {name: thing for name, thing in found.items() if callable(thing)}
+    return {name: thing for name, thing in found.items() if is_described(thing)}
+
+
+def is_described(thing):
+    """Tell whether this is a class or a function, not an alias of a type or data."""
+    return inspect.isclass(thing) or inspect.isroutine(thing)
 
 
 def room_of(name, thing):

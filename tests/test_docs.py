@@ -1,6 +1,10 @@
 """The docs show every method and every public name, and their links lead somewhere."""
 
+import ast
+import builtins
+import doctest
 import importlib.util
+import inspect
 import re
 import shutil
 import sys
@@ -76,6 +80,20 @@ def test_every_public_name_has_a_page(pages, tmp_path):
     index = (tmp_path / "api" / "index.md").read_text(encoding="utf-8")
     assert "../systems/weave.md" in (tmp_path / "api" / "tabweave.Weave.md").read_text("utf-8")
     assert not ROLE.search(index)
+    assert re.findall(r"^\| .*\.md\) \| +\|$", index, flags=re.M) == []  # what each is for
+
+
+def test_examples_can_be_copied(pages):
+    """They import what they use: on the site nothing is imported before them."""
+    for name, thing in pages.public().items():
+        examples = doctest.DocTestParser().get_examples(inspect.getdoc(thing) or "")
+        nodes = list(ast.walk(ast.parse("".join(example.source for example in examples))))
+        known = {node.arg for node in nodes if isinstance(node, ast.arg)} | set(dir(builtins))
+        known |= {(node.asname or node.name) for node in nodes if isinstance(node, ast.alias)}
+        named = [node for node in nodes if isinstance(node, ast.Name)]
+        known |= {node.id for node in named if isinstance(node.ctx, ast.Store)}
+        known |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+        assert {node.id for node in named} <= known, name
 
 
 def test_scikit_learns_diagram_links_to_our_pages(pages, monkeypatch):

@@ -1,7 +1,15 @@
 """tabweave: representation and similarity learning on complex tables.
 
 One-hot throws away what your columns know about each other; tabweave keeps it, in one pass over the
-data, with a metric you can trust and a table you can look into.
+data, with a metric you can trust and a table you can look into. Where to start:
+
+- ``Weave().fit_transform(rows)``: any table in, vectors out; ``explain`` splits distances by column
+- ``SupervisedWeave``: vectors for another model, from rows and a target
+- ``WeaveClassifier``, ``WeaveRegressor``: predictions, explained by similar rows
+- ``SimilarityIndex``, ``KModes``, ``cluster``: similar rows, duplicates, clusters
+- ``Imputer``, ``Oddities``, ``associations``: missing cells, odd cells, dependences
+- ``count``: the counts of a file, a query or a database of any size, from which they all learn
+- ``report``, ``studio``: a page about a table, and one to explore it
 """
 
 from functools import cache

@@ -453,7 +453,7 @@ def _examples(values: Any) -> str:
 
 
 class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
-    """Base of all that make a row of blocks of a row: vectors, distances, explanations follow.
+    """Base of all embedders: blocks of columns give vectors, distances and explanations.
 
     A subclass counts rows (``_start`` the first, ``_hold`` all so far), learns from the counts in
     ``_learn_all``, and says in :attr:`blocks_` what it learned. ``partial_fit`` only counts:
@@ -836,8 +836,10 @@ class ValueEmbedder(Embedder):
         Parameters
         ----------
         X : frame, array, mapping of columns, list of dicts, or any source of :func:`tabweave.count`
-            The rows; every column is read as categories unless ``schema`` says otherwise. Files,
-            queries and frames on a cluster are counted where they are.
+            The rows. Files, queries and frames on a cluster are counted where they are. How columns
+            that ``schema`` does not name are read depends on the class: :class:`~tabweave.Weave`
+            goes by their type, name and values, embedders for categories take all as categories;
+            :meth:`kinds` tells.
         y : array-like, or the name of a column of a source, optional
             Classes, for the methods that use them.
         sample_weight : array-like, optional

@@ -56,7 +56,7 @@ from tabweave.rows.vocabulary import (
 @storable
 @dataclass(frozen=True, eq=False)
 class ValueTables(OfVocabulary, Block):
-    """One table of rows per categorical column.
+    """The lookup tables that an embedder learned: per categorical column, a row for each value.
 
     Attributes
     ----------

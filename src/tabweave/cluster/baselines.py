@@ -145,7 +145,8 @@ class CCDSDC(ProfileClusterer):
     labels_ : ndarray
         Clusters of the last window's rows.
     index_ : float
-        The detection index of the last window: what clustering anew would gain, relatively.
+        The detection index of the last window, from the second on: what clustering anew would
+        gain, relatively.
     drifted_ : bool
         Whether the last window was clustered anew.
     n_windows_ : int

@@ -23,6 +23,7 @@ def balance() -> Dataset:
 
     Examples
     --------
+    >>> from tabweave.datasets import balance
     >>> labels = balance().y.tolist()
     >>> {label: labels.count(label) for label in "LBR"}
     {'L': 288, 'B': 49, 'R': 288}
@@ -41,6 +42,7 @@ def tictactoe() -> Dataset:
 
     Examples
     --------
+    >>> from tabweave.datasets import tictactoe
     >>> int((tictactoe().y == "positive").sum())
     626
     """
@@ -71,6 +73,7 @@ def monks(problem: int = 1) -> Dataset:
 
     Examples
     --------
+    >>> from tabweave.datasets import monks
     >>> [int((monks(problem).y == "1").sum()) for problem in (1, 2, 3)]
     [216, 142, 228]
     """
@@ -106,6 +109,7 @@ def car() -> Dataset:
 
     Examples
     --------
+    >>> from tabweave.datasets import car
     >>> labels = car().y.tolist()
     >>> [labels.count(label) for label in ("unacc", "acc", "good", "vgood")]
     [1210, 384, 69, 65]
@@ -149,6 +153,7 @@ def nursery() -> Dataset:
 
     Examples
     --------
+    >>> from tabweave.datasets import nursery
     >>> labels = nursery().y.tolist()
     >>> [labels.count(label) for label in ("recommend", "very_recom", "not_recom")]
     [2, 328, 4320]
@@ -178,6 +183,7 @@ def three_of_9() -> Dataset:
 
     Examples
     --------
+    >>> from tabweave.datasets import three_of_9
     >>> int((three_of_9().y == "1").sum())
     238
     """
@@ -203,6 +209,7 @@ def titanic() -> Dataset:
 
     Examples
     --------
+    >>> from tabweave.datasets import titanic
     >>> titanic().columns["status"][-1], int((titanic().y == "yes").sum())
     ('crew', 711)
     """
@@ -234,6 +241,7 @@ def krkopt() -> Dataset:
 
     Examples
     --------
+    >>> from tabweave.datasets import krkopt
     >>> krkopt()
     Dataset('krkopt': 28056 rows x 6 columns (6 nominal), 18 classes)
     """

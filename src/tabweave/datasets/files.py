@@ -79,6 +79,7 @@ def load(
 
     Examples
     --------
+    >>> from tabweave.datasets import load
     >>> load("monks3", download=False)
     Dataset('monks3': 432 rows x 6 columns (6 nominal), 2 classes)
     """
@@ -109,6 +110,7 @@ def available(data_dir: str | os.PathLike[str] | None = None) -> list[str]:
 
     Examples
     --------
+    >>> from tabweave.datasets import available
     >>> {"car", "nursery", "titanic"} <= set(available())
     True
     """

@@ -70,6 +70,7 @@ def make_coupled(
 
     Examples
     --------
+    >>> from tabweave.datasets import make_coupled
     >>> table = make_coupled(60, 3, coupling=1.0, random_state=0)
     >>> table
     Dataset('coupled': 60 rows x 3 columns (3 nominal), 3 classes)
@@ -174,6 +175,7 @@ def make_codes(
 
     Examples
     --------
+    >>> from tabweave.datasets import make_codes
     >>> codes = make_codes(100, 3, 300, random_state=0)
     >>> codes.dtype.name, codes.flags.f_contiguous
     ('uint16', True)
@@ -205,6 +207,7 @@ def mofn_3_7_10(n: int = 300, random_state: RandomState = None) -> Dataset:
 
     Examples
     --------
+    >>> from tabweave.datasets import mofn_3_7_10
     >>> mofn_3_7_10(50, random_state=0)
     Dataset('mofn_3_7_10': 50 rows x 10 columns (10 nominal), 2 classes)
     """
@@ -231,6 +234,7 @@ def led24(n: int = 3200, noise: float = 0.1, random_state: RandomState = None) -
 
     Examples
     --------
+    >>> from tabweave.datasets import led24
     >>> led24(50, noise=0.0, random_state=0).feature_names[6:8]
     ['attribute_7', 'irrelevant1']
     """
@@ -259,6 +263,7 @@ def waveform(n: int = 5000, random_state: RandomState = None) -> Dataset:
 
     Examples
     --------
+    >>> from tabweave.datasets import waveform
     >>> waveform(10, random_state=0).X.shape
     (10, 21)
     """

@@ -41,7 +41,7 @@ class CDE(ValueEmbedder):
     schema, unknown, dtype
         As in :class:`~tabweave.OneHot`.
     random_state : int, RandomState or None, default=None
-        Where the k-means runs start from.
+        Seed of the k-means runs.
 
     Attributes
     ----------

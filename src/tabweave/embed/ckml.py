@@ -30,7 +30,7 @@ from tabweave.rows.table import Table
 
 @embedder("ckml", "coupled kernel metric: frequency and co-occurrence", "Zhu 2019, ch. 4")
 class CKML(ValueEmbedder):
-    """Embed rows so that their distances are those of the coupled kernel metric.
+    """Embed categorical rows by how frequent values are and what they occur with, as a kernel.
 
     The kernel of two rows is ``k_O = Σ_l β_l k_Ia k_Ie`` over columns l: k_Ia compares how frequent
     two values are, k_Ie what they occur with, β is larger for columns in which rows differ. Their

@@ -77,7 +77,7 @@ class HELIC(ValueEmbedder):
     pairs_ : Pairs
         The pairs learned from: values of both rows, relation and weight.
     landmarks_ : dict of str to int
-        The columns with many values, seen through so many of them; they have one weight.
+        The columns with more than 512 values, and how many landmarks they have; one weight each.
     tables_ : ValueTables
         The representation.
     counts_, blocks_, schema_

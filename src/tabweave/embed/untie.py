@@ -58,7 +58,8 @@ class UNTIE(ValueEmbedder):
     n_iter_ : int
         Number of alternations.
     landmarks_ : dict of str to int
-        The columns with many values, seen through so many of them; their kernels weigh equally.
+        The columns with more than 512 values, and how many landmarks they have; their kernels
+        weigh equally.
     tables_ : ValueTables
         The representation.
     counts_, blocks_, schema_

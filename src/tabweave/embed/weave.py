@@ -115,9 +115,9 @@ class Weave(BinnedEmbedder, ValueEmbedder):
     Two values of column a have the squared distance
     ``w_a ((1 - t_a/2) [v ≠ w] + t_a/2 d_a(v, w))``. d_a is the mean squared distance over kernels
     of f(v), [p(v|w)] and [p(w|v)], each centred and scaled to unit inertia, and then scaled so that
-    its mean over pairs of rows is ``1 - Σf²``, the rate of mismatches. Two numbers have
+    its mean over pairs of rows is ``1 - Σf²``, the rate of mismatches. Two numbers have about
     ``w_a |g(x) - g(y)|``, where g is the mean of x in standard deviations and of its rank, each
-    scaled to a mean difference of 1; three curves of the column and g itself nearly add up to it. A
+    scaled to a mean difference of 1; its coordinates are three curves of the column and g itself. A
     missing number is at the mean, but on an axis of its own: as far from the others as they are
     from each other. The weights ``w_a`` are proportional to
     ``max(√(t_a s_a), 0.1)^¼``, with ``s_a = Σ_b SU⁺_ab``, SU⁺ the bias-corrected symmetric

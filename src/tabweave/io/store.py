@@ -187,8 +187,8 @@ def save(value: Any, path: str | PathLike[str]) -> None:
 def load(path: str | PathLike[str]) -> Any:
     """Read what ``save`` wrote: an estimator, or :class:`~tabweave.Counts`.
 
-    The seal over the content, the class, its parameters and the shapes of what was learned are
-    checked; a file that is damaged, cut short or not of tabweave is refused by name.
+    The hash of the content, the class, its parameters and the shapes of what was learned are
+    checked; a file that is damaged, truncated or not from tabweave raises an error that names it.
 
     Parameters
     ----------

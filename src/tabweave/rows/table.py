@@ -145,13 +145,24 @@ class Sets:
 @storable
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows as codes, numbers and sets.
+    """A table that was read: a code for each category, numbers, and sets.
 
-    Build one with :meth:`Table.of`. Codes refer to the table's own labels, which need not be
-    sorted and may include values that no row has; :class:`~tabweave.Counts` makes them canonical.
+    Build one with :meth:`Table.of`; :meth:`kinds` says how each column was read, and why. Codes
+    refer to the table's own labels, which need not be sorted and may include values that no row
+    has; :class:`~tabweave.Counts` makes them canonical.
+
+    Attributes
+    ----------
+    schema : Schema
+        How each column was read.
+    columns : tuple of Codes, Numbers or Sets
+        The columns, in the order of the schema; ``table["name"]`` is one of them.
+    n_rows : int
+        Number of rows.
 
     Examples
     --------
+    >>> from tabweave import Table
     >>> table = Table.of({"color": ["red", "blue", "red"], "weight": [1.5, 2.0, None]})
     >>> table.schema.columns[1].kind
     'numeric'
@@ -946,6 +957,7 @@ class Schema:
 
     Examples
     --------
+    >>> from tabweave import Column, Schema
     >>> Schema({"size": Column("size", "ordinal", levels=("S", "M", "L"))}).columns[0].levels
     ('S', 'M', 'L')
     """

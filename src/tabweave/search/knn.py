@@ -67,7 +67,7 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
         fitted already is used as it is. "euclidean" is the plain distance of rows of numbers, such
         as the coordinates of a map. "auto" is "euclidean" if all columns are numbers and none is
         whole, "hamming" if all are categories or whole numbers, else a distance hierarchy.
-        Datetimes are no whole numbers.
+        Datetimes do not count as whole numbers.
     weights : {"none", "exp", "log", "org", "pow", "sqrt"}, default="none"
         Weight of a neighbour at distance d: 1, 1/e^d, or 1/(f(d) + 1) with f(d) one of ln(d + 1),
         d, d², √d.

@@ -1,4 +1,4 @@
-"""Tasks: gaps, odd rows, associations, drift, recommendation, streams of river.
+"""Tasks: associations, missing and odd cells, drift, recommendations, river's streams.
 
 Each is imported when it is asked for.
 """

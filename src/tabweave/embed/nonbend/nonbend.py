@@ -32,7 +32,7 @@ _MOST_CELLS = 10_000_000
 
 @embedder("nonbend", "mixture of subspaces with independent columns", "Zhu 2019, ch. 5")
 class NonBEND(RowKeeper):
-    """Embed rows by the independent subspaces they come from.
+    """Embed rows by a mixture of subspaces, in each of which the columns are independent.
 
     A Dirichlet-process mixture of products of multinomials is fitted several times, each fit
     gives every column a Gram matrix over its values, Eqs. (5.26)–(5.32), and their mean is the

@@ -425,8 +425,8 @@ class GBCClassifier(ClassifierMixin, GBC):
         The classes, sorted.
     reference_ : Sources
         The sources of fit without rows: names and columns that new rows must have.
-    schema_ : Schema or None
-        How the columns of a plain table were read; None for sources.
+    schema_ : Schema
+        How the columns were read, after fit on a plain table.
 
     Notes
     -----

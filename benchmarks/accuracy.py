@@ -273,10 +273,6 @@ def write(table: str, figures, cells: Cells, spread) -> None:
     ]
     lines += comparison(spec, figures, rows, methods)
     lines += means(spec, figures, rows, methods)
-    if spec.older:
-        newer = [(name, own) for name, own in rows if name not in spec.older]
-        lines += [f"Over the {len(newer)} sets, and in the columns, with one kind of splits:", ""]
-        lines += means(spec, figures, newer, [m for m in methods if m not in spec.older])[4:]
     lines += losses(spec, rows)
     lines += reasons(spec, figures, rows, spread)
     FOLDER.mkdir(exist_ok=True)

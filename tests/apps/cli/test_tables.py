@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from contextlib import closing
+from datetime import datetime, timedelta
 
 import numpy as np
 import pandas as pd
@@ -163,6 +164,28 @@ def test_fill_leaves_other_columns_as_they_are(orders):
     here("fill", "orders.csv", "-o", "filled.csv", "--force", cwd=orders)
     head = (orders / "filled.csv").read_text().splitlines()[1]
     assert head.startswith("501,") and "01.01.2024" in head
+
+
+def test_fill_keeps_the_types_of_a_parquet_file(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    group = ["u", "v", None, "w"] * 20
+    day = [datetime(2024, 1, 1 + i % 28) for i in range(80)]
+    rows = pa.table(
+        {
+            "text": pa.array(group),
+            "category": pa.array(group).dictionary_encode(),
+            "zoned": pa.array(day, pa.timestamp("us", "Europe/Berlin")),
+            "took": pa.array([timedelta(minutes=d.day) for d in day], pa.duration("ms")),
+            "half": pa.array([d.day / 2 for d in day], pa.float32()),
+        }
+    )
+    parquet.write_table(rows, tmp_path / "rows.parquet")
+    assert here("fill", "rows.parquet", "-o", "filled.parquet", cwd=tmp_path).code == 0
+    filled = parquet.read_table(tmp_path / "filled.parquet")
+    assert filled.schema.types == rows.schema.types
+    assert filled.drop_columns(["text", "category"]) == rows.drop_columns(["text", "category"])
+    assert filled["text"].null_count == filled["category"].null_count == 0
 
 
 def test_drift_and_oddities_of_dates_are_said_as_dates(orders):

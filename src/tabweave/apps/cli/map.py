@@ -10,7 +10,7 @@ import typer
 
 from tabweave.apps.cli.app import FORMATS, Force, Json, Misuse, column
 from tabweave.apps.cli.files import check_output, write_rows
-from tabweave.apps.cli.job import Job, Learned, check_columns, projected, takes_job
+from tabweave.apps.cli.job import Job, Learned, check_columns, meant, projected, takes_job
 from tabweave.apps.cli.show import as_json, cell, plural, say, working
 from tabweave.io.files import replacing
 
@@ -62,6 +62,7 @@ def map_(
         raise Misuse("--layout tsne can write images and pages, but not tables; use --layout pca")
     check_output(output, force)
     with job.opened() as job:
+        color = color and meant(color, job.source.types)
         check_columns(filter(None, [color]), job.source.types)
         learned = job.learned(keep_map=True)
         shown = color or job.target or learned.table.schema.names[0]

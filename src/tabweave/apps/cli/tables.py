@@ -185,7 +185,7 @@ def fill(
             gaps = {note.column for note in notes}
         if output is not None:
             every = {n: filled[n] if n in gaps else c for n, c in rows.columns.items()}
-            write_columns(every, output, kind)
+            write_columns(every, output, kind, job.source.types)
     tell_aside({c.name: c.why for c in model.schema_.aside}, "their missing cells are not filled")
     tell_doubts(column.finding() for column in model.schema_.columns)
     tell_words({name: model.categories(name) for name in _valued(model.schema_)})

@@ -230,6 +230,8 @@ def test_files_with_other_columns(tmp_path):
 def test_paths_that_are_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere\.csv"):
         count(tmp_path / "nowhere.csv")
+    with pytest.raises(ValueError, match="the name of a file, got an empty text"):
+        count("")
     with pytest.raises(FileNotFoundError, match="no file matches"):
         Weave().fit(f"{tmp_path}/*.parquet")
     with pytest.raises(

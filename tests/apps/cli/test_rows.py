@@ -149,6 +149,12 @@ def test_rows_that_do_not_differ_cannot_be_clustered(tmp_path):
     assert (done.code, "got the same values in every row" in done.err) == (1, True)
 
 
+def test_the_columns_of_a_map_are_named_as_no_other(tmp_path):
+    (tmp_path / "rows.csv").write_text("map0,b\n" + "x,1\ny,2\nz,4\n" * 5)
+    assert called("map", "rows.csv", "-o", "m.csv", cwd=tmp_path).code == 0
+    assert list(read(tmp_path / "m.csv").column_names) == ["map0", "b", "map_0", "map_1"]
+
+
 def test_more_clusters_than_different_rows_are_refused(tmp_path):
     (tmp_path / "few.csv").write_text("a\n" + "x\ny\nz\n" * 5)
     done = called("cluster", "few.csv", "-k", "4", cwd=tmp_path)

@@ -166,6 +166,13 @@ def test_fill_leaves_other_columns_as_they_are(orders):
     assert head.startswith("501,") and "01.01.2024" in head
 
 
+def test_fill_says_which_columns_it_cannot_fill(tmp_path):
+    (tmp_path / "rows.csv").write_text("a,b,c\n" + "x,,1\ny,,2\n,,1\n" * 9)
+    done = here("fill", "rows.csv", cwd=tmp_path)
+    assert "all cells are missing in 'b'; there is nothing to fill them from" in done.err
+    assert "9 cells of 27 rows filled" in done.out
+
+
 def test_fill_keeps_the_types_of_a_parquet_file(tmp_path):
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")

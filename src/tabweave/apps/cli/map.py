@@ -117,8 +117,11 @@ def _jittered(points: Any) -> Any:
 
 def _write_table(learned: Learned, source: Any, output: Path) -> None:
     """Write the coordinates beside the columns; t-SNE projects no new rows, so axes only."""
-    plane = projected(learned.embedder, learned.table, 2, "map")
-    write_rows(plane, source, output, keep=list(learned.rows.columns), form=None)
+    keep, name = list(learned.rows.columns), "map"
+    while {f"{name}0", f"{name}1"}.intersection(keep):
+        name += "_"
+    plane = projected(learned.embedder, learned.table, 2, name)
+    write_rows(plane, source, output, keep=keep, form=None)
 
 
 def _draw_picture(

@@ -188,7 +188,11 @@ def fill(
             write_columns(every, output, kind, job.source.types)
     tell_aside({c.name: c.why for c in model.schema_.aside}, "their missing cells are not filled")
     tell_doubts(column.finding() for column in model.schema_.columns)
-    tell_words({name: model.categories(name) for name in _valued(model.schema_)})
+    values = {name: model.categories(name) for name in _valued(model.schema_)}
+    tell_words(values)
+    if empty := [name for name, own in values.items() if not own]:
+        names = ", ".join(map(repr, empty))
+        note(f"all cells are missing in {names}; there is nothing to fill them from")
     done = f"{plural(len(notes), 'cell')} of {plural(rows.n_rows, 'row')} filled"
     if json:
         as_json({"rows": rows.n_rows, "filled": [n._asdict() for n in notes]})

@@ -37,6 +37,7 @@ from tabweave.base import (
     tell_unknown,
 )
 from tabweave.embed.weave import Weave
+from tabweave.engines.transform import fitted_names
 from tabweave.io.register import storable
 from tabweave.io.store import load as store_load
 from tabweave.rows.formats import DIGIT_FORMATS, PERIODS
@@ -1365,11 +1366,12 @@ def _as_fitted(embedder: Any, X: Any) -> Any:
     if given is None and len(parts) != len(names):
         raise ValueError(f"expected {len(names)} cells per row, got {len(parts)}")
     columns = dict(zip(given or names, parts, strict=True))
-    for name in names:
+    wanted = fitted_names(embedder) or []
+    for name in wanted:
         if name not in columns:
             raise ValueError(
                 f"column {name!r} is not given; {type(embedder).__name__} does not say which "
                 "column its coordinates come from, so a row needs all of them"
             )
     library = "pandas" if find_spec("pandas") else "polars"
-    return require(library, "frames").DataFrame({name: columns[name] for name in names})
+    return require(library, "frames").DataFrame({name: columns[name] for name in wanted})

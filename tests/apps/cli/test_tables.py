@@ -166,6 +166,20 @@ def test_fill_leaves_other_columns_as_they_are(orders):
     assert head.startswith("501,") and "01.01.2024" in head
 
 
+def test_fill_leaves_cells_of_text_as_they_are_written(tmp_path):
+    lines = ["a,1.50,1e3,007,NA", "b,2.50,2e3,008,3", "b,,2e3,008,4", "a,1.50,,007,5"] * 9
+    (tmp_path / "rows.csv").write_text("\n".join(["g,x,big,code,luck", *lines]) + "\n")
+    words = ("rows.csv", "-o", "f.csv", "--columns", "g,x,big,code")
+    assert here("fill", *words, cwd=tmp_path).code == 0
+    before, after = ((tmp_path / f).read_text().splitlines() for f in ("rows.csv", "f.csv"))
+    cells = [c for rows in zip(before, after, strict=True) for c in _side_by_side(*rows)]
+    assert {a for a, b in cells if a != b} == {""} and all(b for _, b in cells)
+
+
+def _side_by_side(*lines):
+    return zip(*(line.split(",") for line in lines), strict=True)
+
+
 def test_fill_says_which_columns_it_cannot_fill(tmp_path):
     (tmp_path / "rows.csv").write_text("a,b,c\n" + "x,,1\ny,,2\n,,1\n" * 9)
     done = here("fill", "rows.csv", cwd=tmp_path)

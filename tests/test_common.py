@@ -169,6 +169,14 @@ def test_what_an_embedder_declares_is_so(name):
     assert entry.needs_y == (getattr(entry.cls(), "_uses_classes", False) is True)
 
 
+@pytest.mark.parametrize("name", [name for name, entry in EMBEDDERS.items() if entry.needs_y])
+def test_rows_of_fit_are_cross_fitted_where_it_is_declared(name):
+    rows, y = {"a": list("xyxzyx") * 5, "b": list("ppqqrp") * 5}, ["u", "v", "w"] * 10
+    model = EMBEDDERS[name].cls()
+    same = np.allclose(model.fit_transform(rows, y), model.transform(rows))
+    assert EMBEDDERS[name].cross_fits == (not same)
+
+
 @pytest.mark.parametrize("name", EMBEDDERS)
 def test_a_fit_that_raises_leaves_the_model_as_it_was(name):
     entry = EMBEDDERS[name]

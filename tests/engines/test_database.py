@@ -116,6 +116,8 @@ def test_sqlite_says_when_a_column_has_two_types(tmp_path):
 def test_addresses_that_are_none(tmp_path):
     with pytest.raises(ValueError, match="expected sqlite://"):
         count(("oracle://me:secret@host/db", "SELECT 1"))
+    with pytest.raises(ValueError, match=r"shop\.db: expected sqlite://"):
+        count(("shop.db", "SELECT * FROM sold"))
     pytest.importorskip("adbc_driver_sqlite", reason="no ADBC driver")
     sqlite_file(tmp_path / "new.db")
     with pytest.raises(ValueError, match="no such table: nowhere"):

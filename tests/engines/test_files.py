@@ -75,6 +75,20 @@ def test_a_ragged_csv_names_its_line(tmp_path, row):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        (b'a,b\n1,2\n3,"x" y\n4,5\n', "two for one inside it, got line 3: '3,\"x\" y'; mend"),
+        (b"a,b\n" + b"1,x\n" * 5000 + b"2,\xfc\n", "other bytes in line 5002; .* iconv -f cp1252"),
+        (b'a,"b,c\n' + b"1,2,3\n" * 9, "does a quote in the first line lack its end"),
+    ],
+)
+def test_a_csv_that_cannot_be_parted_says_where(tmp_path, text, said):
+    (tmp_path / "bad.csv").write_bytes(text)
+    with pytest.raises(ValueError, match=rf"bad\.csv: .*{said}"):
+        count(tmp_path / "bad.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
         ("1,red,12.4\n2,blue,13.1\n3,red,10.2\n", "its first line (1, red, 12.4) looks like a row"),
         ("a,x\n" + "a,y\nb,x\n" * 5, "looks like a row"),
         ("2024-01-03,8\n2024-02-01,9\n2024-02-02,7\n", "looks like a row"),
@@ -216,6 +230,8 @@ def test_files_with_other_columns(tmp_path):
 def test_paths_that_are_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere\.csv"):
         count(tmp_path / "nowhere.csv")
+    with pytest.raises(ValueError, match="the name of a file, got an empty text"):
+        count("")
     with pytest.raises(FileNotFoundError, match="no file matches"):
         Weave().fit(f"{tmp_path}/*.parquet")
     with pytest.raises(

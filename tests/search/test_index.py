@@ -12,6 +12,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import tabweave
 from tabweave import (
     CKML,
+    DRDH,
     HELIC,
     Column,
     DistanceHierarchy,
@@ -1161,6 +1162,15 @@ def test_one_id_is_explained_at_a_time():
     index = SimilarityIndex().fit(categories())
     with pytest.raises(ValueError, match=r"expected one id, got \[1, 2\]"):
         index.explain(row_of(categories(), 0), [1, 2])
+
+
+def test_a_row_of_a_map_need_not_have_the_columns_that_were_set_aside():
+    rows = {"id": list(range(40)), "a": list("xyz") * 13 + ["x"], "b": list("uuvv") * 10}
+    index = SimilarityIndex(DRDH(random_state=0).fit(Table.of(rows, rules="whole"))).fit(rows)
+    assert index.embedder_.schema_.names == ["a", "b"]
+    with_id, without = (index.query(one, k=3) for one in ({"id": 3, "a": "x", "b": "v"},
+                                                          {"a": "x", "b": "v"}))  # fmt: skip
+    np.testing.assert_array_equal(with_id.distances, without.distances)
 
 
 def test_rows_of_other_transformers_may_be_dicts():

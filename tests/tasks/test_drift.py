@@ -409,6 +409,21 @@ class TestKinds:
         found = drift_report(self.before, after)
         assert found.kinds == {"x": "numeric before, numeric after, but with decimal commas now"}
 
+    @pytest.mark.parametrize(
+        ("before", "after", "why"),
+        [("{} km", "{} mi", "numbers in mi"), ("{}", "{} km", "numbers in km"),
+         ("${}.50", "{} km", "numbers in km"), ("{}", "${}.50", "money"),
+         ("{}", "{}h 5m", "durations")],
+    )  # fmt: skip
+    def test_another_unit_is_a_change_and_no_error(self, before, after, why):
+        numbers = [i * i for i in range(1, 41)]
+        rows = [{"x": list(map(way.format, numbers))} for way in (before, after)]
+        found = drift_report({"x": numbers} if before == "{}" else rows[0], rows[1])
+        assert found.changed == ["x"] and found.kinds == {
+            "x": f"numeric before, numeric after, but written in another way ({why} written as "
+            "text)"
+        }
+
     def test_what_cannot_be_read_at_all_is_an_error(self):
         with pytest.raises(ValueError, match="column 'x': row 0 holds inf"):
             drift_report(self.before, {**self.before, "x": [np.inf] * 40})

@@ -32,6 +32,8 @@ class Embedder:
         :class:`~tabweave.MixedEmbedder` where a table has other columns, too.
     needs_y : bool
         Whether it needs classes.
+    cross_fits : bool
+        Whether ``fit_transform`` gives each row a vector that was learned without its own class.
     offered : {"everywhere", "shell", "python"}
         Where its name can be typed: on the command line, in reports and in the studio; on the
         command line alone; or nowhere, for what takes another embedder or no table.
@@ -45,6 +47,7 @@ class Embedder:
     reference: str
     reads: Reads = "categories"
     needs_y: bool = False
+    cross_fits: bool = False
     offered: Offered = "everywhere"
     page: str = ""
 
@@ -60,6 +63,7 @@ def embedder(
     *,
     reads: Reads = "categories",
     needs_y: bool = False,
+    cross_fits: bool = False,
     offered: Offered = "everywhere",
     page: str | None = None,
 ) -> Callable[[Class], Class]:
@@ -75,15 +79,21 @@ def embedder(
         What it does, in one line.
     reference : str
         Where it was published.
-    reads, needs_y, offered
+    reads, needs_y, cross_fits, offered
         As in :class:`Embedder`.
     page : str, optional
         Its page below ``docs/systems``, if it shares one; else the page has its name.
     """
 
     def register(cls: Class) -> Class:
-        entry = Embedder(name, cls, summary, reference, reads, needs_y, offered, page or name)
-        flags = {"reads": reads, "needs_y": needs_y, "offered": offered, "page": page or name}
+        flags: dict[str, Any] = {
+            "reads": reads,
+            "needs_y": needs_y,
+            "cross_fits": cross_fits,
+            "offered": offered,
+            "page": page or name,
+        }
+        entry = Embedder(name, cls, summary, reference, **flags)
         return EMBEDDERS.add(cls, entry, name, summary, **flags)
 
     return register

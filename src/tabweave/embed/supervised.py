@@ -74,6 +74,7 @@ _COEFFICIENTS = 8192  # of values in all, if 16 of each column are not more: sol
     "tabweave",
     reads="mixed",
     needs_y=True,
+    cross_fits=True,
     page="weave",
 )
 class SupervisedWeave(CacheNotSaved, Weave):

@@ -92,8 +92,8 @@ def is_database(source: Any) -> bool:
     """Tell whether this is a connection, or the address of one, with a query."""
     if not isinstance(source, tuple) or len(source) != 2 or not isinstance(source[1], str):
         return False
-    if isinstance(source[0], str):
-        return "://" in source[0]
+    if isinstance(source[0], str):  # a file in place of an address is refused when it is opened
+        return "://" in source[0] or source[1].lower().startswith(("select ", "with "))
     return hasattr(source[0], "cursor") or _is_sqlalchemy(source[0]) or _is_context(source[0])
 
 

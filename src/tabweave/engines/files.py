@@ -286,6 +286,8 @@ def expand(source: Any) -> list[Path]:
 
 
 def _expand_one(text: str) -> list[Path]:
+    if not text:
+        raise ValueError("expected the name of a file, got an empty text")
     if "://" in text:
         scheme = text.partition("://")[0]
         raise ValueError(

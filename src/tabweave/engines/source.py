@@ -21,6 +21,7 @@ import numpy as np
 
 from tabweave._compat import require
 from tabweave.engines.progress import ProgressCallback, progress_reporter
+from tabweave.io.files import in_utf8
 from tabweave.rows.frames import is_ordered, named_columns
 from tabweave.rows.vocabulary import slices
 
@@ -363,22 +364,32 @@ def errors_naming(name: str) -> Iterator[None]:
         raise ValueError(f"{name}: {_essence(str(error))}") from error
 
 
-_RAGGED = re.compile(
-    r"CSV Error on Line: (\d+)\nOriginal Line:(.*)\nExpected Number of Columns: (\d+) Found: (\d+)",
+_CSV_ERROR = re.compile(
+    r"CSV Error on Line: (\d+)\nOriginal Line:(.*)\n(?:Expected Number of Columns: (\d+) "
+    r"Found: (\d+)|(Value with unterminated quote)|Invalid unicode)",
     re.DOTALL,
 )
 
 
 def _essence(text: str) -> str:
     """Return what went wrong without DuckDB's list of options."""
-    if ragged := _RAGGED.search(text):
-        line, written, names, cells = ragged.groups()
+    if found := _CSV_ERROR.search(text):
+        line, written, names, cells, quote = found.groups()
+        shown = f"line {line}: {' '.join(written.split())[:80]!r}"
+        if quote:
+            return (
+                f"expected a quote at the end of a cell that begins with one, and two for one "
+                f"inside it, got {shown}; mend the line"
+            )
+        if names is None:
+            return f"expected UTF-8, got other bytes in line {line}; {in_utf8()}"
         got = cells if int(cells) < int(names) else "more"
         return (
             f"expected {names} cell{'s' * (names != '1')}, as the first line has, got {got} in "
-            f"line {line}: {' '.join(written.split())[:80]!r}; mend the line, and remove notes "
-            "above the names or below the rows"
+            f"{shown}; mend the line, and remove notes above the names or below the rows"
         )
+    if "Error when sniffing" in text:
+        return "its lines cannot be cut into cells; does a quote in the first line lack its end?"
     for advice in ("Possible fixes", "Possible solutions", "\n\n", "LINE 1:"):
         text = text.partition(advice)[0]
     return "; ".join(line.strip() for line in text.splitlines() if line.strip())

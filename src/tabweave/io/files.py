@@ -110,6 +110,10 @@ _STARTS = {
     b"ARROW1": "an Arrow file; let its name end in .arrow",
     b"\x1f\x8b": "a gzip file; let its name end in .gz",
     b"PK\x03\x04": "a zip file, as workbooks are; unpack it, or save the sheet as CSV",
+    b"\x28\xb5\x2f\xfd": "a Zstandard file; unpack it",
+    b"BZh": "a bzip2 file; unpack it",
+    b"\xfd7zXZ": "an xz file; unpack it",
+    b"SQLite format": "a SQLite database; write the table as CSV",
 }
 
 
@@ -122,17 +126,25 @@ def _opened_text(path: Path) -> Iterator[Any]:
             yield file
     except UnicodeDecodeError as error:
         with path.open("rb") as file:
-            start = file.read(8)
+            start = file.read(16)
         for begins, what in _STARTS.items():
             if start.startswith(begins):
                 raise ValueError(f"{path}: expected text in UTF-8, got {what}") from None
-        wide = start[:2] in (b"\xff\xfe", b"\xfe\xff")
         raise ValueError(
-            f"{path}: expected UTF-8, got byte {error.object[error.start]:#04x}; write the file as "
-            f"UTF-8, e.g. by iconv -f {'utf-16' if wide else 'latin1'} -t utf-8"
+            f"{path}: expected UTF-8, got byte {error.object[error.start]:#04x}; {in_utf8(start)}"
         ) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path}: expected a complete gzip file: {error}") from None
+
+
+def in_utf8(start: bytes = b"") -> str:
+    """Return how a file becomes UTF-8, by its first bytes; most that are not are from Windows."""
+    written = "cp1252"
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        written = "utf-16"
+    elif b"\0" in start[:2]:
+        written = "utf-16be" if start[:1] == b"\0" else "utf-16le"
+    return f"write the file as UTF-8, e.g. by iconv -f {written} -t utf-8"
 
 
 def _record(file: Any, path: Path, longest: int | None) -> str:
@@ -146,7 +158,8 @@ def _record(file: Any, path: Path, longest: int | None) -> str:
     if longest is not None and len(line) > longest:
         raise ValueError(f"{path}: the first line is longer than {longest:,} characters")
     if "\0" in line:
-        raise ValueError(f"{path}: expected text in UTF-8, got NUL characters")
+        start = line[:2].encode()
+        raise ValueError(f"{path}: expected text in UTF-8, got NUL characters; {in_utf8(start)}")
     return line.rstrip("\r\n")
 
 

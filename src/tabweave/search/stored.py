@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabweave._compat import require, warn_caller
 from tabweave.base import Embedder, require_rows, spelled_columns, tell_unknown
 from tabweave.embed.weave import Weave
+from tabweave.engines.transform import fitted_names
 from tabweave.io.register import storable
 from tabweave.rows.frames import columns_of, is_missing
 from tabweave.rows.table import (
@@ -382,11 +383,12 @@ def _as_fitted(embedder: Any, X: Any) -> Any:
     if given is None and len(parts) != len(names):
         raise ValueError(f"expected {len(names)} cells per row, got {len(parts)}")
     columns = dict(zip(given or names, parts, strict=True))
-    for name in names:
+    wanted = fitted_names(embedder) or []
+    for name in wanted:
         if name not in columns:
             raise ValueError(
                 f"column {name!r} is not given; {type(embedder).__name__} does not say which "
                 "column its coordinates come from, so a row needs all of them"
             )
     library = "pandas" if find_spec("pandas") else "polars"
-    return require(library, "frames").DataFrame({name: columns[name] for name in names})
+    return require(library, "frames").DataFrame({name: columns[name] for name in wanted})

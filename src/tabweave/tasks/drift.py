@@ -277,16 +277,20 @@ def _said(column: Column, after: Table, cell: str) -> str:
     ``cell`` is one that could not be read as before.
     """
     (found,) = after.kinds()
-    marks, now = {".": "points", ",": "commas"}, after.schema.columns[0]
-    mark = marks.get(now.decimal or "")
+    now = after.schema.columns[0]
     if _holds(column.kind) != _holds(found.kind):
         such = f" such as {cell}" if cell and found.why == "values" else ""
         return f"{column.kind} before, {found.kind} after ({found.why}{such})"
+    how = f"written in another way ({found.why})"
     if column.kind == "datetime" and column.date_order != now.date_order:
-        return f"datetime before, datetime after, but written in another way ({found.why})"
-    if mark is None or column.decimal == now.decimal:
+        return f"datetime before, datetime after, but {how}"
+    if column.kind != "numeric" or column.format == now.format:
         return ""
-    return f"{column.kind} before, {found.kind} after, but with decimal {mark} now"
+    mark = {".": "points", ",": "commas"}.get(now.format or "")
+    comparable = column.decimal is not None or found.why.startswith("numbers")
+    if mark and comparable and column.decimal != now.decimal:
+        how = f"with decimal {mark} now"
+    return f"numeric before, numeric after, but {how}"
 
 
 def _other_kinds(before: Schema, after: Schema) -> dict[str, str]:

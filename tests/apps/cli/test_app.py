@@ -230,10 +230,20 @@ def test_what_cannot_be_is_said_before_work_begins(folder, monkeypatch):
         (("report", "-o", "r.pdf"), 2, "a file that ends in .html, got 'r.pdf'"),
         (("fill", "-o", "r.xls"), 2, ".arrow, got 'r.xls'; rename the file"),
         (("fill", "-o", "-", "--json"), 2, "add --output FILE"),
+        (("neighbors", "--row", "-1"), 2, "greater than or equal to 0"),
+        (("explain", "-a", "-1", "-b", "0"), 2, "greater than or equal to 0"),
+        (("embed", "-o", "v.csv", "--save", "v.csv"), 2, "expected two files, got 'v.csv'"),
+        (("embed", "-o", "titanic.csv", "--force"), 2, "is one of the input files"),
     ):
         command, *options = words
         done = called(command, "titanic.csv", *options, cwd=folder)
         assert (done.code, said in done.err) == (code, True), done
+
+
+def test_an_address_is_no_file_and_can_be_piped_in(tmp_path):
+    done = called("kinds", "https://example.org/people.csv", cwd=tmp_path)
+    assert done.code == 1
+    assert "curl -s https://example.org/people.csv | tabweave ... -" in done.err
 
 
 def test_a_folder_that_cannot_be_written_to_is_said_before_work_begins(folder, monkeypatch):

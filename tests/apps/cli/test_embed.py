@@ -107,7 +107,8 @@ def test_what_is_piped_in_may_be_packed_and_is_named_as_people_call_it(folder):
     assert called(*words, cwd=folder, stdin=gzip.compress(rows)).out == plain.out != ""
     for given, remedy in (
         (rows.decode().encode("utf-16"), "utf-16"),
-        (b"gr\xfc,b\n1,2\n", "latin1"),
+        (rows.decode().encode("utf-16-le"), "utf-16le"),
+        (b"gr\xfc,b\n1,2\n", "cp1252"),
     ):
         refused = called(*words, cwd=folder, stdin=given)
         assert refused.code == 1 and refused.err.startswith("tabweave: standard input: expected")
@@ -118,6 +119,8 @@ def test_what_is_piped_in_may_be_packed_and_is_named_as_people_call_it(folder):
     assert called(*words, cwd=folder, stdin=arrow).out == plain.out
     packed = called(*words, cwd=folder, stdin=b"PK\x03\x04\x9d")
     assert packed.err.startswith("tabweave: standard input: expected text in UTF-8, got a zip file")
+    packed = called(*words, cwd=folder, stdin=b"\x28\xb5\x2f\xfd\x9d")
+    assert packed.err.endswith("expected text in UTF-8, got a Zstandard file; unpack it\n")
     doubted = called("embed", "-", "-o", "v.csv", cwd=folder, stdin=b"x,1.5\nx,1.25\ny,2\nx,1\n")
     assert doubted.err.startswith("tabweave: warning: standard input: its first line (x, 1.5)")
 

@@ -149,6 +149,37 @@ def test_rows_that_do_not_differ_cannot_be_clustered(tmp_path):
     assert (done.code, "got the same values in every row" in done.err) == (1, True)
 
 
+def test_the_columns_of_a_map_are_named_as_no_other(tmp_path):
+    (tmp_path / "rows.csv").write_text("map0,b\n" + "x,1\ny,2\nz,4\n" * 5)
+    assert called("map", "rows.csv", "-o", "m.csv", cwd=tmp_path).code == 0
+    assert list(read(tmp_path / "m.csv").column_names) == ["map0", "b", "map_0", "map_1"]
+
+
+def test_more_clusters_than_different_rows_are_refused(tmp_path):
+    (tmp_path / "few.csv").write_text("a\n" + "x\ny\nz\n" * 5)
+    done = called("cluster", "few.csv", "-k", "4", cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "tabweave: --clusters: expected at most one cluster per different row, got 4 clusters for "
+        "3 different rows\n"
+    )
+
+
+def test_names_and_values_may_be_typed_without_the_blanks_around_them(tmp_path):
+    lines = [f"{'ab'[i % 2]}, {'xyz'[i % 3]}, {i * i}" for i in range(30)]
+    (tmp_path / "adult.csv").write_text("\n".join(["class, work, hours", *lines]))
+    words = ("adult.csv", "-c", "class,work", "--json")
+    (near,) = told("neighbors", *words, "--like", "work=y", "-k", "1", cwd=tmp_path)["neighbors"]
+    assert near["values"][" work"] == " y"
+    found = told("neighbors", *words, "--row", "0", "--where", "work=z", cwd=tmp_path)["neighbors"]
+    assert {n["values"][" work"] for n in found} == {" z"}
+    kinds = told("kinds", "adult.csv", "--drop", "class", "--kind", "hours=nominal", cwd=tmp_path)
+    assert [(c["column"], c["why"]) for c in kinds["columns"]] == [
+        (" work", "values"),
+        (" hours", "declared"),
+    ]
+
+
 def test_drift_names_what_changed(folder):
     found = told("drift", "even.csv", "odd.csv", cwd=folder)
     assert found["changed"] == ["sex"]

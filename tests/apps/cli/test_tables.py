@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from contextlib import closing
+from datetime import datetime, timedelta
 
 import numpy as np
 import pandas as pd
@@ -163,6 +164,49 @@ def test_fill_leaves_other_columns_as_they_are(orders):
     here("fill", "orders.csv", "-o", "filled.csv", "--force", cwd=orders)
     head = (orders / "filled.csv").read_text().splitlines()[1]
     assert head.startswith("501,") and "01.01.2024" in head
+
+
+def test_fill_leaves_cells_of_text_as_they_are_written(tmp_path):
+    lines = ["a,1.50,1e3,007,NA", "b,2.50,2e3,008,3", "b,,2e3,008,4", "a,1.50,,007,5"] * 9
+    (tmp_path / "rows.csv").write_text("\n".join(["g,x,big,code,luck", *lines]) + "\n")
+    words = ("rows.csv", "-o", "f.csv", "--columns", "g,x,big,code")
+    assert here("fill", *words, cwd=tmp_path).code == 0
+    before, after = ((tmp_path / f).read_text().splitlines() for f in ("rows.csv", "f.csv"))
+    cells = [c for rows in zip(before, after, strict=True) for c in _side_by_side(*rows)]
+    assert {a for a, b in cells if a != b} == {""} and all(b for _, b in cells)
+
+
+def _side_by_side(*lines):
+    return zip(*(line.split(",") for line in lines), strict=True)
+
+
+def test_fill_says_which_columns_it_cannot_fill(tmp_path):
+    (tmp_path / "rows.csv").write_text("a,b,c\n" + "x,,1\ny,,2\n,,1\n" * 9)
+    done = here("fill", "rows.csv", cwd=tmp_path)
+    assert "all cells are missing in 'b'; there is nothing to fill them from" in done.err
+    assert "9 cells of 27 rows filled" in done.out
+
+
+def test_fill_keeps_the_types_of_a_parquet_file(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    group = ["u", "v", None, "w"] * 20
+    day = [datetime(2024, 1, 1 + i % 28) for i in range(80)]
+    rows = pa.table(
+        {
+            "text": pa.array(group),
+            "category": pa.array(group).dictionary_encode(),
+            "zoned": pa.array(day, pa.timestamp("us", "Europe/Berlin")),
+            "took": pa.array([timedelta(minutes=d.day) for d in day], pa.duration("ms")),
+            "half": pa.array([d.day / 2 for d in day], pa.float32()),
+        }
+    )
+    parquet.write_table(rows, tmp_path / "rows.parquet")
+    assert here("fill", "rows.parquet", "-o", "filled.parquet", cwd=tmp_path).code == 0
+    filled = parquet.read_table(tmp_path / "filled.parquet")
+    assert filled.schema.types == rows.schema.types
+    assert filled.drop_columns(["text", "category"]) == rows.drop_columns(["text", "category"])
+    assert filled["text"].null_count == filled["category"].null_count == 0
 
 
 def test_drift_and_oddities_of_dates_are_said_as_dates(orders):

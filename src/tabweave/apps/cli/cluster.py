@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -87,14 +88,21 @@ def _grouping(vectors: Any, n_clusters: int, seed: int) -> Any:
     """Return a function from vectors to clusters, the largest cluster first."""
     import numpy as np
     from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
 
     from tabweave._compat import one_thread
 
     if not vectors.shape[1]:
         raise ValueError("expected rows that differ, got the same values in every row")
-    with one_thread():
+    with one_thread(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # too few points: said below
         model = KMeans(n_clusters, n_init=10, random_state=seed).fit(vectors)
     sizes = np.bincount(model.labels_, minlength=n_clusters)
+    if not sizes.all():
+        raise ValueError(
+            f"--clusters: expected at most one cluster per different row, got {n_clusters} "
+            f"clusters for {plural(int((sizes > 0).sum()), 'different row')}"
+        )
     rank = np.empty(n_clusters, dtype=np.int64)
     rank[np.argsort(-sizes, kind="stable")] = np.arange(n_clusters)
     return lambda v: rank[model.predict(np.asarray(v, dtype=vectors.dtype, order="C"))]

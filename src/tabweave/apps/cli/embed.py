@@ -60,7 +60,9 @@ def embed(
         )
     out.check(force)
     check_output(save, force)
-    with replace(job, keep=listed(keep), n_components=dims).opened() as job:
+    if save is not None and save == output:
+        raise Misuse(f"expected two files, got {str(save)!r} as --output and as --save")
+    with replace(job, keep=listed(keep), n_components=dims).opened(output, save) as job:
         embedder, n_rows = _previewed(job) if out.is_terminal else _written(job, out)
         if save is not None:
             embedder.save(save)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import tempfile
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -75,6 +76,11 @@ def _existing(source: str) -> str:
     if is_query or any(c in source for c in "*?["):
         return source
     path = Path(source)
+    if "://" in source and not path.exists():
+        raise ValueError(
+            f"expected a file, got the address {source!r}; download it first, or pipe it in: "
+            f"curl -s {shlex.quote(source)} | tabweave ... -"
+        )
     if not path.exists():
         folder = path.parent
         names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
@@ -164,22 +170,29 @@ def write_rows(
         with tempfile.TemporaryDirectory(prefix=".tabweave-", dir=path.parent) as folder:
             rows = Path(folder, f"rows.{direct[-1]}")
             n_rows = transform(embedder, source, rows, **options)
-            _convert(rows, path, kind)
+            _copy(rows, path, kind)
     return n_rows
 
 
-def write_columns(columns: Any, output: Path | None, kind: str) -> None:
-    """Write columns in memory to a file, in a format."""
+def write_columns(columns: Any, output: Path | None, kind: str, types: Mapping[str, str]) -> None:
+    """Write columns in memory to a file, in a format.
+
+    Text that was read as a dictionary is spelled out, unless the source, too, calls it one in its
+    ``types``.
+    """
     arrow = require("pyarrow", "files")
     typed = (arrow.Array, arrow.ChunkedArray)
     rows = arrow.table({n: c if isinstance(c, typed) else list(c) for n, c in columns.items()})
-    with _target(output) as path, tempfile.TemporaryDirectory(prefix="tabweave-") as folder:
+    for i, (name, kept) in enumerate(zip(rows.column_names, rows.schema.types, strict=True)):
+        if arrow.types.is_dictionary(kept) and not types.get(name, "").startswith("dictionary"):
+            rows = rows.set_column(i, name, rows[name].cast(kept.value_type))
+    with _target(output) as path:
         if kind == "arrow":
             require("pyarrow.feather", "files").write_feather(rows, path, "uncompressed")
-            return
-        part = Path(folder, "rows.parquet")
-        require("pyarrow.parquet", "files").write_table(rows, part)
-        _convert(part, path, kind)
+        elif kind == "parquet":
+            require("pyarrow.parquet", "files").write_table(rows, path)
+        else:
+            _copy(rows, path, kind)
 
 
 @contextmanager
@@ -197,8 +210,8 @@ def _target(output: Path | None) -> Iterator[Path]:
         sys.stdout.buffer.flush()
 
 
-def _convert(rows: Path, path: Path, kind: str) -> None:
-    """Write a file anew in another format, through DuckDB."""
+def _copy(rows: Any, path: Path, kind: str) -> None:
+    """Write a file, or a table of Arrow, in another format, through DuckDB."""
     duckdb = require("duckdb", "files")
     how = {
         "csv": "FORMAT csv, HEADER",
@@ -208,4 +221,9 @@ def _convert(rows: Path, path: Path, kind: str) -> None:
         "parquet": "FORMAT parquet",
     }[kind]
     with duckdb.connect() as connection:
-        connection.execute(f"COPY (FROM {sql_text(str(rows))}) TO {sql_text(str(path))} ({how})")
+        if isinstance(rows, Path):
+            name = sql_text(str(rows))
+        else:
+            name = "rows"
+            connection.register(name, rows)
+        connection.execute(f"COPY (FROM {name}) TO {sql_text(str(path))} ({how})")

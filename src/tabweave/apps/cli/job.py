@@ -32,7 +32,7 @@ from tabweave.apps.cli.app import (
 )
 from tabweave.apps.cli.files import STDIN, located
 from tabweave.apps.cli.show import plural, progress, working
-from tabweave.apps.methods import FIRST, build, check, naming_target
+from tabweave.apps.methods import FIRST, build, check, find, naming_target
 
 if TYPE_CHECKING:
     from tabweave.rows.kinds import Finding
@@ -94,16 +94,37 @@ class Job:
             raise Misuse("a saved model already has its dimensions; use --dims when you fit it")
 
     @contextmanager
-    def opened(self) -> Iterator[Job]:
-        """Open the source, once: all that follows is asked of it."""
+    def opened(self, *outputs: Path | None) -> Iterator[Job]:
+        """Open the source, once: all that follows is asked of it; it must hold no output."""
         from tabweave.engines import open_source
 
         with located(self.name, self.form) as path:
             source = open_source(path)
+            for output in filter(None, outputs):
+                if output.resolve() in [read.resolve() for read in source.paths]:
+                    raise Misuse(f"{str(output)!r} is one of the input files; write to another one")
             if self.name == "-":
                 source.name = STDIN
-            job = replace(self, source=source)
+            job = self._meant(source)
             yield replace(job, source=job._without_words()) if self.missing else job
+
+    def _meant(self, source: Any) -> Job:
+        """Return the job on a source, its columns by the names that they have there."""
+        known = list(source.types)
+        columns, drop, keep = (
+            tuple(meant(name, known) for name in names)
+            for names in (self.columns, self.drop, self.keep)
+        )
+        kinds = [text.rpartition("=") for text in self.kinds]
+        return replace(
+            self,
+            source=source,
+            target=self.target and meant(self.target, known),
+            columns=columns,
+            drop=drop,
+            keep=keep,
+            kinds=tuple(f"{meant(name, known)}{equals}{kind}" for name, equals, kind in kinds),
+        )
 
     def _without_words(self) -> Any:
         """Return the rows as a source in memory, nothing in the cells that mean missing."""
@@ -170,10 +191,8 @@ class Job:
         """Read the rows and learn from them, or take a saved model.
 
         With ``keep_map``, rows that were laid out on a map stay where they are. With ``cross_fit``,
-        the rows of fit get the vectors of ``fit_transform``, where these do not see a row's class.
+        a method that can gives the rows of fit vectors that have not seen their classes.
         """
-        from tabweave import SupervisedWeave
-
         if self.model is not None:
             return self._loaded(self.model)
         rows = self.rows()
@@ -196,16 +215,16 @@ class Job:
         _warn(table, spells=getattr(values, "_rules", False))
         with working("learning"), naming_target(self.target):
             y = None if self.target is None else rows.targets(self.target)
-            if cross_fit and isinstance(embedder, SupervisedWeave):
-                embedder = FittedRows(embedder, embedder.fit_transform(table, y))
+            if cross_fit and find(self.method).flags.get("cross_fits", False):
+                vectors = embedder.fit_transform(table, y)
                 note("vectors are cross-fitted: none has seen its own row's target")
             else:
                 embedder.fit(table, y)
+                vectors = getattr(embedder, "map_", None) if keep_map else None
         if line := getattr(embedder, "_coupling_line", str)():
             note(line)
-        if keep_map and hasattr(embedder, "map_"):
-            embedder = FittedRows(embedder, embedder.map_)
-        return Learned(embedder, rows, table)
+        kept = embedder if vectors is None else FittedRows(embedder, vectors)
+        return Learned(kept, rows, table)
 
     def _loaded(self, model: Path) -> Learned:
         from tabweave import Table
@@ -409,9 +428,9 @@ class Rows:
 
     def row(self, number: int) -> dict[str, Any]:
         """Return one row, its cells as Python has them."""
-        if not -self.n_rows <= number < self.n_rows:
+        if number >= self.n_rows:
             raise ValueError(f"expected a row number from 0 to {self.n_rows - 1}, got {number}")
-        return {name: cell_of(cells, number % self.n_rows) for name, cells in self.columns.items()}
+        return {name: cell_of(cells, number) for name, cells in self.columns.items()}
 
     def column(self, name: str) -> list[Any]:
         """Return the cells of a column as a list."""
@@ -488,6 +507,12 @@ def cell_of(cells: Any, number: int) -> Any:
     value = cells.iloc[number] if hasattr(cells, "iloc") else cells[number]
     value = value.as_py() if hasattr(value, "as_py") else value
     return value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """Return the column of a name; if there is none, the one that has blanks around it."""
+    alike = [k for k in known if k.strip() == name.strip()]
+    return alike[0] if len(alike) == 1 else name
 
 
 def check_columns(names: Iterable[str], known: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from tabweave.apps.cli.app import FORMATS, Force, Json, Misuse, column
 from tabweave.apps.cli.files import check_output, write_rows
-from tabweave.apps.cli.job import Job, Learned, check_columns, projected, takes_job
+from tabweave.apps.cli.job import Job, Learned, check_columns, meant, projected, takes_job
 from tabweave.apps.cli.show import as_json, cell, plural, say, working
 from tabweave.io.files import replacing
 
@@ -62,6 +62,7 @@ def map_(
         raise Misuse("--layout tsne can write images and pages, but not tables; use --layout pca")
     check_output(output, force)
     with job.opened() as job:
+        color = color and meant(color, job.source.types)
         check_columns(filter(None, [color]), job.source.types)
         learned = job.learned(keep_map=True)
         shown = color or job.target or learned.table.schema.names[0]
@@ -116,8 +117,11 @@ def _jittered(points: Any) -> Any:
 
 def _write_table(learned: Learned, source: Any, output: Path) -> None:
     """Write the coordinates beside the columns; t-SNE projects no new rows, so axes only."""
-    plane = projected(learned.embedder, learned.table, 2, "map")
-    write_rows(plane, source, output, keep=list(learned.rows.columns), form=None)
+    keep, name = list(learned.rows.columns), "map"
+    while {f"{name}0", f"{name}1"}.intersection(keep):
+        name += "_"
+    plane = projected(learned.embedder, learned.table, 2, name)
+    write_rows(plane, source, output, keep=keep, form=None)
 
 
 def _draw_picture(

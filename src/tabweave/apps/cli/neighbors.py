@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from tabweave.apps.cli.app import Json, Misuse, settings
-from tabweave.apps.cli.job import Job, Learned, check_columns, takes_job
+from tabweave.apps.cli.job import Job, Learned, check_columns, meant, takes_job
 from tabweave.apps.cli.show import (
     accent,
     as_json,
@@ -34,7 +34,9 @@ _NARROW = 60  # characters of a line that are too few for bars
 @takes_job()
 def neighbors(
     job: Job,
-    row: Annotated[int | None, typer.Option(help="Query row: its number, counting from 0.")] = None,
+    row: Annotated[
+        int | None, typer.Option(min=0, help="Query row: its number, counting from 0.")
+    ] = None,
     like: Annotated[
         list[str] | None,
         typer.Option(
@@ -63,7 +65,12 @@ def neighbors(
         raise Misuse("expected either --row or --like, as in --row 17 or --like color=red,size=big")
     described, conditions = _pairs(like or [], "--like"), _pairs(where or [], "--where")
     with job.opened() as job:
-        check_columns([*described, *conditions], job.source.types)
+        known = list(job.source.types)
+        described, conditions = (
+            {meant(name, known): value for name, value in pairs.items()}
+            for pairs in (described, conditions)
+        )
+        check_columns([*described, *conditions], known)
         learned = job.learned()
     embedder, rows, _ = learned
     own = list(embedder.schema_.names)
@@ -73,8 +80,7 @@ def neighbors(
         query = _values(described, "--like", learned, own)
     allowed = _values(conditions, "--where", learned, list(rows.columns), True) or None
     with working("searching"):
-        asked_about = None if row is None else row % rows.n_rows
-        found = _found(learned, query, asked_about, k, allowed, radius)
+        found = _found(learned, query, row, k, allowed, radius)
     if not found:
         near = "" if radius is None else f" within {radius:g}"
         asked = f" with {','.join(where)}" if where else ""
@@ -190,7 +196,8 @@ def _read(text: str, name: str, learned: Learned) -> Any:
         return _elements(text, column)
     known = {str(label).lower() if isinstance(label, bool) else str(label): label
              for label in cells.labels if label is not None}  # fmt: skip
-    value = known.get(text, known.get(text.lower()))
+    bare = {written.strip(): label for written, label in known.items()}
+    value = known.get(text, known.get(text.lower(), bare.get(text)))
     if value is None:
         shown = ", ".join(map(repr, list(known)[:12]))
         close = get_close_matches(text, known, 1)
@@ -275,16 +282,18 @@ def _print_blocks(
 @takes_job()
 def explain(
     job: Job,
-    a: Annotated[int, typer.Option("--a", "-a", help="Number of the first row, counting from 0.")],
-    b: Annotated[int, typer.Option("--b", "-b", help="Number of the second row.")],
+    a: Annotated[
+        int, typer.Option("--a", "-a", min=0, help="Number of the first row, counting from 0.")
+    ],
+    b: Annotated[int, typer.Option("--b", "-b", min=0, help="Number of the second row.")],
     json: Json = False,
 ) -> None:
     """Explain the distance between two rows: how much each column contributes."""
     with job.opened() as job:
         embedder, rows, table = job.learned()
     left, right = rows.row(a), rows.row(b)
-    shares = shares_of(embedder, table, a % rows.n_rows, b % rows.n_rows)
-    distance = distance_of(embedder, table, a % rows.n_rows, b % rows.n_rows)
+    shares = shares_of(embedder, table, a, b)
+    distance = distance_of(embedder, table, a, b)
     if json:
         columns = {n: {"a": left.get(n), "b": right.get(n), "share": s} for n, s in shares.items()}
         as_json({"a": a, "b": b, "distance": distance, "columns": columns})

@@ -182,13 +182,17 @@ def fill(
             filled, notes = model.transform(cells), model.explain(cells)
             # A guess as it is written: a whole number, an amount of money.
             notes = [n._replace(value=cell_of(filled[n.column], n.row)) for n in notes]
-            gaps = {note.column for note in notes}
         if output is not None:
-            every = {n: filled[n] if n in gaps else c for n, c in rows.columns.items()}
-            write_columns(every, output, kind)
+            as_text = job.source.guessed and kind in ("csv", "tsv")
+            every = _filled_text(job, notes) if as_text else _filled_cells(rows, filled, notes)
+            write_columns(every, output, kind, job.source.types)
     tell_aside({c.name: c.why for c in model.schema_.aside}, "their missing cells are not filled")
     tell_doubts(column.finding() for column in model.schema_.columns)
-    tell_words({name: model.categories(name) for name in _valued(model.schema_)})
+    values = {name: model.categories(name) for name in _valued(model.schema_)}
+    tell_words(values)
+    if empty := [name for name, own in values.items() if not own]:
+        names = ", ".join(map(repr, empty))
+        note(f"all cells are missing in {names}; there is nothing to fill them from")
     done = f"{plural(len(notes), 'cell')} of {plural(rows.n_rows, 'row')} filled"
     if json:
         as_json({"rows": rows.n_rows, "filled": [n._asdict() for n in notes]})
@@ -198,6 +202,22 @@ def fill(
         _print_filled(notes, rows.n_rows, most)
         where = ", written to [bold]{output}[/]" if output is not None else ""
         say("{done}" + where, done=done, output=str(output))
+
+
+def _filled_cells(rows: Rows, filled: Any, notes: list[Any]) -> dict[str, Any]:
+    """Return the columns, those without gaps as they are."""
+    gaps = {one.column for one in notes}
+    return {n: filled[n] if n in gaps else cells for n, cells in rows.columns.items()}
+
+
+def _filled_text(job: Job, notes: list[Any]) -> dict[str, Any]:
+    """Return the columns of a file of text, the cells that are there as they are written: 2.50."""
+    written = Rows.read(job.source.retyped(dict.fromkeys(job.source.types, "VARCHAR")))
+    columns = dict(written.columns)
+    columns |= {name: written.column(name) for name in {one.column for one in notes}}
+    for one in notes:
+        columns[one.column][one.row] = str(one.value)
+    return columns
 
 
 def _print_filled(notes: list[Any], n_rows: int, most: int) -> None:

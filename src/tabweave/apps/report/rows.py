@@ -92,7 +92,8 @@ class Axes:
         """Find the directions in which weighted vectors vary most."""
         share = weights / weights.sum()
         mean = share @ vectors
-        centred = (vectors - mean) * np.sqrt(share)[:, None]
+        centred = vectors - mean
+        centred *= np.sqrt(share)[:, None]  # in place: of a million rows one copy is large enough
         tall = centred.shape[0] >= centred.shape[1]
         product = centred.T @ centred if tall else centred @ centred.T
         total, size = float(np.trace(product)), len(product)

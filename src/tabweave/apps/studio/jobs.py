@@ -16,7 +16,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,6 +34,8 @@ AT_ONCE = 2
 KEPT = 12  # finished jobs; the oldest goes first
 _PREVIEW_MEMORY = 2 << 30  # bytes that the first rows of a file may take
 _PATIENCE = 60.0  # seconds they may take
+_GLANCE = 0.05  # seconds between two looks at what they take
+_RESERVED = 4 << 30  # bytes that libraries reserve and do not use
 MOST_SHOWN = 100_000  # marks on a map
 N_SAMPLE = 1_500  # rows of the first picture
 
@@ -234,8 +236,8 @@ class Jobs:
 # -- processes of limited memory ----------------------------------------------------------------
 
 
-def begin_worker(memory: int) -> None:
-    """Let a process leave Ctrl-C to the server, end with it, and take no more than some bytes."""
+def begin_worker() -> None:
+    """Let a process leave Ctrl-C to the server, end with it, and leave memory to the machine."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -245,6 +247,7 @@ def begin_worker(memory: int) -> None:
     except ImportError:  # Windows has none
         return
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    memory = _most_memory() + _RESERVED  # the limit counts what is reserved, used or not
     memory = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (memory, hard))
 
@@ -254,12 +257,21 @@ def _end_with(parent: Any) -> None:
     os._exit(1)
 
 
-def _job_memory() -> int:
+def _most_memory() -> int:
     """Return three quarters of the machine's memory: a job may fail, the machine may not."""
     try:
         return 3 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
     except (AttributeError, ValueError, OSError):
         return 4 << 30
+
+
+def _resident(process: Any) -> int:
+    """Return how many bytes of the machine's memory a process uses; 0 if the system hides it."""
+    try:
+        pages = Path(f"/proc/{process.pid}/statm").read_text().split()[1]
+    except (OSError, IndexError):
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 class PreviewProcess:
@@ -275,27 +287,35 @@ class PreviewProcess:
         with self._lock:
             if self._pool is None:
                 context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPoolExecutor(
-                    1, context, initializer=begin_worker, initargs=(self.memory,)
-                )
+                self._pool = ProcessPoolExecutor(1, context, initializer=begin_worker)
             pool = self._pool
+        late = time.monotonic() + _PATIENCE
         try:
-            return pool.submit(work, *args).result(_PATIENCE)
+            answer = pool.submit(work, *args)
+            while not wait([answer], _GLANCE).done:
+                if any(_resident(process) > self.memory for process in _processes_of(pool)):
+                    self._end(pool)
+                    raise MemoryError
+                if time.monotonic() > late:
+                    self._end(pool)
+                    raise Refused("its first rows take too long to read")
+            return answer.result()
         except (MemoryError, BrokenProcessPool) as error:
             if isinstance(error, BrokenProcessPool):
                 self._end(pool)
             raise Refused("its first rows take too much memory for a page") from None
-        except TimeoutError:
-            self._end(pool)
-            raise Refused("its first rows take too long to read") from None
 
     def _end(self, pool: ProcessPoolExecutor) -> None:
         with self._lock:
             if self._pool is pool:
                 self._pool = None
-        for process in list((getattr(pool, "_processes", None) or {}).values()):
+        for process in _processes_of(pool):
             process.kill()
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _processes_of(pool: ProcessPoolExecutor) -> list[Any]:
+    return list((getattr(pool, "_processes", None) or {}).values())
 
 
 # -- the work -----------------------------------------------------------------------------------
@@ -327,7 +347,7 @@ def run(pipe: Any) -> None:
 
     Said are ("progress", Progress), ("part", name), and once ("done",) or ("failed", why).
     """
-    begin_worker(_job_memory())
+    begin_worker()
     if not pipe.poll():  # nobody waits yet
         _load()
     try:

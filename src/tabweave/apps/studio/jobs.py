@@ -61,7 +61,10 @@ class Question:
             if kind is not None and kind not in ("nominal", "ordinal", "numeric", "set"):
                 raise Refused(f"column {name!r}: expected a kind of column, got {kind!r}")
             if weight is not None and not (isinstance(weight, int | float) and 0 < weight <= 1e6):
-                raise Refused(f"column {name!r}: expected a weight above 0, got {weight!r}")
+                raise Refused(
+                    f"column {name!r}: expected a weight above 0, got {weight!r}; to leave the "
+                    "column out, do not keep it"
+                )
             kinds |= {name: kind} if kind else {}
             weights |= {name: float(weight)} if weight not in (None, 1) else {}
         kept = tuple(n for n, c in columns.items() if c.get("keep") is True)

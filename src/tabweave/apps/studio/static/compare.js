@@ -66,7 +66,7 @@ studio.findTwin = (found) => {
   if (map.indexOf(row) >= 0 || studio.twins.has(row)) return;
   const tests = map.m.columns.map((c) => {
     const cell = cells[c.name];
-    if (c.numbers) return (i) => (cell === null ? c.numbers[i] === null : c.numbers[i] === Number(cell));
+    if (c.numbers) return (i) => (cell === null ? c.numbers[i] === null : tabweave.isSame(c.numbers[i], Number(cell)));
     if (c.texts) return (i) => c.texts[i] === cell;
     const code = cell === null ? -1 : c.labels.indexOf(cell);
     return (i) => c.codes[i] === code;
@@ -225,7 +225,7 @@ studio.columnsPart = () => {
       tabweave.el("select", { "aria-label": `Kind of ${name}`, onchange: (event) => change(name, "kind", event.target.value || undefined) },
         [["", chosen.kind ? "as it looks" : column.kind], ...["nominal", "ordinal", "numeric", "set"].map((kind) => [kind, kind])]
           .map(([value, text]) => tabweave.el("option", { value, selected: value === (chosen.kind || "") }, text))),
-      tabweave.el("input", { type: "number", min: "0.1", max: "100", step: "0.1", value: chosen.weight || 1, "aria-label": `Weight of ${name}`, disabled: !takes, onchange: (event) => change(name, "weight", Number(event.target.value) || 1) }),
+      tabweave.el("input", { type: "number", min: "0.1", max: "100", step: "0.1", value: chosen.weight || 1, "aria-label": `Weight of ${name}`, disabled: !takes, onchange: (event) => change(name, "weight", event.target.value === "" ? undefined : Number(event.target.value)) }),
       weights[name] === undefined ? "" : tabweave.number(weights[name], 2),
       column.missing ? tabweave.percent(column.missing / data.rows) : "–",
     ];
@@ -332,12 +332,13 @@ studio.fillWhy = async (still) => {
 studio.whyTable = (found) => {
   const [top] = found.columns;
   const heads = [{ name: "column" }, { name: `row ${found.a}` }, { name: `row ${found.b}` }, { name: "share" }];
-  const line = (c) => [tabweave.value(c.column), tabweave.value(c.a), tabweave.value(c.b),
+  const cell = (text) => tabweave.el("span", { title: tabweave.text(text) }, tabweave.value(text));
+  const line = (c) => [tabweave.value(c.column), cell(c.a), cell(c.b),
     [tabweave.el("span", { title: `adds ${tabweave.number(c.adds)}` }, c.share < 0 ? `−${tabweave.percent(-c.share)}` : tabweave.percent(c.share)), tabweave.bar(c.share)]];
   const table = (part) => tabweave.table(`Why rows ${found.a} and ${found.b} differ`, heads, part.map(line), { classes: "apart tight" });
   return [
     tabweave.el("p", { class: "small" }, `The distance between rows ${tabweave.whole(found.a)} and ${tabweave.whole(found.b)} is `, tabweave.el("b", {}, tabweave.distance(found.distance)),
-      top && top.share > 0 ? [", mostly due to ", tabweave.el("b", {}, tabweave.value(top.column)), "."] : "; they differ in no column."),
+      top && top.share > 0 ? [`; ${top.share > 0.5 ? "most of it" : "the largest share"} is due to `, tabweave.el("b", {}, tabweave.value(top.column)), "."] : "; they differ in no column."),
     table(found.columns.slice(0, 12)),
     found.columns.length > 12 ? tabweave.more(`The other ${found.columns.length - 12} columns`, () => table(found.columns.slice(12))) : null,
   ];

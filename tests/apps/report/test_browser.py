@@ -413,6 +413,18 @@ def test_search_filters_and_goes_to_what_it_finds(driver, tmp_path):
     assert "crew" in [cell.text for cell in cells]
 
 
+def test_missing_numbers_are_found_as_other_missing_cells_are(driver, tmp_path):
+    n = np.where(np.arange(40) % 4, 1_000_000.0 + np.arange(40), np.nan)
+    report({"n": n, "k": list("ab") * 20}, tmp_path / "gaps.html")
+    opened(driver, tmp_path / "gaps.html")
+    field = driver.find_element(By.CSS_SELECTOR, "#map .find")
+    for asked, found in (("n=missing", "10 rows"), ("n=1,000,003", "1 row"), ("n=", "0 rows")):
+        field.clear()
+        field.send_keys(asked)
+        says = driver.find_element(By.CSS_SELECTOR, "#map .says").text
+        assert says.startswith(f"{found} found")
+
+
 def test_the_view_zooms_and_fits_again(browser, unit_lengths):
     canvas = browser.find_element(By.CSS_SELECTOR, ".map canvas")
     unit = "return document.querySelector('.map').map.view.unit"

@@ -241,7 +241,8 @@ def test_failure_cancelling_and_how_many_run_at_once(client_of, tmp_path):
             os.kill(job.process.pid, 0)
     poor = ended(client, start(client, "onehot", None, "ids.csv").json())
     assert (
-        poor["state"] == "failed" and "no column is left to compare rows by: 'id'" in poor["error"]
+        poor["state"] == "failed"
+        and "no column is left to compare rows by; set aside: id" in poor["error"]
     )
 
 

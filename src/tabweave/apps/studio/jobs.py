@@ -29,6 +29,7 @@ from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.studio.files import Refused, Source
 from tabweave.engines import Progress, progress_reporter
 from tabweave.io.files import replacing
+from tabweave.rows.kinds import aside_line
 
 AT_ONCE = 2
 KEPT = 12  # finished jobs; the oldest goes first
@@ -400,10 +401,7 @@ def _run(pipe: Any, path: str, question: Question, folder: Path) -> None:
         lambda step, share: report(step, 0.15 + 0.8 * share),
     )
     if model is None:
-        raise ValueError(
-            "no column is left to compare rows by: "
-            + "; ".join(f"{name!r} {why}" for name, why in reading.left_out.items())
-        )
+        raise ValueError(f"no column is left to compare rows by; {aside_line(reading.left_out)}")
     report("keeping the model", 0.96)
     model.save(folder / "model.tabweave")
     _keep(folder, "description", description)

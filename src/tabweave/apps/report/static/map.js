@@ -329,8 +329,8 @@ tabweave.Map = class {
       const column = name === undefined ? null : m.columns.find((c) => c.name.toLowerCase() === name.trim());
       const hits = (c, part, whole) => {
         const same = (label) => { const shown = tabweave.text(label).toLowerCase(); return whole ? shown === part : shown.includes(part); };
-        if (c.numbers) { const n = Number(part.replaceAll(",", "") || NaN); c.numbers.forEach((x, i) => { if (tabweave.isSame(x, n)) this.matches[i] = 1; }); return; }
         const gap = same(null);
+        if (c.numbers) { const n = Number(part.replaceAll(",", "") || NaN); c.numbers.forEach((x, i) => { if (x === null ? gap && whole : tabweave.isSame(x, n)) this.matches[i] = 1; }); return; }
         if (c.texts) { c.texts.forEach((text, i) => { if (text === null ? gap && whole : same(text)) this.matches[i] = 1; }); return; }
         const good = c.labels.map(same);
         c.codes.forEach((code, i) => { if (code < 0 ? gap && whole : good[code]) this.matches[i] = 1; });
@@ -339,7 +339,7 @@ tabweave.Map = class {
       else if (/^\d+$/.test(wanted)) m.rows.forEach((row, i) => { if (row === Number(wanted)) this.matches[i] = 1; });
       if (!column && !this.matches.includes(1)) for (const c of m.columns) hits(c, wanted, false);
     }
-    const n = this.matches ? this.matches.reduce((sum, hit) => sum + hit, 0) : 0;
+    const n = this.matches ? this.matches.reduce((sum, hit, i) => sum + hit * this.m.copies[i], 0) : 0;
     this.says.textContent = this.matches ? `${tabweave.plural(n, "row")} found.${n ? " Enter goes from one to the next." : ""}` : "";
     this.draw();
   }
@@ -792,7 +792,7 @@ tabweave.saveRows = (map, indices) => {
   const { m } = map;
   const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const plain = (c, i) => (c.numbers ? (c.numbers[i] === null ? "" : String(c.numbers[i])) : map.cell(c, i) ?? "");
-  const lines = [["row", "copies", ...m.columns.map((c) => c.name)], ...indices.map((i) => [String(m.rows[i]), String(m.copies[i]), ...m.columns.map((c) => plain(c, i))])];
+  const lines = [["row", "copies", ...m.columns.map((c) => c.name)], ...indices.slice().sort((a, b) => m.rows[a] - m.rows[b]).map((i) => [String(m.rows[i]), String(m.copies[i]), ...m.columns.map((c) => plain(c, i))])];
   tabweave.save(new Blob([lines.map((line) => line.map(quoted).join(",")).join("\n") + "\n"], { type: "text/csv" }), "selected-rows.csv");
 };
 

@@ -175,13 +175,14 @@ studio.room = () => {
   return Math.max(280, innerHeight - top - map.legend.offsetHeight - map.says.offsetHeight - 56);
 };
 
+/* Each of two maps has its layouts when they are ready: what the address asks for waits for both. */
 studio.offerLayouts = (without) => {
   const { layouts } = studio.shown[0].data.map;
   const select = studio.layoutChooser.querySelector("select");
   const before = select.value;
   tabweave.fill(select, layouts.map((l, i) => tabweave.el("option", { value: i }, l.name)));
   select.value = before;
-  byId("without").textContent = without ? `${without}.` : "";
+  if (without !== undefined) byId("without").textContent = without ? `${without}.` : "";
   const wanted = layouts.findIndex((l) => l.name === studio.wish.layout);
   if (wanted > 0 && studio.maps.every((map) => map.m.layouts.length > wanted)) { select.value = wanted; for (const map of studio.maps) map.arrange(wanted); }
 };

@@ -26,6 +26,8 @@ OTHERS = "#85878d"
 # Shape and dash tell series apart where colour does not.
 MARKERS = "os^DvPX*<>"
 HATCHES = ["", "///", "...", "xxx", "\\\\\\", "ooo"]
+# Names may hold two dollars: they are money, no formula.
+PLAIN = {"parse_math": False}
 DASHES = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1))]
 
 
@@ -98,14 +100,32 @@ def draw_series(ax: Any, series: Mapping[str, tuple[Any, Any]], **style: Any) ->
             raise ValueError(
                 f"curve {name!r}: expected as many x as y, got shapes {x.shape} and {y.shape}"
             )
-        look = {"linestyle": DASHES[i % len(DASHES)], "marker": marker(i)}
+        look = {"linestyle": DASHES[i % len(DASHES)], "marker": marker(i), **style}
+        look |= {"label": in_legend(name), "color": shades[i]}
         every = max(1, x.size // 12)  # a dozen markers are enough to tell lines apart
-        ax.plot(x, y, label=name, color=shades[i], markersize=4, markevery=every, **look, **style)
+        ax.plot(x, y, markersize=4, markevery=every, **look)
     beside_legend(ax)
 
 
+def in_legend(name: Any) -> str:
+    """Return a name as legends list it: Matplotlib leaves out what is blank or begins with _."""
+    text = str(name)
+    if not text.strip():
+        return repr(text)
+    return f" {text}" if text.startswith("_") else text
+
+
 def beside_legend(ax: Any, **style: Any) -> None:
-    """Put the legend beside the Axes, where it covers nothing."""
-    ax.legend(
-        frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), **style
+    """Put the legend beside the Axes, where it covers nothing; own figures grow for a wide one."""
+    figure = ax.figure
+    lines = max(1, int(figure.get_figheight() / 0.2))
+    columns = -(-len(ax.get_legend_handles_labels()[0]) // lines)
+    legend = ax.legend(
+        frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5),
+        ncols=max(1, columns), **style,
     )  # fmt: skip
+    for text in legend.get_texts():
+        text.set(**PLAIN)
+    if hasattr(ax, "_repr_png_"):
+        wide = legend.get_window_extent().width / figure.dpi
+        figure.set_figwidth(figure.get_figwidth() + max(0.0, wide - 0.4 * figure.get_figwidth()))

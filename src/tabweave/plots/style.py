@@ -8,6 +8,7 @@ another set for dark screens.
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Mapping
 from functools import partial
 from itertools import cycle, islice
@@ -116,16 +117,23 @@ def in_legend(name: Any) -> str:
 
 
 def beside_legend(ax: Any, **style: Any) -> None:
-    """Put the legend beside the Axes, where it covers nothing; own figures grow for a wide one."""
-    figure = ax.figure
-    lines = max(1, int(figure.get_figheight() / 0.2))
+    """Put the legend beside the Axes, where it covers nothing."""
+    lines = max(1, int(ax.figure.get_figheight() / 0.2))
     columns = -(-len(ax.get_legend_handles_labels()[0]) // lines)
     legend = ax.legend(
         frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5),
         ncols=max(1, columns), **style,
     )  # fmt: skip
-    for text in legend.get_texts():
+    for text in (legend.get_title(), *legend.get_texts()):
         text.set(**PLAIN)
+    make_room(ax)
+
+
+def make_room(ax: Any) -> None:
+    """Let a figure of ours grow where a wide legend would leave little of it to the plot."""
     if hasattr(ax, "_repr_png_"):
-        wide = legend.get_window_extent().width / figure.dpi
+        figure, legend = ax.figure, ax.get_legend()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # signs that the font lacks are told when it is drawn
+            wide = legend.get_window_extent().width / figure.dpi
         figure.set_figwidth(figure.get_figwidth() + max(0.0, wide - 0.4 * figure.get_figwidth()))

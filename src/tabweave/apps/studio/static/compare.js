@@ -270,10 +270,21 @@ studio.agreement = (a, b) => {
 
 /* -- neighbours ------------------------------------------------------------------------------ */
 
+/* Ask each method; what stood there before does not stay while the answers take long. */
+studio.patiently = async (id, still, question) => {
+  const slow = setTimeout(() => { if (still()) tabweave.fill(byId(id), tabweave.el("p", { class: "empty" }, "Comparing …")); }, 400);
+  try {
+    return await Promise.all(studio.shown.map((one) => studio.json(question(one))));
+  } catch (error) {
+    if (still()) tabweave.fill(byId(id));
+    throw error;
+  } finally { clearTimeout(slow); }
+};
+
 studio.fillNear = async (still) => {
   const row = studio.picked[studio.picked.length - 1];
   if (row === undefined) { tabweave.fill(byId("near-body"), studio.starts(studio.shown[0].data)); return; }
-  const found = await Promise.all(studio.shown.map((one) => studio.json(`/api/jobs/${one.job}/near?row=${row}`)));
+  const found = await studio.patiently("near-body", still, (one) => `/api/jobs/${one.job}/near?row=${row}`);
   if (!still()) return;
   studio.findTwin(found[0]);
   const sets = found.map((each) => new Set(each.near.map((other) => other.row)));
@@ -323,7 +334,7 @@ studio.nearTable = (found, others) => {
 studio.fillWhy = async (still) => {
   const [a, b] = studio.picked;
   if (b === undefined) { tabweave.fill(byId("why-body"), tabweave.el("p", { class: "empty" }, "Choose two rows to see which columns they differ in.")); return; }
-  const found = await Promise.all(studio.shown.map((one) => studio.json(`/api/jobs/${one.job}/explain?a=${a}&b=${b}`)));
+  const found = await studio.patiently("why-body", still, (one) => `/api/jobs/${one.job}/explain?a=${a}&b=${b}`);
   if (!still()) return;
   const cells = (side) => Object.fromEntries(found[0].columns.map((c) => [c.column, c[side]]));
   if (!studio.shown[0].data.target) { studio.findTwin({ row: a, cells: cells("a") }); studio.findTwin({ row: b, cells: cells("b") }); }

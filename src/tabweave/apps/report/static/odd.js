@@ -7,7 +7,7 @@ tabweave.sections.push({
     if (!pairs.length) return [tabweave.el("p", { class: "empty" }, d.method ? "There are no two columns to compare." : tabweave.nothingLeft)];
     const intro = tabweave.el("p", {},
       "Strength is Cramér's V less what chance brings, numbers in bins. η is how far a category explains a number, " +
-      "ρ Spearman's correlation of two numbers. P-values are adjusted for the number of pairs." +
+      "ρ Spearman's correlation of two numbers. P-values test η or ρ, where there is one, else the strength; they are adjusted for the number of pairs." +
       (d.associations.of < d.rows ? ` ${tabweave.whole(d.associations.of)} of ${tabweave.whole(d.rows)} rows were compared.` : ""));
     const heads = [{ name: "column" }, { name: "with" }, { name: "strength", number: true },
       { name: "η or ρ", number: true }, { name: "adjusted p", number: true }];

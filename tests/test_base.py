@@ -683,7 +683,7 @@ class TestSources:
 class TestNotebooks:
     def test_an_explanation_is_sorted_and_shaded(self):
         page = Explanation({"a": 1.0, "b": 3.0, "c": -1.0})._repr_html_()
-        assert "What the columns add to the distance: 3<" in page
+        assert "What each column adds; together 3<" in page
         assert page.index(">b<") < page.index(">a<") < page.index(">c<")
         for share in ("60%", "20%", "-20%"):
             assert f">{share}<" in page

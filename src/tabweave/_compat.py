@@ -196,14 +196,21 @@ def html_table(
     caption : str
         A line above.
     heads, rows : sequence, sequence of sequences
-        Names of the columns, and cells; shown as text, whatever they hold.
+        Names of the columns, and cells; shown as text, whatever they hold, up to 60 characters.
     shade : callable, optional
         From the numbers of a row and a column to how dark the cell is, from 0 to 1, or None.
     """
 
+    def plain(value: Any) -> str:
+        text = str(value)
+        return html.escape(text if len(text) <= 60 else f"{text[:59]}…")
+
+    def figure(value: float) -> str:
+        return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+
     def cell(value: Any, i: int, j: int) -> str:
         number = isinstance(value, float)
-        text = html.escape(f"{value:.4g}" if number else "–" if value is None else str(value))
+        text = figure(value) if number else "–" if value is None else plain(value)
         style = "text-align:right;" if number or isinstance(value, int) else "text-align:left;"
         dark = shade(i, j) if shade is not None else None
         if dark is not None:
@@ -211,7 +218,7 @@ def html_table(
             style += f"color:{ink};background:color-mix(in oklab,#2d5f8f {dark:.0%},#f6f9fc)"
         return f'<td style="{style}">{text}</td>'
 
-    head = "".join(f'<th style="text-align:left">{html.escape(str(h))}</th>' for h in heads)
+    head = "".join(f'<th style="text-align:left">{plain(h)}</th>' for h in heads)
     body = "".join(
         f"<tr>{''.join(cell(value, i, j) for j, value in enumerate(row))}</tr>"
         for i, row in enumerate(rows)

@@ -1011,7 +1011,7 @@ class Explanation(dict[str, float]):
         rows = sorted(self.items(), key=lambda item: -item[1])
         cells = [[name, share, f"{share / total:.0%}"] for name, share in rows]
         return html_table(
-            f"What the columns add to the distance: {sum(self.values()):.4g}",
+            f"What each column adds; together {sum(self.values()):.4g}",
             ["column", "adds", "share"],
             cells,
             lambda i, j: max(0.0, rows[i][1] / total) if j == 2 else None,
@@ -1030,7 +1030,7 @@ def labelled(distances: np.ndarray, name: str, labels: Sequence[Label]) -> Any:
 def _shaded(frame: Any, most: int = 30) -> str:
     values = frame.to_numpy()[:most, :most]
     far = max(float(values.max(initial=0.0)), 1e-300)
-    names = [str(label) for label in frame.index[:most]]
+    names = ["missing" if label is None else str(label) for label in frame.index[:most]]
     more = f", the first {most}" if len(frame) > most else ""
     return html_table(
         f"Distances between the values of {frame.index.name}{more}; dark is far",

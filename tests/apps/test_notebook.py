@@ -35,12 +35,21 @@ def test_objects_show_themselves(name):
     assert ("colour" in shown) == (name != "neighbours")
 
 
+def test_long_cells_are_cut_and_large_numbers_are_not():
+    rows = {"x" * 200: ["y" * 200, "z"], "n": [12_345_678.0, 0.123456]}
+    shown = Table.of(rows)._repr_html_()
+    assert "x" * 59 + "…" in shown and "y" * 59 + "…" in shown and "y" * 60 not in shown
+    assert ">12345678<" in shown and ">0.1235<" in shown
+
+
 def test_distances_are_a_frame_as_before():
     import pandas
 
     found = model().value_distances("colour")
     assert type(found) is pandas.DataFrame and found.loc["red", "red"] == 0
     assert "color-mix" in found._repr_html_()
+    gaps = Weave().fit({"k": ["a", None, "b"] * 5, "l": list("xyz") * 5}).value_distances("k")
+    assert ">missing<" in gaps._repr_html_() and "None" not in gaps._repr_html_()
     assert "color-mix" not in (found * 2)._repr_html_()  # what is made of it is a plain frame
 
 

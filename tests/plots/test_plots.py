@@ -392,3 +392,41 @@ def test_objects_without_a_label_are_drawn_too(gap, known):
 def test_no_more_couplings_are_drawn_than_asked_for(most):
     strength = [[1, 0.5, 0.2], [0.5, 1, 0.4], [0.2, 0.4, 1]]
     assert len(plots.coupling_graph(strength, list("abc"), max_lines=most).lines) == most
+
+
+def test_names_are_text_and_every_one_is_in_the_legend():
+    """Two dollars were a formula; a class that begins with _ was left out of the legend."""
+    names = ["$5 and $6", "_other", "", "$x_{", "plain"]
+    points = np.arange(10.0).reshape(5, 2)
+    for ax in (plots.scatter_map(points, names), plots.convergence({n: [1, 2] for n in names})):
+        texts = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert sorted(texts) == sorted(["$5 and $6", " _other", "''", "$x_{", "plain"])
+        ax.figure.savefig(io.BytesIO())  # an unfinished formula raised
+    for ax in (
+        plots.value_heatmap(1 - np.eye(5), names),
+        plots.score_bars({"_a": np.ones(5)}, names),
+        plots.cd_diagram(np.arange(1.0, 6), names, cd=1),
+        plots.coupling_graph(np.eye(5), names),
+        plots.column_weights(dict.fromkeys(names, 1.0)),
+    ):
+        ax.figure.savefig(io.BytesIO())
+
+
+def test_a_long_legend_is_seen_whole():
+    """Of thirty classes the legend was cut, and the plot beside it was a strip."""
+    points = np.random.default_rng(0).normal(size=(60, 2))
+    for names in ([f"class number {i}" for i in range(30)], ["n" * 40, "m" * 40]):
+        for ax in (
+            plots.scatter_map(points, np.repeat(names, 60 // len(names))),
+            plots.precision_curve([1, 2, 3], {name: [0.1, 0.2, 0.3] for name in names}),
+        ):
+            ax.figure.savefig(io.BytesIO())
+            legend = ax.get_legend().get_window_extent()
+            assert legend.y0 >= 0 and legend.y1 <= ax.figure.bbox.y1
+            assert legend.x1 <= ax.figure.bbox.x1 + 1
+            assert ax.get_window_extent().width > 1.5 * ax.figure.dpi
+
+
+def test_ranks_that_are_missing_are_refused():
+    with pytest.raises(ValueError, match="an average rank of each method"):
+        plots.cd_diagram([1, np.nan, 2], list("abc"), cd=0.5)

@@ -12,10 +12,12 @@ import numpy as np
 
 from tabweave.plots.style import (
     HATCHES,
+    PLAIN,
     axes,
     beside_legend,
     colours,
     draw_series,
+    in_legend,
     whole_numbers,
 )
 
@@ -68,12 +70,12 @@ def score_bars(
                 f"{method!r}: expected {len(names)} scores, one per data set, got {heights.size}"
             )
         ax.bar(
-            centres + (i - (len(scores) - 1) / 2) * width, heights, width, label=method,
+            centres + (i - (len(scores) - 1) / 2) * width, heights, width, label=in_legend(method),
             yerr=None if errors is None else errors[method], color=colours(len(scores))[i],
             hatch=HATCHES[i % len(HATCHES)], edgecolor="black", linewidth=0.5, capsize=2,
         )  # fmt: skip
     turned = max(map(len, names), default=0) * len(names) > 60
-    ax.set_xticks(centres, names, rotation=90 if turned else 0, fontsize="small")
+    ax.set_xticks(centres, names, rotation=90 if turned else 0, fontsize="small", **PLAIN)
     ax.set_ylabel(ylabel)
     beside_legend(ax)
     return ax
@@ -117,6 +119,8 @@ def cd_diagram(
         raise ValueError(
             f"expected one name per rank, got {len(names)} names for ranks of shape {ranks.shape}"
         )
+    if not np.isfinite(ranks).all():
+        raise ValueError("expected an average rank of each method; leave out those without one")
     if not cd > 0:
         raise ValueError(f"expected a positive cd, got {cd}")
     if control is not None and not 0 <= control < ranks.size:
@@ -126,7 +130,9 @@ def cd_diagram(
         bars = _cliques(ranks[order], cd)
     else:
         bars = [(max(1, ranks[control] - cd), min(ranks.size, ranks[control] + cd))]
-    ax = axes(ax, (7, 0.28 * ranks.size / 2 + 0.1 * len(bars) + 1.3))
+    names = [str(name) for name in names]
+    wide = 7 + 0.16 * max(0, max(map(len, names)) - 20)
+    ax = axes(ax, (wide, 0.28 * ranks.size / 2 + 0.1 * len(bars) + 1.3))
     _rank_axis(ax, ranks.size, cd)
     for level, (start, end) in enumerate(bars):
         height = -0.3 * (level + 1)
@@ -148,7 +154,7 @@ def _cliques(ordered: np.ndarray, cd: float) -> list[tuple[float, float]]:
 
 def _rank_axis(ax: Any, n_methods: int, cd: float) -> None:
     """Draw the axis of ranks at height 0 and the length of the critical difference above it."""
-    ax.set(xlim=(0, n_methods + 1), xticks=range(1, n_methods + 1), yticks=[])
+    ax.set(xlim=(0, n_methods + 1), xticks=range(1, n_methods + 1, 1 + n_methods // 16), yticks=[])
     ax.xaxis.tick_top()
     for side, spine in ax.spines.items():
         spine.set_visible(side == "top")
@@ -169,7 +175,7 @@ def _leaders(ax: Any, ordered: np.ndarray, names: list, start: float) -> None:
         edge = 0.9 if left else n + 0.1
         ax.plot([rank, rank, edge], [0, depth, depth], color="0.4", lw=0.8)
         side, gap = ("right", -0.05) if left else ("left", 0.05)
-        ax.text(edge + gap, depth, f"{name} {rank:.2f}", ha=side, va="center")
+        ax.text(edge + gap, depth, f"{name} {rank:.2f}", ha=side, va="center", **PLAIN)
     ax.set_ylim(start - 0.8 * half - 0.6, 2.4)
 
 
@@ -356,7 +362,7 @@ def sensitivity(
     draw_series(ax, {name: (x, y) for name, y in scores.items()})
     for name, deviations in (errors or {}).items():
         middle, width = np.asarray(scores[name], float), np.asarray(deviations, float)
-        colour = next(line.get_color() for line in ax.lines if line.get_label() == name)
+        colour = next(line.get_color() for line in ax.lines if line.get_label() == in_legend(name))
         ax.fill_between(x, middle - width, middle + width, color=colour, alpha=0.15, lw=0)
     whole_numbers(ax.xaxis, x)
     ax.set(xlabel=xlabel, ylabel=ylabel)

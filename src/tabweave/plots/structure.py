@@ -13,10 +13,12 @@ import numpy as np
 
 from tabweave.plots.style import (
     OTHERS,
+    PLAIN,
     QUALITATIVE,
     axes,
     beside_legend,
     colours,
+    in_legend,
     ink_on,
     marker,
     sequence,
@@ -79,12 +81,19 @@ def coupling_graph(
         turn = np.degrees(np.arctan2(y, x))
         left = x < -1e-9
         ax.text(
-            1.07 * x, 1.07 * y, str(name), ha="right" if left else "left", va="center",
+            1.07 * x, 1.07 * y, _short(name), ha="right" if left else "left", va="center",
             rotation=turn - 180 if left else turn, rotation_mode="anchor", fontsize="small",
+            **PLAIN,
         )  # fmt: skip
     ax.set(aspect="equal", xlim=(-1.7, 1.7), ylim=(-1.7, 1.7))
     ax.set_axis_off()
     return ax
+
+
+def _short(name: Any, longest: int = 24) -> str:
+    """Return a name that fits beside the circle."""
+    text = str(name)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _bent(start: np.ndarray, end: np.ndarray) -> np.ndarray:
@@ -160,7 +169,7 @@ def dendrogram(tree: Any, *, max_leaves: int = 100, ax: Axes | None = None) -> A
         point = (float(tree.depths[leaf]), float(height[leaf]))
         ax.annotate(
             str(tree.names[leaf]), point, (4, 0), textcoords="offset points", va="center",
-            fontsize="small",
+            fontsize="small", **PLAIN,
         )  # fmt: skip
     ax.set(yticks=[], xlabel="distance from the root")
     for side in ("top", "left", "right"):
@@ -212,8 +221,8 @@ def weights_heatmap(weights: Mapping[str, Mapping[str, float]], *, ax: Axes | No
     ax = axes(ax, (width, float(np.clip(0.22 * len(columns) + 1.8, 2.5, 14))))
     image = ax.imshow(table, cmap=sequence(), vmin=0, aspect="auto")
     ax.figure.colorbar(image, ax=ax, label="weight")
-    ax.set_xticks(np.arange(len(couplings)), couplings, rotation=90, fontsize="small")
-    ax.set_yticks(np.arange(len(columns)), columns, fontsize="small")
+    ax.set_xticks(np.arange(len(couplings)), couplings, rotation=90, fontsize="small", **PLAIN)
+    ax.set_yticks(np.arange(len(columns)), columns, fontsize="small", **PLAIN)
     return ax
 
 
@@ -241,7 +250,7 @@ def column_weights(weights: Mapping[str, Any], *, ax: Axes | None = None) -> Axe
     ax = axes(ax, (5, float(np.clip(0.24 * len(totals) + 1, 2, 14))))
     rows = np.arange(len(totals))
     ax.barh(rows, totals, color=QUALITATIVE[0])
-    ax.set_yticks(rows, [str(name) for name in weights], fontsize="small")
+    ax.set_yticks(rows, [str(name) for name in weights], fontsize="small", **PLAIN)
     ax.invert_yaxis()
     ax.set_xlabel("weight")
     return ax
@@ -292,7 +301,7 @@ def drift(report: Any, *, n_couplings: int = 10, ax: Axes | None = None) -> Axes
     beside_legend(ax)
     if report.couplings[:n_couplings]:
         ax.axhline(len(report.columns) - 0.5, color="0.4", linewidth=0.8, linestyle=":")
-    ax.set_yticks(rows, [f.name for f in found], fontsize="small")
+    ax.set_yticks(rows, [f.name for f in found], fontsize="small", **PLAIN)
     ax.invert_yaxis()
     ax.set_xlabel("standard deviations above no change")
     return ax
@@ -334,8 +343,8 @@ def overlap(sources: Any, *, ax: Axes | None = None) -> Axes:
         for j, count in enumerate(row):
             style = {"ha": "center", "va": "center", "fontsize": "x-small"}
             ax.text(j, i, f"{count:.0f}", color=ink_on(count / max(len(sources), 1)), **style)
-    ax.set_xticks(np.arange(len(names)), names, rotation=90, fontsize="small")
-    ax.set_yticks(np.arange(len(names)), names, fontsize="small")
+    ax.set_xticks(np.arange(len(names)), names, rotation=90, fontsize="small", **PLAIN)
+    ax.set_yticks(np.arange(len(names)), names, fontsize="small", **PLAIN)
     return ax
 
 
@@ -380,7 +389,7 @@ def scatter_map(points: Any, labels: Any, *, ax: Axes | None = None) -> Axes:
         x, y = points[[label == name for label in labels]].T
         look = {"color": [colour], "marker": marker(i), "edgecolors": "black"}
         shown = "missing" if name is None else str(name)
-        ax.scatter(x, y, s=22, linewidths=0.3, label=shown, **look)
+        ax.scatter(x, y, s=22, linewidths=0.3, label=in_legend(shown), **look)
     beside_legend(ax)
     return ax
 
@@ -413,7 +422,7 @@ def value_heatmap(distances: Any, labels: Sequence[Any], *, ax: Axes | None = No
     ['0', '0.5', '0.5', '0']
     """
     distances = np.asarray(distances, dtype=float)
-    names = [str(label) for label in labels]
+    names = ["missing" if is_missing(label) else str(label) for label in labels]
     if distances.shape != (len(names), len(names)) or not names:
         raise ValueError(
             f"expected {len(names)} × {len(names)} distances, got shape {distances.shape}"
@@ -425,10 +434,10 @@ def value_heatmap(distances: Any, labels: Sequence[Any], *, ax: Axes | None = No
     image = ax.imshow(distances, cmap=sequence(), vmin=0)
     ax.figure.colorbar(image, ax=ax, shrink=0.8, label="distance")
     positions = np.arange(len(names))
-    ax.set_xticks(positions, names, rotation=90)
-    ax.set_yticks(positions, names)
+    ax.set_xticks(positions, names, rotation=90, **PLAIN)
+    ax.set_yticks(positions, names, **PLAIN)
     if len(names) <= 12:
-        far = max(float(distances.max()), 1e-300)
+        far = max(float(np.nanmax(distances, initial=0.0)), 1e-300)
         for (i, j), value in np.ndenumerate(distances):
             colour = ink_on(value / far)
             ax.text(j, i, f"{value:.2g}", ha="center", va="center", color=colour, fontsize="small")
@@ -482,7 +491,7 @@ def biplot(
         else:
             ax.scatter([x], [y], s=18, color=[shade], marker=marker(order[column]))
         text = str(column) if column in numeric else f"{column}={value}"
-        ax.text(x, y, f"{text}", fontsize="small", color=shade)
+        ax.text(x, y, f"{text}", fontsize="small", color=shade, **PLAIN)
     share = model.explained_inertia_ratio_
     ax.set(xlabel=f"axis {dims[0] + 1} ({share[dims[0]]:.0%})")
     ax.set(ylabel=f"axis {dims[1] + 1} ({share[dims[1]]:.0%})")
@@ -543,8 +552,8 @@ def association_heatmap(found: Any, measure: str = "strength", *, ax: Axes | Non
     order = likeness_order(values.max(initial=1.0) - values)
     matrix, values = matrix.iloc[order, order], values[np.ix_(order, order)]
     ax.imshow(values, cmap=sequence(), vmin=0, vmax=1)
-    ax.set_xticks(range(len(matrix)), matrix.columns, rotation=90)
-    ax.set_yticks(range(len(matrix)), matrix.index)
+    ax.set_xticks(range(len(matrix)), matrix.columns, rotation=90, **PLAIN)
+    ax.set_yticks(range(len(matrix)), matrix.index, **PLAIN)
     for (i, j), value in np.ndenumerate(values):
         if i != j and value >= 0.005:
             style = {"ha": "center", "va": "center", "fontsize": 6, "color": ink_on(value)}

@@ -8,6 +8,7 @@ another set for dark screens.
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Mapping
 from functools import partial
 from itertools import cycle, islice
@@ -26,6 +27,8 @@ OTHERS = "#85878d"
 # Shape and dash tell series apart where colour does not.
 MARKERS = "os^DvPX*<>"
 HATCHES = ["", "///", "...", "xxx", "\\\\\\", "ooo"]
+# Names may hold two dollars: they are money, no formula.
+PLAIN = {"parse_math": False}
 DASHES = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1))]
 
 
@@ -98,14 +101,39 @@ def draw_series(ax: Any, series: Mapping[str, tuple[Any, Any]], **style: Any) ->
             raise ValueError(
                 f"curve {name!r}: expected as many x as y, got shapes {x.shape} and {y.shape}"
             )
-        look = {"linestyle": DASHES[i % len(DASHES)], "marker": marker(i)}
+        look = {"linestyle": DASHES[i % len(DASHES)], "marker": marker(i), **style}
+        look |= {"label": in_legend(name), "color": shades[i]}
         every = max(1, x.size // 12)  # a dozen markers are enough to tell lines apart
-        ax.plot(x, y, label=name, color=shades[i], markersize=4, markevery=every, **look, **style)
+        ax.plot(x, y, markersize=4, markevery=every, **look)
     beside_legend(ax)
+
+
+def in_legend(name: Any) -> str:
+    """Return a name as legends list it: Matplotlib leaves out what is blank or begins with _."""
+    text = str(name)
+    if not text.strip():
+        return repr(text)
+    return f" {text}" if text.startswith("_") else text
 
 
 def beside_legend(ax: Any, **style: Any) -> None:
     """Put the legend beside the Axes, where it covers nothing."""
-    ax.legend(
-        frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), **style
+    lines = max(1, int(ax.figure.get_figheight() / 0.2))
+    columns = -(-len(ax.get_legend_handles_labels()[0]) // lines)
+    legend = ax.legend(
+        frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5),
+        ncols=max(1, columns), **style,
     )  # fmt: skip
+    for text in (legend.get_title(), *legend.get_texts()):
+        text.set(**PLAIN)
+    make_room(ax)
+
+
+def make_room(ax: Any) -> None:
+    """Let a figure of ours grow where a wide legend would leave little of it to the plot."""
+    if hasattr(ax, "_repr_png_"):
+        figure, legend = ax.figure, ax.get_legend()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # signs that the font lacks are told when it is drawn
+            wide = legend.get_window_extent().width / figure.dpi
+        figure.set_figwidth(figure.get_figwidth() + max(0.0, wide - 0.4 * figure.get_figwidth()))

@@ -413,6 +413,18 @@ def test_search_filters_and_goes_to_what_it_finds(driver, tmp_path):
     assert "crew" in [cell.text for cell in cells]
 
 
+def test_missing_numbers_are_found_as_other_missing_cells_are(driver, tmp_path):
+    n = np.where(np.arange(40) % 4, 1_000_000.0 + np.arange(40), np.nan)
+    report({"n": n, "k": list("ab") * 20}, tmp_path / "gaps.html")
+    opened(driver, tmp_path / "gaps.html")
+    field = driver.find_element(By.CSS_SELECTOR, "#map .find")
+    for asked, found in (("n=missing", "10 rows"), ("n=1,000,003", "1 row"), ("n=", "0 rows")):
+        field.clear()
+        field.send_keys(asked)
+        says = driver.find_element(By.CSS_SELECTOR, "#map .says").text
+        assert says.startswith(f"{found} found")
+
+
 def test_the_view_zooms_and_fits_again(browser, unit_lengths):
     canvas = browser.find_element(By.CSS_SELECTOR, ".map canvas")
     unit = "return document.querySelector('.map').map.view.unit"
@@ -546,3 +558,44 @@ def test_a_map_with_one_layout_offers_no_choice_of_it(driver, tmp_path):
     opened(driver, tmp_path / "map.html")
     shown = [label.text for label in driver.find_elements(By.CSS_SELECTOR, "#map label")]
     assert "Colour by" in shown and "Layout" not in shown
+
+
+def test_a_table_of_identifiers_says_that_nothing_is_left(driver, tmp_path):
+    """It said that there was one column, and that 300 rows were too few to map."""
+    report({"id": range(300), "code": [f"x{i}" for i in range(300)]}, tmp_path / "ids.html")
+    driver.get((tmp_path / "ids.html").as_uri())
+    for section in SECTIONS[SECTIONS.index("couplings") :]:
+        words = driver.find_element(By.CSS_SELECTOR, f"#{section} .empty").text
+        assert words == "All columns are set aside, so there is nothing to compare rows by."
+
+
+def test_what_is_listed_and_counted_is_what_is_there(driver, tmp_path):
+    rng = np.random.default_rng(0)
+    base = rng.integers(0, 4, 90)
+    rows = {
+        f"q{i}": np.where(rng.random(90) < 0.8, base, 3 - base).astype(float) for i in range(20)
+    }
+    rows = {name: np.repeat(cells, 2) for name, cells in rows.items()}
+    wide = np.array([*("W" * 70, "m" * 70), "a"])[np.repeat(base, 2) % 3]
+    base = np.repeat(1.7e9 + 40 * base + rng.random(90), 2)
+    report(rows | {"wide": wide, "when": base}, tmp_path / "many.html")
+    opened(driver, tmp_path / "many.html")
+    notes = driver.find_elements(By.CSS_SELECTOR, "#warnings li")
+    (note,) = [line.text for line in notes if "only 4 values" in line.text]
+    assert "q0, q1, q2, q3, q4 and 15 other columns: each is read as numbers" in note
+    for section, words in (
+        ("couplings", "The 100 strongest"),
+        ("associations", "The 30 strongest"),
+    ):
+        summary = driver.find_elements(By.CSS_SELECTOR, f"#{section} summary")[-1]
+        assert summary.text == f"{words} listed"  # of 231
+    # Labels end where the picture does, the legend counts rows, and its ranges differ.
+    assert driver.execute_script(
+        "return [...document.querySelectorAll('#values .stage text')].every((text) =>"
+        " text.getBoundingClientRect().right <= text.closest('svg').getBoundingClientRect().right)"
+    )
+    counts = driver.find_elements(By.CSS_SELECTOR, ".legend button .quiet")
+    assert sum(int(count.text) for count in counts) == 180
+    Select(driver.find_element(By.CSS_SELECTOR, "#map select")).select_by_visible_text("when")
+    names = [name.text for name in driver.find_elements(By.CSS_SELECTOR, ".legend bdi")]
+    assert len(set(names)) == len(names) == 5 and "1,700,000,0" in names[0]

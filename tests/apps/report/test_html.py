@@ -181,7 +181,7 @@ def test_labels_as_text():
 
 
 def test_cells_as_text():
-    assert cell(Numbers(np.array([1234567.0, np.nan, 0.1 + 0.2])), 0) == "1234570"
+    assert cell(Numbers(np.array([1234567.0, np.nan, 0.1 + 0.2])), 0) == "1234567"
     assert cell(Numbers(np.array([np.nan])), 0) is None
     assert cell(Codes(np.array([1]), ["a", None]), 0) is None
     assert cell(Sets(np.array([0, 2, 2]), np.array([1, 0]), ["a", "b"]), 0) == "a, b"
@@ -197,6 +197,10 @@ def test_numbers_as_text():
         "-2e-07",
         "0",
     ]
+    assert [written(v) for v in (12_345_678.0, -1234567.8, 2e9)] == [
+        "12345678", "-1234568", "2000000000",
+    ]  # fmt: skip
+    assert rounded(12_345_678.9) == 12_345_679 and rounded(12_345_678) == 12_345_678
     assert rounded(np.pi, 3) == 3.14 and rounded(np.nan) is None
     assert rounded([[1.23456, np.inf]], 2) == [[1.2, None]]
 

@@ -77,6 +77,8 @@ def test_copies():
     (note,) = describe(doubled)["warnings"]
     assert (note["code"], note["level"]) == ("duplicates", "warning")
     assert note["text"].startswith("200 rows (50.0 %) are copies")
+    once = {name: np.append(cells, cells[:1]) for name, cells in PLAIN.items()}
+    assert describe(once)["warnings"][0]["text"].startswith("1 row (0.5 %) is a copy of another")
     few = describe({"a": list("xy") * 10, "b": list("uuvv") * 5})["warnings"]
     assert [note["level"] for note in few] == ["note"]  # 4 combinations: copies are no surprise
 

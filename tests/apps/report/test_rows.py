@@ -125,9 +125,19 @@ def test_map_marks_missing_and_gathers_rare_labels():
     m = describe({"tag": tags, "x": rng.normal(size=400)})["map"]
     (tag,) = [c for c in m["columns"] if c["name"] == "tag"]
     assert len(tag["labels"]) == 240 and "others" not in tag and tag["codes"].count(-1) == 40
-    many = Table.of({"tag": [f"t{i % 1200}" for i in range(3000)]})
-    tag = map_cells(many, "tag")
-    assert len(tag["labels"]) == 1001 and tag["labels"][-1] == "other values" and tag["others"]
+    many = Table.of({"tag": [f"t{i % 5000}" for i in range(30_000)]})
+    assert len(map_cells(many, "tag")["labels"]) == 5000  # each can be read and searched for
+    endless = Table.of({"tag": [f"t{i % 20_500}" for i in range(30_000)]})
+    tag = map_cells(endless, "tag")
+    assert len(tag["labels"]) == 20_001 and tag["labels"][-1] == "other values" and tag["others"]
+
+
+def test_numbers_on_the_map_can_be_saved():
+    """They were rounded to six digits, and so were the rows that one saved."""
+    n, place = [12_345_678 + i for i in range(30)], [52.520008 + i / 1e6 for i in range(30)]
+    for name, values in {"n": n, "place": place}.items():
+        rows = Table.of({"n": n, "place": place})
+        np.testing.assert_array_equal(map_cells(rows, name)["numbers"], np.round(values, 6))
 
 
 def test_dates_on_the_map_are_ranges_to_colour_by_and_dates_to_read():

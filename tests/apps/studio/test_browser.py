@@ -460,7 +460,40 @@ def test_a_file_that_is_written_again_is_looked_at_again(browser, folder, write_
     write_customers(path, n=90, seed=5)
     one(browser, "#row-1").send_keys("7", Keys.ENTER)
     wait_for(lambda: "90 rows" in text(browser, "#lead"))
+    wait_until_ready(browser)
     path.unlink()
+    one(browser, "#row-1").send_keys(Keys.BACKSPACE, "8", Keys.ENTER)
+    problem = wait_for(lambda: text(browser, "#problem"))
+    assert "'changing.csv' cannot be opened: it is no longer there" in problem
+    assert text(browser, "#status") == ""
+
+
+@pytest.mark.slow
+def test_what_takes_long_says_so(browser):
+    """Two rows were chosen, and the page asked to choose two rows."""
+    opened(browser)
+    run(browser)
+    browser.execute_script(
+        "const ask = studio.json; studio.json = (path) => path.includes('explain?')"
+        " ? new Promise((go) => setTimeout(go, 3000)).then(() => ask(path)) : ask(path)"
+    )
+    one(browser, "#row-1").send_keys("3", Keys.ENTER)
+    one(browser, "#row-2").send_keys("9", Keys.ENTER)
+    wait_for(lambda: text(browser, "#why-body") == "Comparing …", 3)
+    wait_for(lambda: browser.find_elements(By.CSS_SELECTOR, "#why-body table"))
+
+
+@pytest.mark.slow
+def test_a_reload_lays_both_maps_out_as_they_were(browser):
+    layouts = "return [...document.querySelectorAll('.map')].map((stage) => stage.map.layout)"
+    opened(browser)
+    run(browser, "auto", "onehot")
+    chooser = browser.find_elements(By.CSS_SELECTOR, "#map .choosers select")[1]
+    wait_for(lambda: "neighbourhoods" in chooser.text)
+    Select(chooser).select_by_index(1)
+    wait_for(lambda: browser.execute_script(layouts) == [1, 1])
+    browser.refresh()
+    wait_for(lambda: browser.execute_script(layouts) == [1, 1])
 
 
 @pytest.mark.slow

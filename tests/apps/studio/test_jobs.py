@@ -144,6 +144,20 @@ def test_the_result_is_a_description(client, done):
     assert page(found)
 
 
+def test_a_thinned_map_shows_the_cells_of_its_rows():
+    """The dates of other rows stood beside the marks of the downloaded report."""
+    from tabweave.apps.report import describe
+
+    day = np.datetime64("2024-01-01") + np.arange(300).astype("timedelta64[D]")
+    rows = {"day": day, "n": np.arange(300) ** 2.0, "k": [f"k{i % 7}" for i in range(300)]}
+    m = look.thinned(describe(rows), most=100)["map"]
+    assert m["rows"] == list(range(0, 300, 3))
+    day, n, k = m["columns"]
+    assert day["texts"] == [str(rows["day"][row]) for row in m["rows"]]
+    assert n["numbers"] == [row**2 for row in m["rows"]]
+    assert [k["labels"][code] for code in k["codes"]] == [f"k{row % 7}" for row in m["rows"]]
+
+
 @pytest.mark.parametrize("row", [-1, 80, 10**12])
 def test_rows_that_are_not_there(client, done, row):
     answers = [
@@ -227,7 +241,8 @@ def test_failure_cancelling_and_how_many_run_at_once(client_of, tmp_path):
             os.kill(job.process.pid, 0)
     poor = ended(client, start(client, "onehot", None, "ids.csv").json())
     assert (
-        poor["state"] == "failed" and "no column is left to compare rows by: 'id'" in poor["error"]
+        poor["state"] == "failed"
+        and "no column is left to compare rows by; set aside: id" in poor["error"]
     )
 
 

@@ -129,6 +129,7 @@ def _draw_picture(
 ) -> None:
     """Draw a picture with Matplotlib."""
     from tabweave.plots import scatter_map
+    from tabweave.plots.style import PLAIN, make_room
 
     names, codes = _colours(learned, color)
     axes = scatter_map(points, codes)
@@ -136,8 +137,9 @@ def _draw_picture(
         text.set_text(name)
     for dots in axes.collections:
         dots.set_sizes([22 if len(points) < 500 else 7])
-    axes.set_title(title, fontsize="medium")
+    axes.set_title(title, fontsize="medium", **PLAIN)
     axes.get_legend().set_title(color)
+    make_room(axes)
     # Without a date two runs give equal files.
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
     axes.figure.savefig(path, dpi=150, format=form, metadata=undated)

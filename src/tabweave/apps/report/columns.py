@@ -297,6 +297,7 @@ def describe_couplings(counts: Counts, target: str | None) -> dict[str, Any] | N
         "nodes": [{"name": counts.names[i], "total": rounded(total[i])} for i in chosen],
         "pairs": pairs,
         "of": len(counts.names),
+        "found": int((strength[a, b] >= FAINT).sum()),
     }
     # A circle of many columns would be a ball of yarn.
     return out | {"matrix": rounded(strength[np.ix_(chosen, chosen)], 2)} if many else out

@@ -92,6 +92,7 @@ def _hash(text: str) -> str:
 # -- values as people read them: short text, rounded numbers; missing stays None -----------------
 
 LONGEST = 60
+_HUGE = 1e15  # from here on numbers are written with an exponent
 
 
 def shown(label: Label) -> str | None:
@@ -115,6 +116,11 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
+def row_count(n: int) -> str:
+    """Return a number of rows as the page writes it: 1 row, 2 rows."""
+    return f"{n:,} row{'s' * (n != 1)}"
+
+
 def cluster_name(number: int) -> str:
     """Return a letter: rows are numbered, clusters are not."""
     return chr(ord("A") + number)
@@ -135,8 +141,15 @@ def cell(column: Codes | Numbers | Sets, row: int) -> str | None:
     return shown(", ".join(sorted(str(shown(label)) for label in met)) or "{}")
 
 
-def written(value: float, digits: int = 6) -> str:
-    """Return a number to some significant digits, without an exponent where that is readable."""
+def written(value: float, digits: int | None = None) -> str:
+    """Return a number to some significant digits, without an exponent where that is readable.
+
+    By default six, and all before the decimal point: 12345678 may be a price, or a count.
+    """
+    if digits is None:
+        if _HUGE > abs(value) >= 1e6:
+            return f"{value:.0f}"
+        digits = 6
     near = float(f"{value:.{digits}g}")
     if near and not 1e-4 <= abs(near) < 1e9:
         return f"{near:.{digits}g}"
@@ -144,7 +157,10 @@ def written(value: float, digits: int = 6) -> str:
 
 
 def rounded(values: Any, digits: int = 4) -> Any:
-    """Return numbers to some significant digits, as plain Python; what is not finite is None."""
+    """Return numbers to some significant digits, as plain Python; what is not finite is None.
+
+    What stands before the decimal point is kept.
+    """
     array = np.asarray(values, dtype=float)
     if array.ndim == 0:
         return _rounded(array.reshape(1), digits).tolist()[0]
@@ -156,10 +172,10 @@ def _rounded(flat: np.ndarray, digits: int) -> np.ndarray:
     """Round in bulk: whole multiples of a power of ten, of which the nearest float is taken."""
     finite = np.isfinite(flat)
     size = np.abs(np.where(finite & (flat != 0), flat, 1.0))
-    usual = (size >= 1e-12) & (size < 1e15)
+    usual = (size >= 1e-12) & (size < _HUGE)
     places = digits - 1 - np.floor(np.log10(np.where(usual, size, 1.0))).astype(int)
-    up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
-    near: np.ndarray = (np.rint(np.where(usual, flat, 0.0) * up / down) / up * down).astype(object)
+    up = 10.0 ** np.maximum(places, 0)
+    near: np.ndarray = (np.rint(np.where(usual, flat, 0.0) * up) / up).astype(object)
     for i in np.flatnonzero(~usual):
         near[i] = float(f"{flat[i]:.{digits}g}")
     near[~finite] = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tabweave.apps.report.columns import by_frequency, missing_rows, near_and_far, value_counts
-from tabweave.apps.report.html import percent, quoted, rounded, shown, written
+from tabweave.apps.report.html import percent, quoted, rounded, row_count, shown, written
 from tabweave.apps.report.reading import Reading, as_values, is_doubtful
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import information
@@ -86,7 +86,7 @@ def _of_column(reading: Reading, column: Column, data: Any) -> Iterator[Note]:
 def _of_few(column: Column, data: Numbers, is_target: bool) -> Iterator[Note]:
     present = np.unique(data.values[~np.isnan(data.values)])
     if len(present) == 1:
-        yield _note("warning", "constant", column.name, f"is {present[0]:g} in every row")
+        yield _note("warning", "constant", column.name, f"is {written(present[0])} in every row")
     elif len(present) <= _CODES and (present == np.floor(present)).all() and not is_target:
         text = f"is read as numbers, but has only {len(present)} values; declare it nominal if "
         yield _note("note", "codes", column.name, text + "they are codes")
@@ -118,7 +118,7 @@ def _of_values(column: Column, data: Codes | Sets, n: int, left_out: bool) -> It
         texts = texts[: int((counts[first] > 1).sum())]
     for label, i in zip(texts, first, strict=False):
         if looks_missing(label):
-            text = f"{quoted(label)} ({int(counts[i]):,} rows) looks like a missing value"
+            text = f"{quoted(label)} ({row_count(int(counts[i]))}) looks like a missing value"
             yield _note("note", "disguised", name, text + " written as text")
     yield from _of_spelling(name, [label for label in texts if isinstance(label, str)])
 
@@ -144,7 +144,8 @@ def _of_rows(reading: Reading) -> Iterator[Note]:
     if again:
         sizes = [_n_values(data) for _, data in table]
         room = np.log(np.maximum(sizes, 1)).sum() > np.log(10 * table.n_rows)
-        text = f"{again:,} rows ({percent(again / table.n_rows, 1)}) are copies of others"
+        are = "is a copy of another" if again == 1 else "are copies of others"
+        text = f"{row_count(again)} ({percent(again / table.n_rows, 1)}) {are}"
         if room:  # chance alone would not make them
             text += "; a random split would put copies on both sides"
         grave = room and again > 0.1 * table.n_rows
@@ -178,7 +179,8 @@ def _of_target(reading: Reading, target: str) -> Iterator[Note]:
     if not isinstance(reading.table[target], Numbers) and len(first):
         least = first[-1]
         if counts[least] < 0.01 * reading.table.n_rows and len(first) <= 50:
-            text = f"its value {quoted(data.labels[least])} has only {int(counts[least])} rows"
+            few = row_count(int(counts[least]))
+            text = f"its value {quoted(data.labels[least])} has only {few}"
             yield _note("note", "imbalance", target, text)
     yield from _leaks(reading, target, data)
     yield from _conflicts(reading, target, data)
@@ -256,7 +258,7 @@ def describe_associations(reading: Reading) -> dict[str, Any] | None:
         }
         for i in order.tolist()
     ]
-    return {"of": table.n_rows, "pairs": pairs}
+    return {"of": table.n_rows, "found": len(found.pairs), "pairs": pairs}
 
 
 def learn_oddities(reading: Reading, random_state: int) -> Oddities | None:

@@ -163,7 +163,7 @@ def _amid(points: np.ndarray, laid: np.ndarray, others: np.ndarray, k: int = 3) 
 # -- the map -------------------------------------------------------------------------------------
 
 MAP_COLUMNS = 100
-MOST_LABELS = 1_000
+MOST_LABELS = 20_000
 OTHERS = "other values"
 
 
@@ -196,7 +196,7 @@ def map_cells(drawn: Table, name: str) -> dict[str, Any]:
         texts = [data.text(value) for value in data.values]
         return _labelled(as_values(data)) | {"texts": texts}
     if isinstance(data, Numbers):
-        return {"numbers": rounded(data.values, 6)}
+        return {"numbers": rounded(data.values, 9)}
     if isinstance(data, Sets):
         data = joined(data, drawn.n_rows)
     return _labelled(data)

@@ -16,7 +16,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,11 +29,14 @@ from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.studio.files import Refused, Source
 from tabweave.engines import Progress, progress_reporter
 from tabweave.io.files import replacing
+from tabweave.rows.kinds import aside_line
 
 AT_ONCE = 2
 KEPT = 12  # finished jobs; the oldest goes first
 _PREVIEW_MEMORY = 2 << 30  # bytes that the first rows of a file may take
 _PATIENCE = 60.0  # seconds they may take
+_GLANCE = 0.05  # seconds between two looks at what they take
+_RESERVED = 4 << 30  # bytes that libraries reserve and do not use
 MOST_SHOWN = 100_000  # marks on a map
 N_SAMPLE = 1_500  # rows of the first picture
 
@@ -59,7 +62,10 @@ class Question:
             if kind is not None and kind not in ("nominal", "ordinal", "numeric", "set"):
                 raise Refused(f"column {name!r}: expected a kind of column, got {kind!r}")
             if weight is not None and not (isinstance(weight, int | float) and 0 < weight <= 1e6):
-                raise Refused(f"column {name!r}: expected a weight above 0, got {weight!r}")
+                raise Refused(
+                    f"column {name!r}: expected a weight above 0, got {weight!r}; to leave the "
+                    "column out, do not keep it"
+                )
             kinds |= {name: kind} if kind else {}
             weights |= {name: float(weight)} if weight not in (None, 1) else {}
         kept = tuple(n for n, c in columns.items() if c.get("keep") is True)
@@ -234,8 +240,8 @@ class Jobs:
 # -- processes of limited memory ----------------------------------------------------------------
 
 
-def begin_worker(memory: int) -> None:
-    """Let a process leave Ctrl-C to the server, end with it, and take no more than some bytes."""
+def begin_worker() -> None:
+    """Let a process leave Ctrl-C to the server, end with it, and leave memory to the machine."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -245,6 +251,7 @@ def begin_worker(memory: int) -> None:
     except ImportError:  # Windows has none
         return
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    memory = _most_memory() + _RESERVED  # the limit counts what is reserved, used or not
     memory = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (memory, hard))
 
@@ -254,12 +261,21 @@ def _end_with(parent: Any) -> None:
     os._exit(1)
 
 
-def _job_memory() -> int:
+def _most_memory() -> int:
     """Return three quarters of the machine's memory: a job may fail, the machine may not."""
     try:
         return 3 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
     except (AttributeError, ValueError, OSError):
         return 4 << 30
+
+
+def _resident(process: Any) -> int:
+    """Return how many bytes of the machine's memory a process uses; 0 if the system hides it."""
+    try:
+        pages = Path(f"/proc/{process.pid}/statm").read_text().split()[1]
+    except (OSError, IndexError):
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 class PreviewProcess:
@@ -275,27 +291,35 @@ class PreviewProcess:
         with self._lock:
             if self._pool is None:
                 context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPoolExecutor(
-                    1, context, initializer=begin_worker, initargs=(self.memory,)
-                )
+                self._pool = ProcessPoolExecutor(1, context, initializer=begin_worker)
             pool = self._pool
+        late = time.monotonic() + _PATIENCE
         try:
-            return pool.submit(work, *args).result(_PATIENCE)
+            answer = pool.submit(work, *args)
+            while not wait([answer], _GLANCE).done:
+                if any(_resident(process) > self.memory for process in _processes_of(pool)):
+                    self._end(pool)
+                    raise MemoryError
+                if time.monotonic() > late:
+                    self._end(pool)
+                    raise Refused("its first rows take too long to read")
+            return answer.result()
         except (MemoryError, BrokenProcessPool) as error:
             if isinstance(error, BrokenProcessPool):
                 self._end(pool)
             raise Refused("its first rows take too much memory for a page") from None
-        except TimeoutError:
-            self._end(pool)
-            raise Refused("its first rows take too long to read") from None
 
     def _end(self, pool: ProcessPoolExecutor) -> None:
         with self._lock:
             if self._pool is pool:
                 self._pool = None
-        for process in list((getattr(pool, "_processes", None) or {}).values()):
+        for process in _processes_of(pool):
             process.kill()
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _processes_of(pool: ProcessPoolExecutor) -> list[Any]:
+    return list((getattr(pool, "_processes", None) or {}).values())
 
 
 # -- the work -----------------------------------------------------------------------------------
@@ -327,7 +351,7 @@ def run(pipe: Any) -> None:
 
     Said are ("progress", Progress), ("part", name), and once ("done",) or ("failed", why).
     """
-    begin_worker(_job_memory())
+    begin_worker()
     if not pipe.poll():  # nobody waits yet
         _load()
     try:
@@ -377,10 +401,7 @@ def _run(pipe: Any, path: str, question: Question, folder: Path) -> None:
         lambda step, share: report(step, 0.15 + 0.8 * share),
     )
     if model is None:
-        raise ValueError(
-            "no column is left to compare rows by: "
-            + "; ".join(f"{name!r} {why}" for name, why in reading.left_out.items())
-        )
+        raise ValueError(f"no column is left to compare rows by; {aside_line(reading.left_out)}")
     report("keeping the model", 0.96)
     model.save(folder / "model.tabweave")
     _keep(folder, "description", description)

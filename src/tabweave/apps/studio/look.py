@@ -66,7 +66,8 @@ def thinned(description: dict[str, Any], most: int = 2_000) -> dict[str, Any]:
         found |= {k: found[k][::step] for k in ("rows", "copies", "clusters")}
         found["layouts"] = [m | {"points": m["points"][::step]} for m in found["layouts"]]
         found["columns"] = [
-            c | {k: c[k][::step] for k in ("codes", "numbers") if k in c} for c in found["columns"]
+            c | {k: c[k][::step] for k in ("codes", "numbers", "texts") if k in c}
+            for c in found["columns"]
         ]
     return description | {"map": found}
 

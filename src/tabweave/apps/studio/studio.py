@@ -86,7 +86,9 @@ class Studio:
             found = self._first_rows(own)
         except Exception as error:
             self._drop(own, path)
-            text = str(error).replace(str(own), name).replace(str(path), name).strip()
+            gone = "it is no longer there; was it moved or deleted?"
+            text = str(error) if path.exists() else gone
+            text = text.replace(str(own), name).replace(str(path), name).strip()
             text = text.removeprefix(f"{name}: ")
             raise Refused(f"{name!r} cannot be opened: {text[:600]}") from None
         key = key or secrets.token_hex(8)

@@ -38,9 +38,13 @@ tabweave.svg = (tag, attributes, ...children) =>
 tabweave.whole = (n) => Math.round(n).toLocaleString("en");
 tabweave.number = (x, digits = 4) => {
   if (x === null || x === undefined) return "–";
-  if (x !== 0 && (Math.abs(x) >= 1e7 || Math.abs(x) < 1e-3)) return x.toExponential(2);
-  return Number(x.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6, useGrouping: "min2" }); // 1983 may be a year
+  const size = Math.abs(x);
+  if (x !== 0 && (size >= 1e15 || size < 1e-4)) return Number(x.toPrecision(digits)).toExponential();
+  const near = size >= 10 ** digits ? Math.round(x) : Number(x.toPrecision(digits)); // no digit before the point is lost
+  return near.toLocaleString("en", { maximumFractionDigits: 12, useGrouping: "min2" }); // 1983 may be a year
 };
+/* Whether a number is the one that is meant, as it is shown: with six digits. */
+tabweave.isSame = (x, other) => x !== null && tabweave.number(x, 6) === tabweave.number(other, 6);
 tabweave.distance = (x) => (x < 1e4 ? x.toPrecision(4) : tabweave.number(x));
 tabweave.percent = (x) => {
   const p = 100 * x;
@@ -49,6 +53,7 @@ tabweave.percent = (x) => {
 };
 tabweave.plural = (n, one, many) => `${tabweave.whole(n)} ${n === 1 ? one : many || one + "s"}`;
 tabweave.letter = (i) => String.fromCharCode(65 + i);
+tabweave.nothingLeft = "All columns are set aside, so there is nothing to compare rows by.";
 tabweave.text = (value) => (value === null ? "missing" : value);
 /* A value as text, whatever it holds. Names break where their parts meet; a word is cut only where
    no line would hold it. */
@@ -136,6 +141,12 @@ tabweave.bar = (share, mark) =>
     mark === undefined ? null : tabweave.el("span", { class: "mark", vars: { "--w": Math.min(1, mark) } }));
 
 tabweave.shorten = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
+
+/* How wide letters are is known on the page only: cut the texts of a picture that need more room than there is. */
+tabweave.cutTexts = (texts, names, room) => texts.forEach((text, i) => {
+  const words = [...text.childNodes].find((node) => node.nodeType === Node.TEXT_NODE);
+  for (let n = words.data.length - 1; n > 2 && text.getComputedTextLength() > room(i); n--) words.data = tabweave.shorten(names[i], n);
+});
 
 /* Call draw(width) now, and again whenever the width or the colours change. */
 tabweave.onLook = (node, draw) => {

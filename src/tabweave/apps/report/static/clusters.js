@@ -4,7 +4,7 @@ tabweave.sections.push({
   id: "clusters", title: "Clusters",
   draw: (d) => {
     if (!d.clusters || d.clusters.groups.length < 2)
-      return [tabweave.el("p", { class: "empty" }, "The rows do not fall into groups.")];
+      return [tabweave.el("p", { class: "empty" }, d.method ? "The rows do not fall into groups." : tabweave.nothingLeft)];
     const s = d.clusters.silhouette;
     const how = s > 0.5 ? "are well apart" : s > 0.25 ? "are apart, with fringes" : s > 0.1 ? "overlap" : "overlap so much that they are a sketch, not a finding";
     const heads = [{ name: "value" }, { name: "here", number: true }, { name: "overall", number: true }, { name: "times", number: true }];
@@ -32,7 +32,7 @@ tabweave.sections.push({
   id: "neighbours", title: "Nearest neighbours",
   draw: (d) => {
     const found = d.neighbors ? d.neighbors.rows.filter((row) => row.near.length) : [];
-    if (!found.length) return [tabweave.el("p", { class: "empty" }, "No row has another one to be compared with.")];
+    if (!found.length) return [tabweave.el("p", { class: "empty" }, d.method ? "No row has another one to be compared with." : tabweave.nothingLeft)];
     const into = tabweave.el("div", {});
     const show = (i) => tabweave.fill(into, tabweave.neighbours(d, found[i]));
     show(0);

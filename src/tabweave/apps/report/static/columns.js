@@ -9,12 +9,28 @@ tabweave.sections.push({
     const list = (notes) => tabweave.el("ul", { class: "notes" }, notes.map((note) =>
       tabweave.el("li", { class: note.level },
         tabweave.el("span", { class: "tag" }, note.level === "warning" ? "Warning" : "Note"),
-        tabweave.el("span", {}, note.column === null ? null : [tabweave.el("b", {}, tabweave.value(note.column)), " "],
-          note.text, note.text.endsWith("?") ? null : "."))));
-    return [list(d.warnings.slice(0, 12)),
-      d.warnings.length > 12 ? tabweave.more(`The other ${d.warnings.length - 12}`, () => list(d.warnings.slice(12))) : null];
+        tabweave.el("span", {}, tabweave.noted(note.columns), note.text, note.text.endsWith("?") ? null : "."))));
+    const notes = tabweave.joinNotes(d.warnings);
+    return [list(notes.slice(0, 12)),
+      notes.length > 12 ? tabweave.more(`The other ${notes.length - 12}`, () => list(notes.slice(12))) : null];
   },
 });
+
+/* Notes that say the same of several columns are one. */
+tabweave.joinNotes = (notes) => {
+  const out = new Map();
+  for (const { level, text, column } of notes) {
+    const key = `${level} ${text}`;
+    if (!out.has(key)) out.set(key, { level, text, columns: [] });
+    if (column !== null) out.get(key).columns.push(column);
+  }
+  return [...out.values()];
+};
+tabweave.noted = (columns) => {
+  const few = columns.slice(0, columns.length > 6 ? 5 : 6);
+  return few.map((name, i) => [i ? ", " : "", tabweave.el("b", {}, tabweave.value(name))])
+    .concat(columns.length > few.length ? ` and ${tabweave.plural(columns.length - few.length, "other column")}` : "", columns.length > 1 ? ": each " : columns.length ? " " : "");
+};
 
 tabweave.sections.push({
   id: "rows", title: "Some rows",

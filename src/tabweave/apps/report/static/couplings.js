@@ -4,7 +4,7 @@ tabweave.sections.push({
   id: "couplings", title: "Couplings of columns",
   draw: (d) => {
     const c = d.couplings;
-    if (!c) return [tabweave.el("p", { class: "empty" }, "There is only one column.")];
+    if (!c) return [tabweave.el("p", { class: "empty" }, d.method ? "There is only one column." : tabweave.nothingLeft)];
     const intro = tabweave.el("p", {},
       "How much two columns tell about each other: symmetric uncertainty, corrected for chance. " +
       "0 is independent, 1 is one and the same. Numbers take part in five bins.");
@@ -14,7 +14,7 @@ tabweave.sections.push({
     const heads = [{ name: "column" }, { name: "with" }, { name: "strength", number: true }];
     const line = (p) => [tabweave.value(p.a), tabweave.value(p.b), [p.strength.toFixed(3), tabweave.bar(p.strength)]];
     const first = table(c.pairs.slice(0, 12), "The strongest couplings");
-    const all = c.pairs.length > 12 ? tabweave.more(`All ${c.pairs.length} couplings listed`, () => table(c.pairs, "Couplings, strongest first")) : null;
+    const all = c.pairs.length > 12 ? tabweave.more(`${c.pairs.length < c.found ? "The" : "All"} ${c.pairs.length} ${c.pairs.length < c.found ? "strongest" : "couplings"} listed`, () => table(c.pairs, "Couplings, strongest first")) : null;
     if (c.matrix) return [intro, tabweave.couplingMatrix(c), first, all];
     const stage = tabweave.el("div", { class: "stage" });
     const ties = tabweave.mostTies(c);
@@ -88,11 +88,7 @@ tabweave.circle = (stage, width, c, target) => {
     onkeydown: (event) => tabweave.goRound(event, nodes),
   }, lines.map(({ line }) => line), nodes);
   stage.replaceChildren(graph);
-  // How wide letters are is known now: names that would leave the picture are cut.
-  graph.querySelectorAll("text").forEach((text, i) => {
-    const wide = room(names[i]);
-    for (let n = text.textContent.length - 1; n > 2 && text.getComputedTextLength() > wide; n--) text.textContent = tabweave.shorten(c.nodes[i].name, n);
-  });
+  tabweave.cutTexts(graph.querySelectorAll("text"), c.nodes.map((node) => node.name), (i) => room(names[i]));
 };
 
 /* One stop of the Tab key for the whole circle; arrow keys go from column to column. */

@@ -6,7 +6,7 @@
 
 tabweave.sections.push({
   id: "map", title: "Map of rows",
-  draw: (d) => (d.map && d.map.rows.length ? tabweave.mapSection(d) : [tabweave.el("p", { class: "empty" }, "There are too few rows to map.")]),
+  draw: (d) => (d.map && d.map.rows.length ? tabweave.mapSection(d) : [tabweave.el("p", { class: "empty" }, d.method ? "There are too few rows to map." : tabweave.nothingLeft)]),
 });
 
 tabweave.mapSection = (d) => {
@@ -73,7 +73,9 @@ tabweave.ranges = (numbers, whole = false) => {
   const present = Float64Array.from(numbers.filter((x) => x !== null)).sort();
   const edges = [...new Set([1, 2, 3, 4].map((q) => present[Math.floor((q * present.length) / 5)]))]
     .filter((edge) => edge !== undefined && edge > present[0]);
-  const show = whole ? tabweave.whole : tabweave.number;
+  let digits = 4; // as many as tell the edges apart
+  while (digits < 15 && new Set(edges.map((edge) => tabweave.number(edge, digits))).size < edges.length) digits++;
+  const show = whole ? tabweave.whole : (x) => tabweave.number(x, digits);
   const step = present.every(Number.isInteger) ? 1 : 0; // 3 to 4 are whole numbers below 5
   const range = (low, high) => (show(low) === show(high) ? show(low) : `${show(low)} to ${show(high)}`);
   const names = edges.length ? [`< ${show(edges[0])}`,
@@ -301,7 +303,7 @@ tabweave.Map = class {
   drawLegend() {
     const { names, of, ordered } = this.groups;
     const counts = new Map();
-    for (const group of of) counts.set(group, (counts.get(group) || 0) + 1);
+    of.forEach((group, i) => counts.set(group, (counts.get(group) || 0) + this.m.copies[i]));
     const entries = names.map((name, i) => [i, tabweave.value(name)]).filter(([i]) => counts.get(i));
     if (counts.get(-1)) entries.push([-1, this.groups.rest]);
     if (counts.get(-2)) entries.push([-2, tabweave.value(null)]);
@@ -327,8 +329,8 @@ tabweave.Map = class {
       const column = name === undefined ? null : m.columns.find((c) => c.name.toLowerCase() === name.trim());
       const hits = (c, part, whole) => {
         const same = (label) => { const shown = tabweave.text(label).toLowerCase(); return whole ? shown === part : shown.includes(part); };
-        if (c.numbers) { const n = Number(part); c.numbers.forEach((x, i) => { if (part !== "" && x === n) this.matches[i] = 1; }); return; }
         const gap = same(null);
+        if (c.numbers) { const n = Number(part.replaceAll(",", "") || NaN); c.numbers.forEach((x, i) => { if (x === null ? gap && whole : tabweave.isSame(x, n)) this.matches[i] = 1; }); return; }
         if (c.texts) { c.texts.forEach((text, i) => { if (text === null ? gap && whole : same(text)) this.matches[i] = 1; }); return; }
         const good = c.labels.map(same);
         c.codes.forEach((code, i) => { if (code < 0 ? gap && whole : good[code]) this.matches[i] = 1; });
@@ -337,7 +339,7 @@ tabweave.Map = class {
       else if (/^\d+$/.test(wanted)) m.rows.forEach((row, i) => { if (row === Number(wanted)) this.matches[i] = 1; });
       if (!column && !this.matches.includes(1)) for (const c of m.columns) hits(c, wanted, false);
     }
-    const n = this.matches ? this.matches.reduce((sum, hit) => sum + hit, 0) : 0;
+    const n = this.matches ? this.matches.reduce((sum, hit, i) => sum + hit * this.m.copies[i], 0) : 0;
     this.says.textContent = this.matches ? `${tabweave.plural(n, "row")} found.${n ? " Enter goes from one to the next." : ""}` : "";
     this.draw();
   }
@@ -528,13 +530,17 @@ tabweave.Map = class {
 
   isFocused() { return this.canvas.getRootNode().activeElement === this.canvas; }
 
-  /* The median of each cluster, where its name stands. */
+  /* The mark of each cluster that is nearest to its median: there its name stands. */
   findMiddles() {
     const every = Math.max(1, Math.floor(this.m.rows.length / 20000));
     return this.d.clusters.groups.map((_, k) => {
       const own = [];
       for (let i = 0; i < this.m.rows.length; i += every) if (this.m.clusters[i] === k) own.push(i);
-      return own.length ? [this.xs, this.ys].map((list) => Float64Array.from(own, (i) => list[i]).sort()[Math.floor(own.length / 2)]) : null;
+      if (!own.length) return null;
+      const [x, y] = [this.xs, this.ys].map((list) => Float64Array.from(own, (i) => list[i]).sort()[Math.floor(own.length / 2)]);
+      const far = (i) => (this.xs[i] - x) ** 2 + (this.ys[i] - y) ** 2;
+      const nearest = own.reduce((best, i) => (far(i) < far(best) ? i : best));
+      return [this.xs[nearest], this.ys[nearest]];
     });
   }
 
@@ -550,7 +556,8 @@ tabweave.Map = class {
       context.font = `700 12px ${tabweave.colour("--sans")}`;
       const half = context.measureText(text).width / 2 + 4;
       const x = Math.min(Math.max(this.width / 2 + (mx - cx) * unit, half), Math.max(half, this.width - half));
-      const wanted = Math.min(Math.max(this.height / 2 - (my - cy) * unit - (this.m.rows.length < 500 ? 18 : 0), 12), this.height - 12);
+      const [at, above] = [this.height / 2 - (my - cy) * unit, this.m.rows.length < 500 ? 18 : 0];
+      const wanted = Math.min(Math.max(at - above < 12 ? at + above : at - above, 12), this.height - 12);
       const free = (y) => y >= 12 && y <= this.height - 12 && !taken.some(([tx, ty, th]) => Math.abs(ty - y) < 16 && Math.abs(tx - x) < th + half);
       const steps = Array.from({ length: Math.ceil(this.height / 16) }, (_, i) => 16 * i);
       const y = steps.flatMap((step) => [wanted + step, wanted - step]).find(free) ?? wanted;
@@ -785,7 +792,7 @@ tabweave.saveRows = (map, indices) => {
   const { m } = map;
   const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const plain = (c, i) => (c.numbers ? (c.numbers[i] === null ? "" : String(c.numbers[i])) : map.cell(c, i) ?? "");
-  const lines = [["row", "copies", ...m.columns.map((c) => c.name)], ...indices.map((i) => [String(m.rows[i]), String(m.copies[i]), ...m.columns.map((c) => plain(c, i))])];
+  const lines = [["row", "copies", ...m.columns.map((c) => c.name)], ...indices.slice().sort((a, b) => m.rows[a] - m.rows[b]).map((i) => [String(m.rows[i]), String(m.copies[i]), ...m.columns.map((c) => plain(c, i))])];
   tabweave.save(new Blob([lines.map((line) => line.map(quoted).join(",")).join("\n") + "\n"], { type: "text/csv" }), "selected-rows.csv");
 };
 

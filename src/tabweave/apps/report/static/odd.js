@@ -4,10 +4,10 @@ tabweave.sections.push({
   id: "associations", title: "Associations, tested",
   draw: (d) => {
     const pairs = d.associations ? d.associations.pairs : [];
-    if (!pairs.length) return [tabweave.el("p", { class: "empty" }, "There are no two columns to compare.")];
+    if (!pairs.length) return [tabweave.el("p", { class: "empty" }, d.method ? "There are no two columns to compare." : tabweave.nothingLeft)];
     const intro = tabweave.el("p", {},
       "Strength is Cramér's V less what chance brings, numbers in bins. η is how far a category explains a number, " +
-      "ρ Spearman's correlation of two numbers. P-values are adjusted for the number of pairs." +
+      "ρ Spearman's correlation of two numbers. P-values test η or ρ, where there is one, else the strength; they are adjusted for the number of pairs." +
       (d.associations.of < d.rows ? ` ${tabweave.whole(d.associations.of)} of ${tabweave.whole(d.rows)} rows were compared.` : ""));
     const heads = [{ name: "column" }, { name: "with" }, { name: "strength", number: true },
       { name: "η or ρ", number: true }, { name: "adjusted p", number: true }];
@@ -16,7 +16,7 @@ tabweave.sections.push({
       figure(p.other), p.p === null ? "–" : p.p < 0.001 ? "< 0.001" : p.p.toFixed(3)];
     const table = (part, caption) => tabweave.table(caption, heads, part.map(line), { classes: "pairs" });
     return [intro, table(pairs.slice(0, 10), "The strongest associations"),
-      pairs.length > 10 ? tabweave.more(`The ${pairs.length} strongest listed`, () => table(pairs, "Associations, strongest first")) : null];
+      pairs.length > 10 ? tabweave.more(`${pairs.length < d.associations.found ? `The ${pairs.length} strongest` : `All ${pairs.length}`} listed`, () => table(pairs, "Associations, strongest first")) : null];
   },
 });
 
@@ -25,7 +25,7 @@ tabweave.sections.push({
   draw: (d) => {
     const found = d.oddities;
     if (!found || !found.cells.length)
-      return [tabweave.el("p", { class: "empty" }, "No cell is odd, given the rest of its row.")];
+      return [tabweave.el("p", { class: "empty" }, d.method ? "No cell is odd, given the rest of its row." : tabweave.nothingLeft)];
     const intro = tabweave.el("p", {},
       `The most unusual cell of each row, if there is one: p is how often cells of its column are as surprising, given ` +
       `the rest of their row. ${found.of === d.rows ? "All" : `${tabweave.whole(found.of)} of ${tabweave.whole(d.rows)}`} rows were looked at.`);

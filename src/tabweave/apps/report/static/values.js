@@ -4,7 +4,7 @@ tabweave.sections.push({
   id: "values", title: "Values of a column",
   draw: (d) => {
     const found = d.values ? d.values.columns : [];
-    if (!found.length) return [tabweave.el("p", { class: "empty" }, "No categorical column has two values to compare.")];
+    if (!found.length) return [tabweave.el("p", { class: "empty" }, d.method ? "No categorical column has two values to compare." : tabweave.nothingLeft)];
     const into = tabweave.el("div", {});
     const show = (i) => tabweave.fill(into, tabweave.oneColumn(found[i]));
     show(0);
@@ -59,6 +59,7 @@ tabweave.dendrogram = (stage, width, column) => {
     viewBox: `0 0 ${width} ${high}`, width, height: high, role: "img",
     "aria-label": `Tree of the values of ${column.column}; the table below lists its joins`,
   }, lines, names, axis));
+  tabweave.cutTexts(names, column.labels.map(tabweave.text), () => right - 10);
 };
 
 tabweave.joins = (column) => {

@@ -66,7 +66,7 @@ studio.findTwin = (found) => {
   if (map.indexOf(row) >= 0 || studio.twins.has(row)) return;
   const tests = map.m.columns.map((c) => {
     const cell = cells[c.name];
-    if (c.numbers) return (i) => (cell === null ? c.numbers[i] === null : c.numbers[i] === Number(cell));
+    if (c.numbers) return (i) => (cell === null ? c.numbers[i] === null : tabweave.isSame(c.numbers[i], Number(cell)));
     if (c.texts) return (i) => c.texts[i] === cell;
     const code = cell === null ? -1 : c.labels.indexOf(cell);
     return (i) => c.codes[i] === code;
@@ -175,13 +175,14 @@ studio.room = () => {
   return Math.max(280, innerHeight - top - map.legend.offsetHeight - map.says.offsetHeight - 56);
 };
 
+/* Each of two maps has its layouts when they are ready: what the address asks for waits for both. */
 studio.offerLayouts = (without) => {
   const { layouts } = studio.shown[0].data.map;
   const select = studio.layoutChooser.querySelector("select");
   const before = select.value;
   tabweave.fill(select, layouts.map((l, i) => tabweave.el("option", { value: i }, l.name)));
   select.value = before;
-  byId("without").textContent = without ? `${without}.` : "";
+  if (without !== undefined) byId("without").textContent = without ? `${without}.` : "";
   const wanted = layouts.findIndex((l) => l.name === studio.wish.layout);
   if (wanted > 0 && studio.maps.every((map) => map.m.layouts.length > wanted)) { select.value = wanted; for (const map of studio.maps) map.arrange(wanted); }
 };
@@ -225,7 +226,7 @@ studio.columnsPart = () => {
       tabweave.el("select", { "aria-label": `Kind of ${name}`, onchange: (event) => change(name, "kind", event.target.value || undefined) },
         [["", chosen.kind ? "as it looks" : column.kind], ...["nominal", "ordinal", "numeric", "set"].map((kind) => [kind, kind])]
           .map(([value, text]) => tabweave.el("option", { value, selected: value === (chosen.kind || "") }, text))),
-      tabweave.el("input", { type: "number", min: "0.1", max: "100", step: "0.1", value: chosen.weight || 1, "aria-label": `Weight of ${name}`, disabled: !takes, onchange: (event) => change(name, "weight", Number(event.target.value) || 1) }),
+      tabweave.el("input", { type: "number", min: "0.1", max: "100", step: "0.1", value: chosen.weight || 1, "aria-label": `Weight of ${name}`, disabled: !takes, onchange: (event) => change(name, "weight", event.target.value === "" ? undefined : Number(event.target.value)) }),
       weights[name] === undefined ? "" : tabweave.number(weights[name], 2),
       column.missing ? tabweave.percent(column.missing / data.rows) : "–",
     ];
@@ -269,10 +270,21 @@ studio.agreement = (a, b) => {
 
 /* -- neighbours ------------------------------------------------------------------------------ */
 
+/* Ask each method; what stood there before does not stay while the answers take long. */
+studio.patiently = async (id, still, question) => {
+  const slow = setTimeout(() => { if (still()) tabweave.fill(byId(id), tabweave.el("p", { class: "empty" }, "Comparing …")); }, 400);
+  try {
+    return await Promise.all(studio.shown.map((one) => studio.json(question(one))));
+  } catch (error) {
+    if (still()) tabweave.fill(byId(id));
+    throw error;
+  } finally { clearTimeout(slow); }
+};
+
 studio.fillNear = async (still) => {
   const row = studio.picked[studio.picked.length - 1];
   if (row === undefined) { tabweave.fill(byId("near-body"), studio.starts(studio.shown[0].data)); return; }
-  const found = await Promise.all(studio.shown.map((one) => studio.json(`/api/jobs/${one.job}/near?row=${row}`)));
+  const found = await studio.patiently("near-body", still, (one) => `/api/jobs/${one.job}/near?row=${row}`);
   if (!still()) return;
   studio.findTwin(found[0]);
   const sets = found.map((each) => new Set(each.near.map((other) => other.row)));
@@ -322,7 +334,7 @@ studio.nearTable = (found, others) => {
 studio.fillWhy = async (still) => {
   const [a, b] = studio.picked;
   if (b === undefined) { tabweave.fill(byId("why-body"), tabweave.el("p", { class: "empty" }, "Choose two rows to see which columns they differ in.")); return; }
-  const found = await Promise.all(studio.shown.map((one) => studio.json(`/api/jobs/${one.job}/explain?a=${a}&b=${b}`)));
+  const found = await studio.patiently("why-body", still, (one) => `/api/jobs/${one.job}/explain?a=${a}&b=${b}`);
   if (!still()) return;
   const cells = (side) => Object.fromEntries(found[0].columns.map((c) => [c.column, c[side]]));
   if (!studio.shown[0].data.target) { studio.findTwin({ row: a, cells: cells("a") }); studio.findTwin({ row: b, cells: cells("b") }); }
@@ -332,12 +344,13 @@ studio.fillWhy = async (still) => {
 studio.whyTable = (found) => {
   const [top] = found.columns;
   const heads = [{ name: "column" }, { name: `row ${found.a}` }, { name: `row ${found.b}` }, { name: "share" }];
-  const line = (c) => [tabweave.value(c.column), tabweave.value(c.a), tabweave.value(c.b),
+  const cell = (text) => tabweave.el("span", { title: tabweave.text(text) }, tabweave.value(text));
+  const line = (c) => [tabweave.value(c.column), cell(c.a), cell(c.b),
     [tabweave.el("span", { title: `adds ${tabweave.number(c.adds)}` }, c.share < 0 ? `−${tabweave.percent(-c.share)}` : tabweave.percent(c.share)), tabweave.bar(c.share)]];
   const table = (part) => tabweave.table(`Why rows ${found.a} and ${found.b} differ`, heads, part.map(line), { classes: "apart tight" });
   return [
     tabweave.el("p", { class: "small" }, `The distance between rows ${tabweave.whole(found.a)} and ${tabweave.whole(found.b)} is `, tabweave.el("b", {}, tabweave.distance(found.distance)),
-      top && top.share > 0 ? [", mostly due to ", tabweave.el("b", {}, tabweave.value(top.column)), "."] : "; they differ in no column."),
+      top && top.share > 0 ? [`; ${top.share > 0.5 ? "most of it" : "the largest share"} is due to `, tabweave.el("b", {}, tabweave.value(top.column)), "."] : "; they differ in no column."),
     table(found.columns.slice(0, 12)),
     found.columns.length > 12 ? tabweave.more(`The other ${found.columns.length - 12} columns`, () => table(found.columns.slice(12))) : null,
   ];

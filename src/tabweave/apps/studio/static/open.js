@@ -144,7 +144,7 @@ studio.layouts = async (one, turn) => {
   const shown = studio.shown.findIndex((each) => each.job === one.job);
   if (shown < 0) return;
   for (const layout of layouts) studio.maps[shown].addLayout(layout);
-  if (shown === 0) studio.offerLayouts(without);
+  studio.offerLayouts(shown === 0 ? without : undefined);
 };
 
 /* -- what the page reacts to ----------------------------------------------------------------- */

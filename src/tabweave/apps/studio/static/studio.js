@@ -50,8 +50,9 @@ studio.attempt = (work) => async (...given) => {
   } catch (error) {
     if (error.changed && studio.table) {
       const { name } = studio.table;
-      studio.opened(await studio.post("/api/open", { source: studio.table.source }).catch((again) => { studio.problem(again); return null; }), true);
-      studio.say(`${name} was written again; this is the file as it is now.`);
+      const found = await studio.post("/api/open", { source: studio.table.source }).catch((again) => { studio.problem(again); return null; });
+      studio.opened(found, true);
+      if (found) studio.say(`${name} was written again; this is the file as it is now.`);
       return null;
     }
     studio.problem(error);

@@ -6,7 +6,7 @@ from sklearn.model_selection import KFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from tabweave import CoCA, Sources
+from tabweave import CoCA, GBCClassifier, GBCRegressor, Sources
 from tabweave.sources.tables import read_labels
 
 pandas = pytest.importorskip("pandas", reason="pandas is not installed")
@@ -28,6 +28,7 @@ def test_rows_are_taken_by_position_and_leave_the_others_around(noisy):
     assert part.ids.tolist() == sources.ids[10:20].tolist() and part.around is sources
     np.testing.assert_array_equal(part.matrix("good"), sources.matrix("good")[10:20])
     mask = np.arange(90) < 5
+    assert len(sources[[]]) == 0
     assert sources[mask].ids.tolist() == sources[np.arange(5)].ids.tolist()
     assert part[[1, 0]].ids.tolist() == sources.ids[[11, 10]].tolist()
     assert part[[1, 0]].around is sources
@@ -46,7 +47,7 @@ def test_pipelines_of_sources_are_cross_validated(noisy):
     assert found.mean() > 0.8
 
 
-@pytest.mark.parametrize("form", ["dict", "series", "array", "scalars", "missing"])
+@pytest.mark.parametrize("form", ["dict", "series", "frame", "array", "list", "scalars", "missing"])
 def test_labels_in_any_form_give_the_same_weights(noisy, form):
     sources, kind = noisy
     by_id = {int(i): f"k{kind[i]}" for i in range(40)}
@@ -57,11 +58,24 @@ def test_labels_in_any_form_give_the_same_weights(noisy, form):
     given = {
         "dict": {np.int64(i): np.str_(v) for i, v in by_id.items()},
         "series": pandas.Series([by_id[int(i)] for i in shuffled], index=shuffled),
+        "frame": pandas.DataFrame({"y": [by_id[int(i)] for i in shuffled]}, index=shuffled),
         "array": np.array(list(every.values()), dtype=object),
+        "list": [float("nan") if v is None else v for v in every.values()],
         "scalars": pandas.array(list(every.values()), dtype="string"),
         "missing": pandas.Series(every).map(lambda v: pandas.NA if v is None else v),
     }[form]
     assert CoCA(2).fit(sources, given).weights_ == expected.weights_
+
+
+def test_labels_of_plain_rows_go_by_the_index_of_the_frame_in_fit_and_in_score():
+    pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+    rng = np.random.default_rng(0)
+    kind = pandas.Series(np.arange(120) % 2, index=[f"c{i}" for i in range(120)])
+    rows = pandas.DataFrame({"x": kind + rng.normal(0, 0.1, 120)})
+    shuffled = kind.sample(frac=1, random_state=0)
+    for model in (GBCClassifier(5, random_state=0), GBCRegressor(20, random_state=0)):
+        for y in (shuffled, shuffled.to_frame("y")):
+            assert model.fit(rows, y).score(rows, y) > 0.9
 
 
 def test_labels_that_cannot_be_told_apart_are_refused():
@@ -91,6 +105,25 @@ def test_ids_from_a_column_of_another_name_or_the_index():
         Sources({"people": people.reset_index(drop=True)})
     with pytest.raises(TypeError, match="expected a pandas frame"):
         Sources({"orders": orders}, key=None)
+
+
+@pytest.mark.parametrize(
+    ("tables", "graphs", "said"),
+    [
+        ([{"id": [1], "x": [2]}], None, "tables: expected a mapping of names, .* got list"),
+        (pandas.DataFrame({"id": [1]}), None, "tables: expected a mapping .* got DataFrame"),
+        (None, [(1, 2)], "graphs: expected a mapping of names, .* got list"),
+        ({"a": {"id": [1], "x": [object()]}}, None, "table 'a', column 'x': expected a category"),
+        ({"a": {"id": [object()], "x": [1]}}, None, "table 'a': expected a category"),
+        ({"a": ([1], [["b"]])}, None, "table 'a': could not convert .*: 'b'; a pair is of ids"),
+        ({"a": "a.csv"}, None, "table 'a': expected rows, got 'a.csv'"),
+        (None, {"g": {0: [1, 2], 3: [4]}}, "graph 'g': column 3: expected 2 rows"),
+        (None, {"g": [(0, 1, "far")]}, "graph 'g', weight: expected a number, got 'far'"),
+    ],
+)
+def test_errors_name_the_table_or_the_graph(tables, graphs, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        Sources(tables, graphs)
 
 
 def test_rows_of_other_tables_are_looked_up_by_key():

@@ -124,7 +124,7 @@ class Sources:
         keys: Mapping[str, Mapping[str, str]] | None = None,
         directed: bool | Mapping[str, bool] = False,
     ) -> None:
-        tables, graphs = dict(tables or {}), dict(graphs or {})
+        tables, graphs = _by_name(tables, "tables"), _by_name(graphs, "graphs")
         for name in tables.keys() & graphs.keys():
             raise ValueError(f"expected names that differ, got a table and a graph {name!r}")
         if not tables and not graphs:
@@ -198,7 +198,10 @@ class Sources:
         """Return the sources of some ids, by position: a slice, a mask or an array of numbers."""
         if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
             rows = rows[0]  # as scikit-learn asks for rows
-        index = np.arange(len(self))[rows if isinstance(rows, slice) else np.asarray(rows)]
+        asked = rows if isinstance(rows, slice) else np.asarray(rows)
+        if not isinstance(asked, slice) and not asked.size:
+            asked = asked.astype(np.intp)  # an empty list is of floats to NumPy
+        index = np.arange(len(self))[asked]
         if index.ndim != 1:
             raise TypeError(
                 f"expected rows of the sources (a slice, a mask or numbers), got {rows!r}; "
@@ -346,6 +349,16 @@ class Sources:
 
     def __repr__(self) -> str:
         return _summary(self)
+
+
+def _by_name(given: Any, what: str) -> dict[str, Any]:
+    """Return tables or graphs by name; without names nobody could tell them apart."""
+    if given is not None and not isinstance(given, Mapping):
+        example = "{'people': people, 'orders': orders}" if what == "tables" else "{'calls': calls}"
+        raise TypeError(
+            f"{what}: expected a mapping of names, such as {example}, got {type(given).__name__}"
+        )
+    return dict(given or {})
 
 
 def _check_keys(keys: Mapping[str, Mapping[str, str]], tables: Mapping[str, Any]) -> None:

@@ -499,7 +499,7 @@ class GBCClassifier(ClassifierMixin, GBC):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy over the ids (or rows) that ``y`` has labels for."""
         if not isinstance(X, Sources):
-            return super().score(X, y, sample_weight)
+            return super().score(X, *_in_order(X, y, sample_weight))
         labeled, labels = read_labels(X.ids, y)
         weights = _weights_of(X.ids, labeled, sample_weight)
         return float(np.average(self.predict(X)[labeled] == labels, weights=weights))
@@ -571,7 +571,7 @@ class GBCRegressor(RegressorMixin, GBC):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R² over the ids (or rows) that ``y`` has numbers for."""
         if not isinstance(X, Sources):
-            return super().score(X, y, sample_weight)
+            return super().score(X, *_in_order(X, y, sample_weight))
         labeled, labels = read_labels(X.ids, y)
         weights = _weights_of(X.ids, labeled, sample_weight)
         return float(
@@ -610,13 +610,18 @@ def read_training(
         weights, whole = _weights_of(X.ids, labeled, sample_weight), X.surroundings
         return whole, *_counting(whole.index(X.ids)[labeled], labels, weights)
     sources = _read_rows(model, X, reset=True)
-    labels = target_array(labels_of_rows(X, y))
+    labels, sample_weight = _in_order(X, y, sample_weight)
     if len(labels) != len(sources):
         raise ValueError(f"y: expected {len(sources)} labels, one per row, got {len(labels)}")
     check_target(labels)
     rows = np.arange(len(sources))
-    sample_weight = None if sample_weight is None else labels_of_rows(X, sample_weight)
     return sources, *_counting(rows, labels, _weights_of(rows, rows, sample_weight))
+
+
+def _in_order(X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, Any]:
+    """Return labels and weights in the order of plain rows."""
+    weights = None if sample_weight is None else labels_of_rows(X, sample_weight)
+    return target_array(labels_of_rows(X, y)), weights
 
 
 def _counting(

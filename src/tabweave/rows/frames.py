@@ -25,6 +25,7 @@ from tabweave.rows.formats import (
     is_clock,
     is_iso,
     is_time,
+    list_in_text,
     number_of,
     parse_clock,
     parse_date,
@@ -748,9 +749,13 @@ def _split(label: Label, delimiter: str) -> Sequence[Any]:
 def _as_set(cell: Any) -> Sequence[Any]:
     if _is_set_type(type(cell)) or type(cell).__name__ == "Series":
         return list(cell)
-    if canonical(cell) is None:
+    label = canonical(cell)
+    if label is None:
         return (None,)
-    raise CellError("a set", cell)
+    listed = list_in_text(label) if isinstance(label, str) else None
+    if listed is None:
+        raise CellError("a set", cell)
+    return listed
 
 
 def _number_sets(

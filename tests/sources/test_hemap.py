@@ -686,6 +686,30 @@ def test_pairs_from_sources():
 # -- bad input ----------------------------------------------------------------------------------
 
 
+def test_sources_without_the_target_are_refused_though_another_table_would_fit():
+    rng = RNG(0)
+    ids, y = np.arange(40), dict(enumerate("ab" * 20))
+    sources = Sources({name: (ids, rng.normal(size=(40, 3))) for name in ("ours", "theirs")})
+    model = HeMap(random_state=0).fit(sources, y)
+    other = Sources({"theirs": (ids, rng.normal(size=(40, 3)))})
+    for use in (model.predict, lambda X: model.score(X, y)):
+        with pytest.raises(ValueError, match=r"target of fit, table 'ours', got \['theirs'\]"):
+            use(other)
+    with pytest.raises(ValueError, match=r"source: expected names of sources, \['theirs'\], got"):
+        model.fit(sources, y, source={"their": y})
+    with pytest.raises(TypeError, match="source: expected a mapping of source to its outputs"):
+        model.fit(sources, y, source=list(y.values()))
+
+
+def test_pairs_of_no_source_are_refused():
+    rows, kind = RNG(0).normal(size=(40, 3)), np.array(["a", "b"] * 20)
+    given = {"theirs": (rows, kind)}
+    with pytest.raises(ValueError, match=r"pairs: expected names of sources, \['theirs'\], got"):
+        HeMap().fit(rows, kind, source=given, pairs={"their": np.arange(40)})
+    with pytest.raises(TypeError, match="pairs: expected a mapping of source to its pairs"):
+        HeMap().fit(rows, kind, source=given, pairs=np.arange(40))
+
+
 WINE = load_wine()
 GOOD = (load_breast_cancer().data, load_breast_cancer().target)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -356,7 +357,8 @@ class ClassSmoother(Smoother):
             seen = out.copy()
             seen[fused.labeled] = labels
             belief = own + sum(voice.graph @ voice.speaks_for(seen) for voice in graphs)
-            belief -= belief.max(axis=1, keepdims=True)
+            # Column by column: NumPy takes eight times as long for the maxima of short rows.
+            belief -= reduce(np.maximum, belief.T)[:, None]
             out = np.exp(belief)
             out /= out.sum(axis=1, keepdims=True)
         return out

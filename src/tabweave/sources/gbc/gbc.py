@@ -65,6 +65,7 @@ FIXED = {
     "force_col_wise": True,
     "feature_pre_filter": False,
 }
+_NOT_TABLES = {"constant", "graphs", "other classes"}  # among the shares of a prediction
 ONLY = "X"  # the name of the one table that plain rows make
 
 
@@ -266,6 +267,10 @@ class GBC(TabularInput, Estimator):
             sum up to the prediction.
         """
         sources = self._read(X)
+        for name in _NOT_TABLES & {*self.reference_.names}:
+            raise ValueError(
+                f"expected no table of the name {name!r}, which is a share of no table: rename it"
+            )
         at = _index_in(sources, X) if ids is None else sources._index_of_all(ids)
         final, _ = self._smoothed(sources)
         plain, fused = self._smoothed(sources, smooth=False)
@@ -346,8 +351,9 @@ class GBC(TabularInput, Estimator):
         strengths = tuple(smooth * self.graph_smoothing_[name] for name in sources.graph_names)
         # Files of the time when neighbours were always alike have nothing else to say.
         mixing = [vars(self).get("_mixing", {}).get(name) for name in sources.graph_names]
-        smoothing = Smoothing(strengths, self.trust_)
-        return self._smoother(fused, graphs, smoothing, self._labels[here], mixing), fused.scores
+        smoothing, labels = Smoothing(strengths, self.trust_), self._labels
+        prior = self._smoother.prior(labels)
+        return self._smoother(fused, graphs, smoothing, labels[here], mixing, prior), fused.scores
 
 
 @storable

@@ -279,9 +279,18 @@ class Smoother(ABC):
     def plain(self, scores: np.ndarray) -> np.ndarray:
         """Return predictions without any smoothing."""
 
+    def prior(self, labels: np.ndarray) -> np.ndarray:
+        """Return what a neighbour of whom nothing is known says: nothing, in the end."""
+        return np.zeros(labels.shape[1])
+
     @abstractmethod
     def over(
-        self, fused: Fused, graphs: Sequence[Voice], labels: np.ndarray, trust: float
+        self,
+        fused: Fused,
+        graphs: Sequence[Voice],
+        labels: np.ndarray,
+        trust: float,
+        prior: np.ndarray,
     ) -> np.ndarray:
         """Return predictions smoothed over graphs; neighbours see the labels."""
 
@@ -310,8 +319,12 @@ class Smoother(ABC):
         smoothing: Smoothing,
         labels: np.ndarray,
         mixing: Sequence[np.ndarray | None] | None = None,
+        prior: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Return predictions, smoothed if they lean on any graph."""
+        """Return predictions, smoothed if they lean on any graph.
+
+        ``prior`` is that of all labels of training where ``labels`` are those of some ids only.
+        """
         if not smoothing.any:
             return self.plain(fused.scores)
         voices = []
@@ -321,7 +334,8 @@ class Smoother(ABC):
             if strength:
                 matrix = None if strength > 0 or mixing is None else mixing[g]
                 voices.append(Voice(evidence(graphs[g], abs(strength)), matrix))
-        return self.over(fused, voices, labels, smoothing.trust)
+        prior = self.prior(labels) if prior is None else prior
+        return self.over(fused, voices, labels, smoothing.trust, prior)
 
 
 class ClassSmoother(Smoother):
@@ -345,10 +359,15 @@ class ClassSmoother(Smoother):
         return share / np.maximum(share.sum(axis=1, keepdims=True), 1e-300)
 
     def over(
-        self, fused: Fused, graphs: Sequence[Voice], labels: np.ndarray, trust: float
+        self,
+        fused: Fused,
+        graphs: Sequence[Voice],
+        labels: np.ndarray,
+        trust: float,
+        prior: np.ndarray,
     ) -> np.ndarray:
         """Return probabilities after some rounds of adding the neighbours' evidence."""
-        out, prior = self.plain(fused.scores), self._prior(labels)
+        out = self.plain(fused.scores)
         total = sum(voice.graph.sum(axis=1) for voice in graphs)[:, None]
         own = np.log(np.maximum(out, 1e-12)) * np.where(total > 0, trust, 1.0)
         for voice in graphs:
@@ -379,14 +398,14 @@ class ClassSmoother(Smoother):
 
     def balanced(self, predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Class mass normalisation: pseudo-labels must not let large classes grow."""
-        out, prior = predictions, self._prior(labels)
+        out, prior = predictions, self.prior(labels)
         for _ in range(BALANCING):
             out = out * (prior / np.maximum(out.mean(axis=0), 1e-12))
             out = out / np.maximum(out.sum(axis=1, keepdims=True), 1e-300)
         return out
 
-    @staticmethod
-    def _prior(labels: np.ndarray) -> np.ndarray:
+    def prior(self, labels: np.ndarray) -> np.ndarray:
+        """Return the share of each class."""
         return (labels.sum(axis=0) + 0.5) / (len(labels) + 0.5 * labels.shape[1])
 
     def losses(self, predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -414,7 +433,12 @@ class NumberSmoother(Smoother):
         return scores
 
     def over(
-        self, fused: Fused, graphs: Sequence[Voice], labels: np.ndarray, trust: float
+        self,
+        fused: Fused,
+        graphs: Sequence[Voice],
+        labels: np.ndarray,
+        trust: float,
+        prior: np.ndarray,
     ) -> np.ndarray:
         """Return numbers after some rounds of passing residuals on."""
         scores, bare = fused.scores, fused.bare

@@ -211,7 +211,7 @@ class Side:
     kept: list[np.ndarray]
 
     @classmethod
-    def of(cls, seen: Any, groups: Mapping[Any, Any] | None, what: str, d: int, rng: Any) -> Side:
+    def of(cls, seen: Any, groups: Any, what: str, d: int, rng: Any) -> Side:
         """Return a side with random factors, from the names that rated and those with a group."""
         names = np.unique(checked_names(seen, f"{what}s"))
         groups = groups.to_dict() if hasattr(groups, "to_dict") else groups  # a series, say

@@ -162,6 +162,49 @@ def test_rows_of_other_tables_are_looked_up_by_key():
     assert sources.matrix("airports by dest")[:, 0].tolist() == [2, 4, 4, 2]
 
 
+def test_a_column_without_any_cell_is_missing_whatever_its_kind():
+    """One row to be predicted has gaps; what a column of None or NaN holds nobody can tell."""
+    rng = np.random.default_rng(0)
+    kind = np.arange(60) % 2
+    rows = {"id": range(60), "age": kind + rng.normal(0, 0.1, 60), "city": ["ab"[k] for k in kind]}
+    model = CoCA(2).fit(Sources({"people": rows | {"empty": [None] * 60}}))
+    known = {"id": [99], "age": [0.5], "city": ["a"], "empty": [None]}
+    for gap in ({"age": [None]}, {"city": [None]}, {"city": [np.nan]}):
+        (column,) = gap
+        twice = {name: cells * 2 for name, cells in (known | gap).items()} | {"id": [98, 99]}
+        twice[column] = [known[column][0], gap[column][0]]
+        alone = model.transform(Sources({"people": known | gap}))
+        np.testing.assert_allclose(alone, model.transform(Sources({"people": twice}))[1:])
+    full = model.transform(Sources({"people": known | {"empty": [7.0]}}))
+    np.testing.assert_array_equal(full, model.transform(Sources({"people": known})))
+    with pytest.raises(TypeError, match="column 'age': expected numbers, got categories"):
+        model.transform(Sources({"people": known | {"age": ["old"]}}))
+
+
+def test_ids_whose_keys_lead_nowhere_stay():
+    orders = {"id": [1, 2, 3], "customer": [20, None, 10]}
+    customers = {"id": [10, 20], "age": [5.0, 6.0]}
+    sources = Sources(
+        {"orders": orders, "customers": customers}, keys={"orders": {"customer": "customers"}}
+    )
+    assert sources.ids.tolist() == [1, 2, 3] and sources.rows("customers").tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({"keys": {"a": "k"}}, TypeError, "keys: expected a mapping of table to mapping of"),
+        ({"keys": {"a": {"k": "a"}}}, ValueError, "keys: expected no cycle, got a -> a"),
+        ({"key": {"b": "id"}}, ValueError, r"key: expected names among \['a'\], got 'b'"),
+        ({"directed": {"h": True}}, ValueError, r"directed: expected names among \['g'\], got 'h'"),
+    ],
+)
+def test_options_of_no_table_or_graph_are_refused(given, error, said):
+    table = {"id": [1, 2], "x": [1.0, 2.0], "k": [None, 1]}
+    with pytest.raises(error, match=said):
+        Sources({"a": table}, {"g": [(1, 2)]}, **given)
+
+
 def test_keys_that_lead_nowhere_are_refused():
     a, b = {"id": [1], "x": [1.0], "k": ["u"]}, {"id": ["u"], "y": [2.0], "k": [1]}
     with pytest.raises(ValueError, match=r"keys: expected names of tables, .* got 'c'"):

@@ -174,7 +174,11 @@ def conformed(table: SourceTable, like: SourceTable, where: str) -> SourceTable:
     matrix = table.matrix[:, at]
     for i, (name, wanted) in enumerate(zip(like.columns, like.labels, strict=True)):
         found = table.labels[at[i]]
-        if found == wanted or not len(table.rows):
+        empty = not sp.issparse(matrix) and np.isnan(matrix[:, i]).all()
+        if found == wanted or empty:
+            continue  # cells that are all missing are of any kind
+        if wanted == []:  # and so were those of fit, which has no use for any
+            matrix[:, i] = np.nan
             continue
         if found is None or wanted is None:
             kinds = ("numbers", "categories") if wanted is None else ("categories", "numbers")
@@ -433,7 +437,8 @@ def _follow(
 
 def _pointed_rows(cells: Any, ids: np.ndarray, names: tuple[str, str, str]) -> np.ndarray:
     """Return the row of the id that each cell names, -1 for one that is missing or unknown."""
-    codes, labels = categories(as_column(cells, names[1]))
+    with naming(f"table {names[0]!r}, key {names[1]!r}: "):
+        codes, labels = categories(as_column(cells, names[1]))
     named = [label for label in labels if label is not None]
     row = np.full(len(labels), -1, dtype=np.intp)
     if named and len(ids):

@@ -78,6 +78,22 @@ def test_labels_of_plain_rows_go_by_the_index_of_the_frame_in_fit_and_in_score()
             assert model.fit(rows, y).score(rows, y) > 0.9
 
 
+def test_weights_of_plain_rows_go_with_the_rows_whatever_their_index():
+    """Also those of a fold, and of rows that were shuffled: no index says which row is which."""
+    pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+    rng = np.random.default_rng(0)
+    order = rng.permutation(90)
+    kind = (order % 2).astype(float)
+    rows = pandas.DataFrame({"x": kind + rng.normal(0, 1, 90)}, index=order)
+    weights = pandas.Series(rng.random(90), index=order)
+    model = GBCClassifier(5, random_state=0)
+    expected = model.fit(rows, kind, sample_weight=weights.to_numpy()).predict_proba(rows)
+    for given in (weights, weights.sample(frac=1, random_state=0)):
+        found = model.fit(rows, kind, sample_weight=given).predict_proba(rows)
+        np.testing.assert_array_equal(found, expected)
+    cross_val_score(model, rows, kind, cv=3, params={"sample_weight": weights}, error_score="raise")
+
+
 def test_labels_that_cannot_be_told_apart_are_refused():
     ids = np.arange(3)
     with pytest.raises(TypeError, match="expected ids that are"):

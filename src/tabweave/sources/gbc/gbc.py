@@ -626,7 +626,9 @@ def read_training(
 
 def _in_order(X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, Any]:
     """Return labels and weights in the order of plain rows."""
-    weights = None if sample_weight is None else labels_of_rows(X, sample_weight)
+    weights: Any = None if sample_weight is None else labels_of_rows(X, sample_weight)
+    if hasattr(weights, "iloc"):  # in the order of the rows by now, whatever its index
+        weights = weights.to_numpy()
     return target_array(labels_of_rows(X, y)), weights
 
 

@@ -597,6 +597,22 @@ def test_labels_are_read_by_index():
         HeMap().fit(frame, y.reset_index(drop=True))
 
 
+def test_weights_of_a_score_go_with_the_labels():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    rng = RNG(0)
+    frame = pandas.DataFrame(rng.normal(size=(40, 2)), index=[f"r{i}" for i in range(40)])
+    y = pandas.Series(np.where(frame[0] + rng.normal(size=40) > 0, "a", "b"), index=frame.index)
+    weights = pandas.Series(rng.random(40), index=frame.index)
+    model = HeMap().fit(frame, y)
+    expected = np.average(model.predict(frame) == y, weights=weights)
+    order = rng.permutation(40)
+    assert model.score(frame, y, weights) == pytest.approx(expected)
+    assert model.score(frame, y.iloc[order], weights.iloc[order]) == pytest.approx(expected)
+    sources = Sources({"ours": frame}, key=None)
+    model = HeMap().fit(sources, y)
+    assert model.score(sources, y, weights.iloc[order]) == pytest.approx(expected)
+
+
 def test_held_out_rows_take_their_partners_along():
     """With the pair left in, a row's own label would come back to it."""
     target = Target(

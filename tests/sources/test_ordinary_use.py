@@ -142,6 +142,12 @@ def test_errors_name_the_table_or_the_graph(tables, graphs, said):
         Sources(tables, graphs)
 
 
+def test_a_frame_of_numbered_columns_has_its_ids_in_the_index():
+    frame = pandas.DataFrame([[1.0, 2.0], [3.0, 4.0]], index=["a", "b"])
+    sources = Sources({"t": frame}, key=None)
+    assert sources.ids.tolist() == ["a", "b"] and sources.columns("t") == ("x0", "x1")
+
+
 def test_rows_of_other_tables_are_looked_up_by_key():
     flights = {
         "id": [10, 11, 12, 13],

@@ -94,7 +94,7 @@ def _from_frame(frame: Any, where: str, key: str | None, foreign: Sequence[str])
         raise TypeError(f"{where}: expected (ids, matrix), got a matrix without ids")
     with naming(f"{where}: "):
         found, cells, _ = columns_of(frame)
-    names = list(found or [])
+    names = list(found or [f"x{i}" for i in range(len(cells))])
     ids = _ids_of(frame, names, cells, where, key)
     if len(set(names)) < len(names):
         raise ValueError(f"{where}: expected columns of different names, got two of one name")

@@ -352,11 +352,14 @@ class HeMap(Estimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy, or R² of numbers, over the rows that ``y`` has labels for."""
         found = self.predict(X)
-        if isinstance(X, Sources):
-            y = of_ids(X, self._target_rows(X)[1], y)
-        values, present = read_outputs(labels_of_rows(X, y), "y")
+        at = self._target_rows(X)[1] if isinstance(X, Sources) else None
+
+        def of_rows(given: Any) -> Any:
+            return labels_of_rows(X, given) if at is None else of_ids(X, at, given)
+
+        values, present = read_outputs(of_rows(y), "y")
         measure = r2_score if self._is_regressor() else accuracy_score
-        weights = None if sample_weight is None else np.asarray(sample_weight)[present]
+        weights = None if sample_weight is None else np.asarray(of_rows(sample_weight))[present]
         return float(measure(values, found[present], sample_weight=weights))
 
     def project(self, X: Any) -> np.ndarray:

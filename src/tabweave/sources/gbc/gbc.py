@@ -352,8 +352,8 @@ class GBC(TabularInput, Estimator):
         # Files of the time when neighbours were always alike have nothing else to say.
         mixing = [vars(self).get("_mixing", {}).get(name) for name in sources.graph_names]
         smoothing, labels = Smoothing(strengths, self.trust_), self._labels
-        prior = self._smoother.prior(labels)
-        return self._smoother(fused, graphs, smoothing, labels[here], mixing, prior), fused.scores
+        fused = fused._replace(prior=self._smoother.prior(labels))
+        return self._smoother(fused, graphs, smoothing, labels[here], mixing), fused.scores
 
 
 @storable

@@ -214,6 +214,7 @@ class Fused(NamedTuple):
     scores: np.ndarray
     bare: np.ndarray
     labeled: np.ndarray
+    prior: np.ndarray | None = None  # of all labels of training, if only some are at hand
 
     @classmethod
     def of(
@@ -279,18 +280,13 @@ class Smoother(ABC):
     def plain(self, scores: np.ndarray) -> np.ndarray:
         """Return predictions without any smoothing."""
 
-    def prior(self, labels: np.ndarray) -> np.ndarray:
-        """Return what a neighbour of whom nothing is known says: nothing, in the end."""
-        return np.zeros(labels.shape[1])
+    def prior(self, labels: np.ndarray) -> np.ndarray | None:
+        """Return the share of each class; nothing of numbers."""
+        return None
 
     @abstractmethod
     def over(
-        self,
-        fused: Fused,
-        graphs: Sequence[Voice],
-        labels: np.ndarray,
-        trust: float,
-        prior: np.ndarray,
+        self, fused: Fused, graphs: Sequence[Voice], labels: np.ndarray, trust: float
     ) -> np.ndarray:
         """Return predictions smoothed over graphs; neighbours see the labels."""
 
@@ -319,12 +315,8 @@ class Smoother(ABC):
         smoothing: Smoothing,
         labels: np.ndarray,
         mixing: Sequence[np.ndarray | None] | None = None,
-        prior: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Return predictions, smoothed if they lean on any graph.
-
-        ``prior`` is that of all labels of training where ``labels`` are those of some ids only.
-        """
+        """Return predictions, smoothed if they lean on any graph."""
         if not smoothing.any:
             return self.plain(fused.scores)
         voices = []
@@ -334,8 +326,7 @@ class Smoother(ABC):
             if strength:
                 matrix = None if strength > 0 or mixing is None else mixing[g]
                 voices.append(Voice(evidence(graphs[g], abs(strength)), matrix))
-        prior = self.prior(labels) if prior is None else prior
-        return self.over(fused, voices, labels, smoothing.trust, prior)
+        return self.over(fused, voices, labels, smoothing.trust)
 
 
 class ClassSmoother(Smoother):
@@ -359,15 +350,11 @@ class ClassSmoother(Smoother):
         return share / np.maximum(share.sum(axis=1, keepdims=True), 1e-300)
 
     def over(
-        self,
-        fused: Fused,
-        graphs: Sequence[Voice],
-        labels: np.ndarray,
-        trust: float,
-        prior: np.ndarray,
+        self, fused: Fused, graphs: Sequence[Voice], labels: np.ndarray, trust: float
     ) -> np.ndarray:
         """Return probabilities after some rounds of adding the neighbours' evidence."""
         out = self.plain(fused.scores)
+        prior = self.prior(labels) if fused.prior is None else fused.prior
         total = sum(voice.graph.sum(axis=1) for voice in graphs)[:, None]
         own = np.log(np.maximum(out, 1e-12)) * np.where(total > 0, trust, 1.0)
         for voice in graphs:
@@ -433,12 +420,7 @@ class NumberSmoother(Smoother):
         return scores
 
     def over(
-        self,
-        fused: Fused,
-        graphs: Sequence[Voice],
-        labels: np.ndarray,
-        trust: float,
-        prior: np.ndarray,
+        self, fused: Fused, graphs: Sequence[Voice], labels: np.ndarray, trust: float
     ) -> np.ndarray:
         """Return numbers after some rounds of passing residuals on."""
         scores, bare = fused.scores, fused.bare

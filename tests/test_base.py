@@ -772,6 +772,11 @@ def test_estimators_of_numbers_say_what_to_do_with_text(model, remedy):
     rows = pd.DataFrame({"n": [1.0, 2.0] * 5, "city": ["Köln", "Rom"] * 5})
     with pytest.raises(ValueError, match=f"column 'city': could not convert .*{remedy}"):
         model.fit(rows)
+    tagged = rows.assign(city=[["a", "b"], ["a"]] * 5)
+    with pytest.raises(ValueError, match=f"column 'city': setting an array .*{remedy}"):
+        model.fit(tagged)
+    with pytest.raises(TypeError, match=r"expected .*, got a mapping|frame of numbers, got dict"):
+        model.fit(dict(rows))
 
 
 def test_numbers_and_dates_that_hardly_repeat_are_no_categories():

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -203,13 +204,21 @@ def check_categorical(estimator: Any, schema: Schema | None) -> None:
         )
 
 
+_NO_NUMBERS = "could not convert string", "setting an array element"  # of text, of lists
+
+
 @contextmanager
 def numbers_only(X: Any, remedy: str, where: str = "X") -> Iterator[None]:
     """Say which column of what is to be numbers holds text, and what to do about it."""
+    if isinstance(X, Mapping) and not issparse(X):
+        raise TypeError(
+            f"{where}: expected an array or a frame of numbers, got {type(X).__name__}; "
+            f"pandas.DataFrame(...) makes a frame of columns; {remedy}"
+        )
     try:
         yield
     except ValueError as error:
-        if "could not convert string" not in str(error):
+        if not any(said in str(error) for said in _NO_NUMBERS):
             raise
         names, cells, _ = columns_of(X)
         texts = [i for i, column in enumerate(cells) if not _are_numbers(column)]

@@ -70,6 +70,16 @@ def test_all_ways_to_write_a_tree_agree():
     assert Tree.of([("a", "Any"), ("b", "Any", 1), ("x", "a"), ("y", "a")]).newick() == expected
 
 
+def test_a_graph_of_networkx_is_read_by_its_edges():
+    """As a mere sequence of nodes it was a star."""
+    networkx = pytest.importorskip("networkx", reason="networkx is not installed")
+    graph = networkx.DiGraph([("Any", "a"), ("Any", "b"), ("a", "x")])
+    graph.add_edge("a", "y", weight=0.5)
+    assert Tree.of(graph).newick() == "((x:1,y:0.5)a:1,b:1)Any;"
+    with pytest.raises(TypeError, match="expected a directed graph, from parents to children"):
+        Tree.of(graph.to_undirected())
+
+
 def test_newick_quotes_what_it_must():
     tree = Tree.of({"it's": 1, "a b": 2, "x,y": 3})
     assert tree.newick() == "('it''s':1,a_b:2,'x,y':3)Any;"

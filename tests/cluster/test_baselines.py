@@ -59,6 +59,16 @@ def test_one_window_of_a_baseline_is_k_modes():
     assert clustering_f(labels, stream.labels_) == 1
 
 
+@pytest.mark.parametrize("cls", BASELINES)
+def test_numbers_are_warned_of_by_the_name_of_their_column(cls):
+    """The codes that k-modes clusters are no numbers, and have no name that a user knows."""
+    names = {"name": [f"n{i}" for i in range(100)], "b": ["u", "v"] * 50}
+    cls(2, random_state=0).fit(names).partial_fit(names)
+    amounts = {"amount": np.arange(100) + 0.5, "b": ["u", "v"] * 50}
+    with pytest.warns(UserWarning, match=f"{cls.__name__} reads .* of 'amount' occur only once"):
+        cls(2, random_state=0).fit(amounts)
+
+
 @pytest.mark.parametrize("continuity", [0.0, 1.0, 50.0])
 def test_continued_clusters_by_hand(continuity):
     """A cluster is the mean of its rows and, ``continuity`` times, of what it was."""

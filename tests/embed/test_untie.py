@@ -268,3 +268,19 @@ def test_without_clusters_the_vectors_are_not_projected():
     assert free.transform(X).shape[1] > eight.n_clusters // 2
     one = UNTIE(None).fit({"a": list("uv"), "b": list("xy")})
     assert one.transform({"a": list("uv"), "b": list("xy")}).shape[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("kernel", "error", "said"),
+    [
+        ("rbf", TypeError, "'rbf' .*not callable"),
+        (lambda x: x @ x.T, TypeError, "takes 1 positional argument"),
+        (lambda xy, xx, yy: xx, ValueError, "one that gives"),
+        (lambda xy, xx, yy: xy * np.nan, ValueError, "one that gives .*nan"),
+    ],
+)
+def test_what_is_no_kernel_is_refused_by_name(kernel, error, said):
+    rows = {"a": list("xxyy"), "b": list("ppqq")}
+    what = r"kernels\['own'\]: expected a function of x·y, \|x\|² and \|y\|² .*"
+    with pytest.raises(error, match=what + said):
+        UNTIE(2, kernels={"own": kernel}).fit(rows)

@@ -282,6 +282,20 @@ class TestText:
         with pytest.raises(TypeError, match="declare what parts a text"):
             Table.of({"x": ["a-b", "b-c", "c"] * 9}, {"x": "set"})
 
+    @pytest.mark.parametrize("write", [json.dumps, repr])
+    def test_lists_in_brackets_are_read_as_written(self, write):
+        """As JSON has them, or as Python prints a column of lists to CSV."""
+        lists = [["a", "b, c"], ["b, c", "d"], ["a"], [], ["d", "it's"], [1, None]] * 9
+        texts = [*map(write, lists), None, None]
+        found = Table.of({"x": texts, "c": ["u", "v"] * 28}, rules="whole")
+        assert found.kinds()[0] == ("x", "nominal", "lists? declare kind 'set'", True, "lists", "")
+        read = Table.of({"x": texts}, {"x": "set"})
+        plain = Table.of({"x": [*lists, None, None]}, {"x": "set"})
+        assert Counts.of(read) == Counts.of(plain)
+        assert Table.of({"x": ['["z"]']}, read.schema)["x"].labels == ["z"]
+        with pytest.raises(TypeError, match=r"column 'x': expected a set, got '\[a, b\]'"):
+            Table.of({"x": ["[a, b]"]}, {"x": "set"})
+
     def test_durations_are_numbers_and_times_of_day_go_round(self):
         cells = [f"{i % 24}:{7 * i % 60:02}:05" for i in range(N)]
         assert kind_of(cells, "start")[1:3] == ("datetime", "times of day")

@@ -183,6 +183,33 @@ def wordy(n=500, n_classes=2, seed=0):
     return Sources(tables, {"cites": {"a": a[keep], "b": b[keep]}}), y
 
 
+def test_nodes_that_nothing_is_known_of_are_predicted_as_the_constant_wherever_they_are():
+    """Their neighbours weigh against the classes of training, not against labels at hand."""
+    matrix, y, near, _ = planted()
+    rare = np.flatnonzero((y == 0) | (np.arange(300) < 60))  # most rows are of class 0
+    sources = Sources({"t": (rare, matrix[rare])}, {"near": near})
+    labels = {int(i): int(y[i]) for i in rare[:120]}
+    model = GBCClassifier(20, graph_smoothing=4, params=ONE_THREAD, random_state=0)
+    model.fit(sources, labels)
+    pair = [(900, 901)]
+    alone = model.predict_proba(Sources(graphs={"near": pair}), [900])
+    labelled = next(i for i, label in labels.items() if label == 1)
+    beside = model.predict_proba(
+        Sources({"t": ([labelled], matrix[[labelled]])}, {"near": pair}), [900]
+    )
+    constant = expit(model._start)[0]
+    np.testing.assert_allclose(alone, [[1 - constant, constant]], atol=1e-9)
+    np.testing.assert_allclose(beside, alone, atol=1e-9)
+
+
+def test_shares_of_no_table_are_no_names_of_tables():
+    matrix, y, _, _ = planted()
+    model = GBCClassifier(5, params=ONE_THREAD, **OFF)
+    model.fit(Sources({"graphs": (np.arange(300), matrix)}), y)
+    with pytest.raises(ValueError, match="expected no table of the name 'graphs'"):
+        model.explain(Sources({"graphs": (np.arange(2), matrix[:2])}))
+
+
 def test_pseudo_labels_are_smoothed_predictions():
     sources, y = wordy()
     labels = dict(enumerate(y[:60].tolist()))

@@ -597,6 +597,22 @@ def test_labels_are_read_by_index():
         HeMap().fit(frame, y.reset_index(drop=True))
 
 
+def test_weights_of_a_score_go_with_the_labels():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    rng = RNG(0)
+    frame = pandas.DataFrame(rng.normal(size=(40, 2)), index=[f"r{i}" for i in range(40)])
+    y = pandas.Series(np.where(frame[0] + rng.normal(size=40) > 0, "a", "b"), index=frame.index)
+    weights = pandas.Series(rng.random(40), index=frame.index)
+    model = HeMap().fit(frame, y)
+    expected = np.average(model.predict(frame) == y, weights=weights)
+    order = rng.permutation(40)
+    assert model.score(frame, y, weights) == pytest.approx(expected)
+    assert model.score(frame, y.iloc[order], weights.iloc[order]) == pytest.approx(expected)
+    sources = Sources({"ours": frame}, key=None)
+    model = HeMap().fit(sources, y)
+    assert model.score(sources, y, weights.iloc[order]) == pytest.approx(expected)
+
+
 def test_held_out_rows_take_their_partners_along():
     """With the pair left in, a row's own label would come back to it."""
     target = Target(
@@ -684,6 +700,30 @@ def test_pairs_from_sources():
 
 
 # -- bad input ----------------------------------------------------------------------------------
+
+
+def test_sources_without_the_target_are_refused_though_another_table_would_fit():
+    rng = RNG(0)
+    ids, y = np.arange(40), dict(enumerate("ab" * 20))
+    sources = Sources({name: (ids, rng.normal(size=(40, 3))) for name in ("ours", "theirs")})
+    model = HeMap(random_state=0).fit(sources, y)
+    other = Sources({"theirs": (ids, rng.normal(size=(40, 3)))})
+    for use in (model.predict, lambda X: model.score(X, y)):
+        with pytest.raises(ValueError, match=r"target of fit, table 'ours', got \['theirs'\]"):
+            use(other)
+    with pytest.raises(ValueError, match=r"source: expected names of sources, \['theirs'\], got"):
+        model.fit(sources, y, source={"their": y})
+    with pytest.raises(TypeError, match="source: expected a mapping of source to its outputs"):
+        model.fit(sources, y, source=list(y.values()))
+
+
+def test_pairs_of_no_source_are_refused():
+    rows, kind = RNG(0).normal(size=(40, 3)), np.array(["a", "b"] * 20)
+    given = {"theirs": (rows, kind)}
+    with pytest.raises(ValueError, match=r"pairs: expected names of sources, \['theirs'\], got"):
+        HeMap().fit(rows, kind, source=given, pairs={"their": np.arange(40)})
+    with pytest.raises(TypeError, match="pairs: expected a mapping of source to its pairs"):
+        HeMap().fit(rows, kind, source=given, pairs=np.arange(40))
 
 
 WINE = load_wine()

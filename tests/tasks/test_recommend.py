@@ -128,6 +128,23 @@ def test_groups_are_found_from_attributes(embedder):
     assert adjusted_rand_score(wanted, [groups[u] for u in data.user_ids.tolist()]) > 0.15
 
 
+def test_an_id_of_two_rows_has_no_group():
+    with pytest.raises(ValueError, match="one row of attributes for each id, got several for 'b'"):
+        find_groups(["a", "b", "b"], {"job": ["x", "y", "x"]}, OneHot())
+
+
+def test_groups_may_be_a_series_by_name():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    data, groups = (["a", "b"] * 10, ["x", "y"] * 10, [1.0, 2.0] * 10), {"a": 0, "b": 1, "c": 1}
+    found = [
+        MatrixFactorization(2, n_iter=5, burn_in=2, random_state=0)
+        .fit(*data, user_groups=given)
+        .predict(["a", "c"], ["x", "x"])
+        for given in (groups, pandas.Series(groups))
+    ]
+    np.testing.assert_array_equal(*found)
+
+
 def test_one_group_when_nothing_differs():
     assert find_groups(["a", "b"], {"x": ["u", "u"]}) == {"a": 0, "b": 0}
     with pytest.raises(ValueError, match="expected 2 ids, one per row of attributes, got 3"):

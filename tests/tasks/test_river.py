@@ -58,12 +58,15 @@ def test_a_window_that_raises_loses_only_the_rows_that_cannot_be_read():
     assert stream.model.counts_.n == 6
 
 
-def test_a_first_window_that_raises_waits_on():
+def test_a_first_window_that_raises_waits_on_without_what_no_stream_can_hold():
+    """A row that stayed would keep every later window from being learned."""
     stream = RiverEmbedder(OneHot(schema={"a": "nominal"}), window_size=2)
     stream.learn_one({"a": "x"})
     with pytest.raises(TypeError, match="column 'a': expected a category"):
         stream.learn_one({"a": object()})
-    assert len(stream._waiting) == 2
+    assert stream._waiting == [{"a": "x"}]
+    stream.learn_one({"a": "y"})
+    assert stream.model.counts_ == Counts.of({"a": ["x", "y"]})
 
 
 def test_another_column_is_refused_and_nothing_is_lost():

@@ -16,7 +16,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tabweave.blocks.block import Block, Line, Lookup, Step, Writer, label_column, value_writer
+from tabweave.blocks.block import (
+    Block,
+    Line,
+    Lookup,
+    Step,
+    Writer,
+    label_column,
+    summed_differences,
+    value_writer,
+)
 from tabweave.io.register import storable
 from tabweave.rows.frames import columns_of, objects
 from tabweave.rows.table import Codes, Sets, Table
@@ -52,6 +61,23 @@ class _OfValues(_OfTree):
         """Look up the points of a table's labels."""
         data = table[self.column]
         return value_writer(data, self.points(data, unknown), dtype)
+
+    def summands(
+        self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
+    ) -> np.ndarray:
+        """Look up the distances of values: a tree of many edges is never laid out row by row."""
+        left, right = A[self.column], (A if B is None else B)[self.column]
+        if not (isinstance(left, Codes) and isinstance(right, Codes)):
+            return super().summands(A, B, unknown)
+        (ours, at), (theirs, to) = _met(left), _met(right)
+        points, others = (self.points(column, unknown)[:-1] for column in (ours, theirs))
+        return summed_differences(points, others, self.power)[at].take(to, axis=1)
+
+
+def _met(column: Codes) -> tuple[Codes, np.ndarray]:
+    """Return a column of the labels that rows have, each once, and where every row has its own."""
+    met, at = np.unique(column.codes, return_inverse=True)
+    return Codes(np.arange(len(met)), [column.labels[i] for i in met]), at
 
 
 @storable
@@ -227,12 +253,12 @@ class Tree:
 
         Parameters
         ----------
-        tree : Tree, mapping or sequence
+        tree : Tree, mapping, sequence, frame or graph
             A nested mapping ``{"Coffee": ["Latte"], "Tea": {"Oolong": 0.5}}`` (a number is the
             weight of an edge, ``(weight, children)`` a weighted subtree); a table of parents
             ``{"Latte": "Coffee", "Coffee": None}``, or rows ``(child, parent, weight)``, or a frame
-            with these columns; or paths ``["Coffee/Latte", "Tea/Oolong"]``. Weights are 1 unless
-            given.
+            with these columns; paths ``["Coffee/Latte", "Tea/Oolong"]``; or a directed graph of
+            networkx, from parents to children. Weights are 1 unless given.
         separator : str, default="/"
             What separates the parts of a path.
         root : default="Any"
@@ -412,6 +438,10 @@ def read_tree(tree: Any, separator: str, root: Label) -> Tree:
     """Return a tree from a nested mapping, a table of parents, or paths."""
     if hasattr(tree, "columns"):
         tree = _rows_of(tree)
+    if hasattr(tree, "edges") and hasattr(tree, "is_directed"):  # of networkx
+        if not tree.is_directed():
+            raise TypeError("expected a directed graph, from parents to children, got edges only")
+        tree = [(child, parent, w) for parent, child, w in tree.edges(data="weight", default=1.0)]
     if isinstance(tree, Mapping):
         edges = _from_parents(_parent_rows(tree)) if _is_parents(tree) else _from_nested(tree, root)
     elif isinstance(tree, str) or not isinstance(tree, Iterable):

@@ -24,6 +24,7 @@ from tabweave.base import (
     read_with_fitted_schema,
     remember_names,
     require_rows,
+    warn_of_numbers,
 )
 from tabweave.cluster.stream import ProfileSpace, profiles_of, scores, shares
 from tabweave.embed.windowed import check_window_columns
@@ -59,9 +60,11 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Start a stream with its first window."""
         self._validate_params()
-        table = Table.of(X, Schema.of(self.schema), numbers="nominal")
+        declared = Schema.of(self.schema)
+        table = Table.of(X, declared, numbers="nominal")
         check_categorical(self, table.schema)
         require_rows(table)
+        warn_of_numbers(type(self).__name__, table, declared)
         for name in ("_profiles", "index_", "difference_"):  # of the stream before
             self.__dict__.pop(name, None)
         self._space = ProfileSpace.of(table)
@@ -117,8 +120,9 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
         from tabweave.cluster.kmodes import KModes
 
         k = min(self.n_clusters, len(np.unique(indices, axis=0)))
+        codes = {f"x{a}": "nominal" for a in range(indices.shape[1])}  # no numbers to be warned of
         model = KModes(k, n_init=self.n_init, random_state=self.random_state)
-        return model.fit(indices).labels_.astype(np.intp)
+        return model.fit(Table.of(indices, codes)).labels_.astype(np.intp)
 
 
 @storable

@@ -384,7 +384,22 @@ def kernel_family(
 
 def chosen_kernels(given: Mapping[str, Kernel] | None) -> dict[str, Kernel]:
     """Return the kernels that were given, or the family of Section 6.2.3."""
+    for name, kernel in (given or {}).items():
+        _check_kernel(name, kernel)
     return kernel_family() if given is None else dict(given)
+
+
+def _check_kernel(name: str, kernel: Kernel) -> None:
+    """Raise for what is no function of the products and squares of two vectors."""
+    what = f"kernels[{name!r}]: expected a function of x·y, |x|² and |y|² that broadcasts, such as "
+    what += "those of kernel_family(), got "
+    products, squares = np.array([[1.0, 0.5], [0.5, 1.0]]), np.ones(2)
+    try:
+        gram = np.asarray(kernel(products, squares[:, None], squares[None]), np.float64)
+    except TypeError as error:
+        raise TypeError(f"{what}{kernel!r} ({error})") from error
+    if gram.shape != (2, 2) or not np.isfinite(gram).all():
+        raise ValueError(f"{what}one that gives {gram.tolist()} for 2 × 2 products")
 
 
 def landmarks(counts: Counts, column: int, at_most: int) -> np.ndarray:

@@ -8,7 +8,9 @@ year (``"dmy"``), or :data:`PERIODS`.
 
 from __future__ import annotations
 
+import ast
 import datetime as dt
+import json
 import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -52,6 +54,20 @@ class CellError(TypeError, ValueError):
     def __str__(self) -> str:
         where = "" if self.column is None else f"column {self.column!r}: "
         return f"{where}expected {self.expected}, got {self.cell!r}{self.remark}"
+
+
+def list_in_text(text: str) -> list[Any] | None:
+    """Return a list that is written as JSON or as Python writes one; None if a text is no list."""
+    text = text.strip()
+    if not (text.startswith("[") and text.endswith("]")):
+        return None
+    for read in (json.loads, ast.literal_eval):
+        try:
+            out = read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        return out if isinstance(out, list) else None
+    return None
 
 
 def present_texts(labels: Sequence[str]) -> list[str]:

@@ -25,6 +25,7 @@ from tabweave.rows.formats import (
     is_clock,
     is_iso,
     is_time,
+    list_in_text,
     number_of,
     parse_clock,
     parse_date,
@@ -47,6 +48,7 @@ _BLOCK = 1 << 16
 _EXACT = 2**53  # up to which all whole numbers are floats
 _WIDEST_TABLE = 1 << 20
 _SETS = (list, tuple, set, frozenset, np.ndarray)
+_ONE_COLUMN = "a list of sets is one column of a table: {'name': sets}"
 _DATETIMES = (dt.date, np.datetime64)
 _INTERVAL = "MonthDayNano"  # Arrow's type of durations in databases
 _NO_VALUES = ("NoneType", "NaTType", "NAType")  # types of what stands for missing
@@ -190,7 +192,8 @@ def _from_rows(X: Sequence[Sequence[Any]]) -> Parts:
             raise TypeError(f"row {i}: expected a sequence of cells, as row 0 is, got {row!r}")
         if len(row) != width:
             raise ValueError(
-                f"row {i}: expected {width} cells, as row 0 has, got {len(row)} (inhomogeneous)"
+                f"row {i}: expected {width} cells, as row 0 has, got {len(row)} (inhomogeneous); "
+                f"{_ONE_COLUMN}"
             )
     columns = zip(*X, strict=True)
     return None, [as_column(list(cells), f"x{i}") for i, cells in enumerate(columns)], len(X)
@@ -208,11 +211,18 @@ def _from_array(X: Any) -> Parts:
         raise ValueError(
             f"Expected 2D array, got {X.ndim}D array instead:\narray={X}.\nReshape your data "
             "either using array.reshape(-1, 1) if your data has a single feature or "
-            "array.reshape(1, -1) if it contains a single sample."
+            "array.reshape(1, -1) if it contains a single sample." + _column_alone(X)
         )
     if X.dtype.kind == "V":
         raise TypeError(f"X has dtype {X.dtype}, which has no values to read")
     return None, [typed(X[:, i]) for i in range(X.shape[1])], X.shape[0]
+
+
+def _column_alone(X: np.ndarray) -> str:
+    """Say how a list of sets, which is one column, becomes a table."""
+    if X.dtype == object and X.ndim == 1 and len(X) and _is_set_type(type(X[0])):
+        return f" {_ONE_COLUMN}."
+    return ""
 
 
 def _from_frame(X: Any) -> Parts:
@@ -748,9 +758,13 @@ def _split(label: Label, delimiter: str) -> Sequence[Any]:
 def _as_set(cell: Any) -> Sequence[Any]:
     if _is_set_type(type(cell)) or type(cell).__name__ == "Series":
         return list(cell)
-    if canonical(cell) is None:
+    label = canonical(cell)
+    if label is None:
         return (None,)
-    raise CellError("a set", cell)
+    listed = list_in_text(label) if isinstance(label, str) else None
+    if listed is None:
+        raise CellError("a set", cell)
+    return listed
 
 
 def _number_sets(

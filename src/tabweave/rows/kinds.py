@@ -85,6 +85,7 @@ from tabweave.rows.formats import (
     is_iso,
     is_number,
     is_time,
+    list_in_text,
     number_of,
     numbers_written,
     periods_written,
@@ -452,6 +453,8 @@ def _doubt(name: str, labels: Sequence[str]) -> Verdict | None:
         return Verdict("nominal", why, asks="meaning")
     if why := _exceptions(name, labels):
         return Verdict("nominal", why, asks="exceptions")
+    if are_lists(labels):
+        return Verdict("nominal", "lists? declare kind 'set'", asks="lists")
     if mark := joined_by(labels):
         why = f"lists? declare kind 'set' with delimiter {mark!r}"
         return Verdict("nominal", why, asks="lists", delimiter=mark)
@@ -498,8 +501,16 @@ def _exceptions(name: str, labels: Sequence[str]) -> str:
     return ""
 
 
+def are_lists(labels: Sequence[str]) -> bool:
+    """Tell whether texts are lists in brackets, as JSON and Python write them."""
+    some = [label for label in labels[:SOME_TEXTS] if label.strip()]
+    return bool(some) and all(list_in_text(label) is not None for label in some)
+
+
 def joined_by(labels: Sequence[str]) -> str:
     """Return what joins the elements of lists written as text, few of which make up all of them."""
+    if are_lists(labels):  # their commas are part of how they are written
+        return ""
     for mark in (";", "|", ", "):
         joined = sum(mark in label for label in labels[:SOME_TEXTS])
         if joined >= 5 and 2 * joined >= len(labels[:SOME_TEXTS]):

@@ -778,7 +778,8 @@ class Column:
         The order of an ordinal column's values, lowest first.
     delimiter : str, optional
         What separates the elements of a set written as text; by default the one of ``; | ,`` that
-        most of its values have, if few elements make them up.
+        most of its values have, if few elements make them up. Lists in brackets, as JSON and Python
+        write them, need none.
     format : str, optional
         How cells are written. Of a datetime column: the time zone by whose clock it is read, such
         as "Europe/Berlin"; "local" takes each cell by its own offset; "clock" says that cells are

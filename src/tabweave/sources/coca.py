@@ -19,7 +19,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tabweave._compat import Interval, StrOptions, eigh, fix_signs
+from tabweave._compat import Interval, StrOptions, eigh, fix_signs, warn_caller
 from tabweave.base import Estimator, numbers_only
 from tabweave.io.register import storable
 from tabweave.sources.container import Sources
@@ -27,6 +27,7 @@ from tabweave.sources.tables import IdIndex, labels_of_rows, read_labels
 
 DENSE = 512  # up to this size the matrix is written out: cheaper than iterating
 _CELLS = 1 << 24  # numbers held at once while it is written out
+_UNHEARD = 1e-3  # variance of all other columns, relative to one: what counts is that one
 _CONSTANT = 1e-24  # variance that is only rounding, relative to the squared mean
 _EDGES = 10  # between labels, from which on these judge a graph
 _LABELLED = 20  # rows, from which on their neighbours do, too
@@ -181,6 +182,8 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             y = _labels_in(sources, X, y)
         views = {name: learned_view(sources, name, self.unit_trace) for name in sources.names}
         views = {name: view for name, view in views.items() if view.scale > 0}
+        for name, view in views.items() if self.unit_trace else ():
+            warn_of_units(name, view, column_names(sources, name))
         self._learn_weights(sources, views, (y, must_link, cannot_link))
         graph = self._blend(sources, alone=not views)
         self.alpha_ = 1 / max(len(views), 1) if self.alpha == "auto" else float(self.alpha)
@@ -431,6 +434,21 @@ def learned_view(sources: Sources, name: str, unit_trace: bool = True) -> View:
     varies = variance > _CONSTANT * (mean @ mean) and n_rows > 1
     scale = float(1 / np.sqrt(variance)) if unit_trace and varies else float(varies)
     return View(len(sources), sources.rows(name), matrix, mean, scale)
+
+
+def warn_of_units(name: str, view: View, columns: Sequence[str]) -> None:
+    """Warn of a column beside which the others of its table do not count."""
+    if sp.issparse(view.matrix):
+        return
+    squares = np.einsum("ij,ij->j", view.matrix, view.matrix)
+    largest = int(np.argmax(squares))
+    others = np.delete(squares, largest)
+    if others.any() and others.sum() < _UNHEARD * squares[largest]:
+        warn_caller(
+            f"table {name!r}: expected columns of similar units, got {columns[largest]!r} beside "
+            f"which the others hardly vary, so that they do not count; scale the columns first, "
+            f"e.g. with sklearn.preprocessing.StandardScaler"
+        )
 
 
 def fitted_view(sources: Sources, name: str, mean: np.ndarray, scale: float) -> View:

@@ -124,13 +124,15 @@ class Sources:
         keys: Mapping[str, Mapping[str, str]] | None = None,
         directed: bool | Mapping[str, bool] = False,
     ) -> None:
-        tables, graphs = dict(tables or {}), dict(graphs or {})
+        tables, graphs = _by_name(tables, "tables"), _by_name(graphs, "graphs")
         for name in tables.keys() & graphs.keys():
             raise ValueError(f"expected names that differ, got a table and a graph {name!r}")
         if not tables and not graphs:
             raise ValueError("expected at least one table or one graph, got none")
         keys = keys or {}
         _check_keys(keys, tables)
+        _check_names("key", key, tables)
+        _check_names("directed", directed, graphs)
         given = {
             name: read_table(
                 t, f"table {name!r}", _key_of(name, t, key, keys), [*keys.get(name, {})]
@@ -142,7 +144,9 @@ class Sources:
             name: read_graph(g, f"graph {name!r}", _is_directed(directed, name))
             for name, g in graphs.items()
         }
-        named = [(f"table {name!r}", ids) for name, (ids, _) in read.items()]
+        pointed = {target for columns in keys.values() for target in columns.values()}
+        own = {name: one.ids for name, one in given.items() if name not in pointed}
+        named = [(f"table {name!r}", ids) for name, ids in own.items()]  # what keys reach has these
         named += [(f"graph {name!r}", e.nodes) for name, e in edges.items()]
         check_one_kind(named)
         ids = union([values for _, values in named])
@@ -198,7 +202,10 @@ class Sources:
         """Return the sources of some ids, by position: a slice, a mask or an array of numbers."""
         if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
             rows = rows[0]  # as scikit-learn asks for rows
-        index = np.arange(len(self))[rows if isinstance(rows, slice) else np.asarray(rows)]
+        asked = rows if isinstance(rows, slice) else np.asarray(rows)
+        if not isinstance(asked, slice) and not asked.size:
+            asked = asked.astype(np.intp)  # an empty list is of floats to NumPy
+        index = np.arange(len(self))[asked]
         if index.ndim != 1:
             raise TypeError(
                 f"expected rows of the sources (a slice, a mask or numbers), got {rows!r}; "
@@ -348,10 +355,35 @@ class Sources:
         return _summary(self)
 
 
+def _by_name(given: Any, what: str) -> dict[str, Any]:
+    """Return tables or graphs by name; without names nobody could tell them apart."""
+    if given is not None and not isinstance(given, Mapping):
+        example = "{'people': people, 'orders': orders}" if what == "tables" else "{'calls': calls}"
+        raise TypeError(
+            f"{what}: expected a mapping of names, such as {example}, got {type(given).__name__}"
+        )
+    return dict(given or {})
+
+
+def _check_names(what: str, given: Any, named: Mapping[str, Any]) -> None:
+    """Raise for what is given by the name of a table or graph, but is of none."""
+    for name in given if isinstance(given, Mapping) else ():
+        if name not in named:
+            raise ValueError(f"{what}: expected names among {[*named]}, got {name!r}")
+
+
 def _check_keys(keys: Mapping[str, Mapping[str, str]], tables: Mapping[str, Any]) -> None:
-    for name in [*keys, *(target for columns in keys.values() for target in columns.values())]:
-        if name not in tables:
-            raise ValueError(f"keys: expected names of tables, {list(tables)}, got {name!r}")
+    if not isinstance(keys, Mapping) or not all(isinstance(v, Mapping) for v in keys.values()):
+        raise TypeError(
+            "keys: expected a mapping of table to mapping of column to table, such as "
+            f"{{'flights': {{'tailnum': 'planes'}}}}, got {keys!r}"
+        )
+    for name, columns in keys.items():
+        for end in (name, *columns.values()):
+            if end not in tables:
+                raise ValueError(f"keys: expected names of tables, {list(tables)}, got {end!r}")
+        if name in columns.values():
+            raise ValueError(f"keys: expected no cycle, got {name} -> {name}")
 
 
 def _key_of(

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from tabweave._compat import fix_signs
 from tabweave.io.register import storable
 from tabweave.rows.frames import columns_of, numbers
-from tabweave.sources.tables import check_unique, plain, read_ids
+from tabweave.sources.tables import check_unique, naming, plain, read_ids
 
 
 @storable
@@ -40,7 +40,8 @@ def read_graph(graph: Any, where: str, directed: bool) -> Edges:
 
 
 def _from_frame(frame: Any, where: str, directed: bool) -> Edges:
-    names, cells, _ = columns_of(frame)
+    with naming(f"{where}: "):
+        names, cells, _ = columns_of(frame)
     if len(cells) < 2:
         raise ValueError(f"{where}: expected two columns, source and target, got one")
     weights = None
@@ -55,7 +56,8 @@ def _from_frame(frame: Any, where: str, directed: bool) -> Edges:
             "or name the one with the weights 'weight'"
         )
     source, target = read_ids(cells[0], where), read_ids(cells[1], where)
-    weight = np.ones(len(source)) if weights is None else numbers(weights)
+    with naming(f"{where}, weight: "):
+        weight = np.ones(len(source)) if weights is None else numbers(weights)
     return _checked(_nodes(source, target), source, target, weight, directed, where)
 
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import column_or_1d
 
+from tabweave.base import target_array
 from tabweave.io.register import storable
 from tabweave.rows.frames import as_column, categories, columns_of
 from tabweave.rows.table import Codes, Numbers, Table
@@ -59,12 +60,25 @@ def read_table(source: Any, where: str, key: str | None, foreign: Sequence[str] 
     return out
 
 
+@contextmanager
+def naming(before: str, after: str = "") -> Iterator[None]:
+    """Say in errors which table or graph they are about, and perhaps what to do."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{before}{error}{after}") from error
+
+
 def _from_pair(source: tuple[Any, ...], where: str) -> tuple[np.ndarray, SourceTable]:
     if len(source) != 2:
         raise ValueError(f"{where}: expected (ids, matrix), got a tuple of {len(source)}")
     ids = read_ids(source[0], where)
     sparse = sp.issparse(source[1])
-    matrix = sp.csr_array(source[1], dtype=float) if sparse else np.asarray(source[1], dtype=float)
+    remedy = "; a pair is of ids and numbers, categories go in a frame with the ids"
+    with naming(f"{where}: ", remedy):
+        cells = source[1] if sparse else np.asarray(source[1], dtype=float)
+    matrix = sp.csr_array(cells, dtype=float) if sparse else cells
     if matrix.ndim != 2 or matrix.shape[0] != len(ids):
         raise ValueError(
             f"{where}: expected a matrix of {len(ids)} rows, one for each id, got {matrix.shape}"
@@ -78,8 +92,9 @@ def _from_pair(source: tuple[Any, ...], where: str) -> tuple[np.ndarray, SourceT
 def _from_frame(frame: Any, where: str, key: str | None, foreign: Sequence[str]) -> ReadTable:
     if sp.issparse(frame) or isinstance(frame, np.ndarray):
         raise TypeError(f"{where}: expected (ids, matrix), got a matrix without ids")
-    found, cells, _ = columns_of(frame)
-    names = list(found or [])
+    with naming(f"{where}: "):
+        found, cells, _ = columns_of(frame)
+    names = list(found or [f"x{i}" for i in range(len(cells))])
     ids = _ids_of(frame, names, cells, where, key)
     if len(set(names)) < len(names):
         raise ValueError(f"{where}: expected columns of different names, got two of one name")
@@ -94,10 +109,8 @@ def _from_frame(frame: Any, where: str, key: str | None, foreign: Sequence[str])
     if not kept:  # ids and keys only
         nothing = np.zeros((len(ids), 0))
         return ReadTable(ids, SourceTable(np.zeros(0, np.intp), nothing, (), ()), keys)
-    try:
+    with naming(f"{where}, "):
         table = Table.of(kept)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{where}, {error}") from error
     return ReadTable(ids, SourceTable(np.zeros(0, np.intp), *as_floats(table, where)), keys)
 
 
@@ -161,7 +174,11 @@ def conformed(table: SourceTable, like: SourceTable, where: str) -> SourceTable:
     matrix = table.matrix[:, at]
     for i, (name, wanted) in enumerate(zip(like.columns, like.labels, strict=True)):
         found = table.labels[at[i]]
-        if found == wanted or not len(table.rows):
+        empty = not sp.issparse(matrix) and np.isnan(matrix[:, i]).all()
+        if found == wanted or empty:
+            continue  # cells that are all missing are of any kind
+        if wanted == []:  # and so were those of fit, which has no use for any
+            matrix[:, i] = np.nan
             continue
         if found is None or wanted is None:
             kinds = ("numbers", "categories") if wanted is None else ("categories", "numbers")
@@ -183,10 +200,12 @@ _KINDS = {0: "bools", 1: "numbers", 2: "text", 3: "bytes"}
 
 def read_ids(column: Any, where: str) -> np.ndarray:
     """Return ids as int64, or as canonical labels; a missing one is an error."""
-    column = as_column(column, "id")
+    with naming(f"{where}: "):
+        column = as_column(column, "id")
     if isinstance(column, np.ndarray) and column.dtype.kind in "iu" and column.dtype != np.uint64:
         return column.astype(np.int64, copy=False)
-    codes, labels = categories(column)
+    with naming(f"{where}: "):
+        codes, labels = categories(column)
     if None in labels and (codes == labels.index(None)).any():
         row = int(np.flatnonzero(codes == labels.index(None))[0])
         raise ValueError(f"{where}: expected an id in row {row}, got null; fill it or drop the row")
@@ -291,9 +310,9 @@ class IdIndex:
 def read_labels(ids: np.ndarray, y: Any, where: str = "y") -> tuple[np.ndarray, np.ndarray]:
     """Return index (among ``ids``) and value of every label that is there, in the order of ids.
 
-    A pandas series or a mapping has them by id, in any order; anything else has one for each id,
-    in their order. None, NaN, NaT and pandas' NA stand for no label; a label of another id is an
-    error.
+    A pandas series (or frame of one column) or a mapping has them by id, in any order; anything
+    else has one for each id, in their order. None, NaN, NaT and pandas' NA stand for no label; a
+    label of another id is an error.
     """
     given, values = _by_id(ids, y, where)
     labels = np.empty(len(values), dtype=object)
@@ -321,6 +340,7 @@ def labels_of_rows(X: Any, y: Any) -> Any:
 
     A mapping has labels by that index, or by row number. Anything else is as it was.
     """
+    y = _one_series(y)
     series, framed = hasattr(y, "iloc") and y.ndim == 1, hasattr(X, "iloc")
     if series and (not framed or y.index.equals(X.index)):
         return y
@@ -345,12 +365,18 @@ def _kinds_of(labels: np.ndarray) -> list[tuple[int, Any]]:
     return [(types.index(t), labels[types.index(t)]) for t in set(types) - {type(None)}]
 
 
+def _one_series(y: Any) -> Any:
+    """Return the series of a pandas frame of one column: its index has the ids as well."""
+    return y.iloc[:, 0] if hasattr(y, "iloc") and y.ndim == 2 and y.shape[1] == 1 else y
+
+
 def _by_id(ids: np.ndarray, y: Any, where: str) -> tuple[np.ndarray, Any]:
+    y = _one_series(y)
     if hasattr(y, "iloc") and getattr(y, "ndim", 1) == 1:  # a pandas series: its index has the ids
         return read_ids(y.index.to_numpy(), where), y.to_numpy(dtype=object)
     if isinstance(y, Mapping):
         return read_ids(list(y), where) if y else ids[:0], list(y.values())
-    values = column_or_1d(np.asarray(y))
+    values = target_array(y)
     if len(values) != len(ids):
         raise ValueError(
             f"{where}: expected {len(ids)} labels, one for each of sources.ids (or None), got "
@@ -411,7 +437,8 @@ def _follow(
 
 def _pointed_rows(cells: Any, ids: np.ndarray, names: tuple[str, str, str]) -> np.ndarray:
     """Return the row of the id that each cell names, -1 for one that is missing or unknown."""
-    codes, labels = categories(as_column(cells, names[1]))
+    with naming(f"table {names[0]!r}, key {names[1]!r}: "):
+        codes, labels = categories(as_column(cells, names[1]))
     named = [label for label in labels if label is not None]
     row = np.full(len(labels), -1, dtype=np.intp)
     if named and len(ids):

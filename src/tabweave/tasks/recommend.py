@@ -8,6 +8,7 @@ item, rating) and groups. Goes out: expected ratings. :func:`find_groups` makes 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -136,7 +137,7 @@ class MatrixFactorization(Estimator):
             Names of who rated what.
         ratings : array-like of shape (n_ratings,)
             The ratings.
-        user_groups, item_groups : mapping of name to group, optional
+        user_groups, item_groups : mapping or series of name to group, optional
             Group of each user or item, those without ratings included; one group without it.
         """
         self._validate_params()
@@ -210,9 +211,10 @@ class Side:
     kept: list[np.ndarray]
 
     @classmethod
-    def of(cls, seen: Any, groups: Mapping[Any, Any] | None, what: str, d: int, rng: Any) -> Side:
+    def of(cls, seen: Any, groups: Any, what: str, d: int, rng: Any) -> Side:
         """Return a side with random factors, from the names that rated and those with a group."""
         names = np.unique(checked_names(seen, f"{what}s"))
+        groups = groups.to_dict() if hasattr(groups, "to_dict") else groups  # a series, say
         if groups is None:
             codes = np.zeros(len(names), np.intp)
         else:
@@ -445,6 +447,9 @@ def find_groups(
         raise ValueError(
             f"expected {len(vectors)} ids, one per row of attributes, got {len(names)}"
         )
+    if len(set(names)) < len(names):
+        twice = next(name for name, times in Counter(names).items() if times > 1)
+        raise ValueError(f"expected one row of attributes for each id, got several for {twice!r}")
     scale = np.sqrt(vectors.var(axis=0).sum())
     if not scale:
         return dict.fromkeys(names, 0)

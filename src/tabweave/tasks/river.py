@@ -92,9 +92,9 @@ class RiverEmbedder(_Base):
         self._fitted = True
 
     def _is_readable(self, row: Mapping[str, Any]) -> bool:
-        """Tell whether a row by itself is one of the stream; of the first window all may be."""
+        """Tell whether a row by itself is one of the stream, or of any stream at first."""
         try:
-            return not self._fitted or bool(Table.of([row], self.model.schema_))
+            return bool(Table.of([row], self.model.schema_ if self._fitted else None))
         except (TypeError, ValueError):
             return False
 

@@ -1,5 +1,6 @@
 """``tabweave embed``: the vectors of the library, whatever the rows come from or go to."""
 
+import csv
 import gzip
 import json
 import stat
@@ -374,3 +375,12 @@ def test_lists_are_told_with_what_joins_them(tmp_path):
     (tmp_path / "films.csv").write_text("\n".join(["genre,stars", *lines]))
     done = called("embed", "films.csv", "-o", "v.csv", cwd=tmp_path)
     assert "as in --kind 'genre=set:|'" in done.err
+    listed = [{"genre": json.dumps(g.split("|")), "stars": i % 5} for i, g in enumerate(genres * 9)]
+    with (tmp_path / "listed.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["genre", "stars"])
+        writer.writeheader()
+        writer.writerows(listed)
+    done = called("embed", "listed.csv", "-o", "w.csv", cwd=tmp_path)
+    assert "as in --kind genre=set\n" in done.err
+    done = called("embed", "listed.csv", "-o", "x.csv", "--kind", "genre=set", cwd=tmp_path)
+    assert done.code == 0 and "genre" not in done.err

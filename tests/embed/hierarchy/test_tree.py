@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.cluster.hierarchy import cophenet, linkage
@@ -104,6 +106,16 @@ def test_a_leaf_that_is_not_in_the_tree():
         DistanceHierarchy({"food": DRINKS}).fit({"drink": ["latte", "mocha"]})
 
 
+def test_a_tree_of_a_column_of_numbers_asks_for_the_kind():
+    trees = {"code": {"a": [1, 2], "b": [3]}}
+    with pytest.raises(ValueError, match=r"is numeric; declare schema=\{'code': 'nominal'\}"):
+        DistanceHierarchy(trees).fit({"code": [1, 2, 3]})
+    with pytest.raises(ValueError, match=r"got one of 'code', which is no column$"):
+        DistanceHierarchy(trees).fit({"other": ["x", "y"]})
+    model = DistanceHierarchy(trees, schema={"code": "nominal"}).fit({"code": [1, 2, 3]})
+    assert model.value_distances("code").loc[1, 3] == 4
+
+
 def test_slashes_in_values_are_no_paths_unless_there_is_a_tree_by_hand():
     model = DistanceHierarchy().fit({"x": ["a", "b", "a"], "y": ["p", "q", "q"]})
     unknown = model.transform([{"x": "a/b", "y": "p"}])
@@ -184,6 +196,22 @@ def test_distances_of_values_are_those_of_trees_and_lines():
         model.value_distances("price")
     with pytest.raises(ValueError, match="which no inner product gives"):
         model.pairwise_kernel(ROWS)
+
+
+def test_a_tree_of_many_edges_is_not_laid_out_row_by_row():
+    """A code list of 900 leaves and 4,000 rows: distances of values, looked up."""
+    codes = [f"{a}/{a}{b}/{a}{b}{c}" for a in "ABC" for b in range(30) for c in range(10)]
+    rng = np.random.default_rng(0)
+    rows = {"code": [codes[i] for i in rng.integers(900, size=4000)], "size": rng.random(4000)}
+    model = DistanceHierarchy({"code": codes}).fit(rows)
+    some = {name: column[:3] for name, column in rows.items()}
+    tracemalloc.start()
+    found = model.pairwise_distances(some, rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4000 * model.blocks_.width * 8 / 2
+    vectors = model.transform(some), model.transform(rows)
+    np.testing.assert_allclose(found, cdist(*vectors, "cityblock"), rtol=0, atol=1e-12)
 
 
 def test_labels_that_no_row_has_are_not_refused():

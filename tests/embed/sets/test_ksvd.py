@@ -207,6 +207,7 @@ def test_atoms_and_rows_are_explained_in_values():
     ]
     [(atom, weight, text)] = model.explain(X[[0]], names)
     assert text == "0.71 tags_a + 0.71 tags_b"
+    assert model.explain(X[0], names) == model.explain(X[[0]], names)
     assert weight == pytest.approx(np.log10(2) * np.sqrt(2))
     assert model.describe_atoms(top=1)[atom].split()[1] in ("x0", "x1")
     with pytest.raises(ValueError, match="expected one signal, got 2"):

@@ -161,3 +161,10 @@ def test_bad_gram(problem):
         batch_omp(X, atoms, gram=np.eye(2))
     with pytest.raises(ValueError, match="the gram matrix says 2"):
         batch_omp(X, atoms, gram=2 * np.eye(40))
+
+
+@pytest.mark.parametrize("code", [omp, batch_omp])
+def test_signals_whose_length_overflows_are_refused(code):
+    """They had no atoms at all."""
+    with pytest.raises(ValueError, match="signals of finite length, got row 1 beyond"):
+        code([[1.0, 2.0], [1e200, 0.0]], np.eye(2), n_nonzero=1)

@@ -277,3 +277,9 @@ def test_a_share_of_just_so_many_rows_is_enough(n):
     rows = {"s": [["a"]] * n + [["b"]] * (100 - n)}
     terms = [term for _, (term,) in SetTfidf(1, min_df=n / 100).fit(rows).terms_]
     assert "a" in terms and ("b" in terms) == (n <= 50)
+
+
+@pytest.mark.parametrize("sets", [[{"a", "b"}, {"b"}], [["a", "b"], ["b"]]])
+def test_a_list_of_sets_alone_is_told_how_it_becomes_a_column(sets):
+    with pytest.raises(ValueError, match="a list of sets is one column of a table"):
+        SetTfidf().fit(sets)

@@ -633,7 +633,8 @@ def tell_doubts(found: Iterable[Finding]) -> None:
         elif asks == "order":
             said += f", as in --kind {shlex.quote(f'{name}=datetime:dmy')}"
         elif asks == "lists":
-            said += f", as in --kind {shlex.quote(f'{name}=set:{delimiter}')}"
+            parted = f"set:{delimiter}" if delimiter else "set"
+            said += f", as in --kind {shlex.quote(f'{name}={parted}')}"
         elif kind == "nominal":
             said += "; it is read as categories"
         note(said)

@@ -42,7 +42,7 @@ class DistanceHierarchy(Embedder):
     ----------
     trees : mapping of column to tree, optional
         Trees made by hand, as :meth:`Tree.of` reads them; the other categorical columns get
-        theirs from the data.
+        theirs from the data. To save the model, give ``Tree.of(...)`` in place of a frame or graph.
     linkage : {"average", "single", "complete"}, default="average"
         How trees are grown from the dissimilarities of values.
     schema : Schema or mapping of column to kind, optional
@@ -189,12 +189,15 @@ class DistanceHierarchy(Embedder):
 
     def _check_trees(self, counts: Counts) -> None:
         """Raise for trees of columns that are not there, and for values that are not in theirs."""
-        nominal = _treed(counted_schema(counts))
+        schema = counted_schema(counts)
+        nominal = _treed(schema)
         for name, tree in (self.trees or {}).items():
             if name not in nominal:
+                kind = next((c.kind for c in schema.columns if c.name == name), "no column")
+                remedy = "" if kind == "no column" else f"; declare schema={{{name!r}: 'nominal'}}"
                 raise ValueError(
                     f"expected trees of nominal or set columns ({', '.join(map(repr, nominal))}), "
-                    f"got one of {name!r}"
+                    f"got one of {name!r}, which is {kind}{remedy}"
                 )
             check_leaves(name, Tree.of(tree), counts.labels[counts.names.index(name)])
 

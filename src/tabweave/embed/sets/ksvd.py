@@ -264,7 +264,10 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     ) -> list[tuple[int, float, str]]:
         """Return the atoms of one signal, heaviest first: (atom, coefficient, what it is)."""
         check_is_fitted(self, "components_")
-        row = row if sparse.issparse(row) else np.atleast_2d(row)
+        if sparse.issparse(row):  # of a sparse array, codes[0] has one dimension
+            row = row.reshape(1, -1) if row.ndim == 1 else row
+        else:
+            row = np.atleast_2d(row)
         if row.shape[0] != 1:
             raise ValueError(f"expected one signal, got {row.shape[0]}")
         code = self.transform(row)

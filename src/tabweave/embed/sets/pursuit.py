@@ -155,7 +155,11 @@ def pursue(
     """Return the codes of checked signals and the squared error of each."""
     if gram is None and pursuit == "batch":
         gram = _gram(atoms)
-    energy = energies(X)
+    with np.errstate(over="ignore"):
+        energy = energies(X)
+    if not np.isfinite(energy).all():
+        row = int(np.argmin(np.isfinite(energy)))
+        raise ValueError(f"expected signals of finite length, got row {row} beyond 1e154; scale X")
     target = error * energy if relative else np.full(len(energy), error)
     errors, parts = np.empty(len(energy)), [sparse.csr_array((0, len(atoms)))]
     # No signal needs more atoms than there are dimensions: the others would be dependent.

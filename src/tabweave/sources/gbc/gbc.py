@@ -65,6 +65,7 @@ FIXED = {
     "force_col_wise": True,
     "feature_pre_filter": False,
 }
+_NOT_TABLES = {"constant", "graphs", "other classes"}  # among the shares of a prediction
 ONLY = "X"  # the name of the one table that plain rows make
 
 
@@ -266,6 +267,10 @@ class GBC(TabularInput, Estimator):
             sum up to the prediction.
         """
         sources = self._read(X)
+        for name in _NOT_TABLES & {*self.reference_.names}:
+            raise ValueError(
+                f"expected no table of the name {name!r}, which is a share of no table: rename it"
+            )
         at = _index_in(sources, X) if ids is None else sources._index_of_all(ids)
         final, _ = self._smoothed(sources)
         plain, fused = self._smoothed(sources, smooth=False)
@@ -346,8 +351,9 @@ class GBC(TabularInput, Estimator):
         strengths = tuple(smooth * self.graph_smoothing_[name] for name in sources.graph_names)
         # Files of the time when neighbours were always alike have nothing else to say.
         mixing = [vars(self).get("_mixing", {}).get(name) for name in sources.graph_names]
-        smoothing = Smoothing(strengths, self.trust_)
-        return self._smoother(fused, graphs, smoothing, self._labels[here], mixing), fused.scores
+        smoothing, labels = Smoothing(strengths, self.trust_), self._labels
+        fused = fused._replace(prior=self._smoother.prior(labels))
+        return self._smoother(fused, graphs, smoothing, labels[here], mixing), fused.scores
 
 
 @storable
@@ -499,7 +505,7 @@ class GBCClassifier(ClassifierMixin, GBC):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy over the ids (or rows) that ``y`` has labels for."""
         if not isinstance(X, Sources):
-            return super().score(X, y, sample_weight)
+            return super().score(X, *_in_order(X, y, sample_weight))
         labeled, labels = read_labels(X.ids, y)
         weights = _weights_of(X.ids, labeled, sample_weight)
         return float(np.average(self.predict(X)[labeled] == labels, weights=weights))
@@ -571,7 +577,7 @@ class GBCRegressor(RegressorMixin, GBC):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R² over the ids (or rows) that ``y`` has numbers for."""
         if not isinstance(X, Sources):
-            return super().score(X, y, sample_weight)
+            return super().score(X, *_in_order(X, y, sample_weight))
         labeled, labels = read_labels(X.ids, y)
         weights = _weights_of(X.ids, labeled, sample_weight)
         return float(
@@ -610,13 +616,20 @@ def read_training(
         weights, whole = _weights_of(X.ids, labeled, sample_weight), X.surroundings
         return whole, *_counting(whole.index(X.ids)[labeled], labels, weights)
     sources = _read_rows(model, X, reset=True)
-    labels = target_array(labels_of_rows(X, y))
+    labels, sample_weight = _in_order(X, y, sample_weight)
     if len(labels) != len(sources):
         raise ValueError(f"y: expected {len(sources)} labels, one per row, got {len(labels)}")
     check_target(labels)
     rows = np.arange(len(sources))
-    sample_weight = None if sample_weight is None else labels_of_rows(X, sample_weight)
     return sources, *_counting(rows, labels, _weights_of(rows, rows, sample_weight))
+
+
+def _in_order(X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, Any]:
+    """Return labels and weights in the order of plain rows."""
+    weights: Any = None if sample_weight is None else labels_of_rows(X, sample_weight)
+    if hasattr(weights, "iloc"):  # in the order of the rows by now, whatever its index
+        weights = weights.to_numpy()
+    return target_array(labels_of_rows(X, y)), weights
 
 
 def _counting(

@@ -51,6 +51,7 @@ from tabweave.sources.hemap.transfer import (
 from tabweave.sources.tables import labels_of_rows, read_labels
 
 EMBED_FIRST = "HeMap reads numbers: embed categories first, e.g. with tabweave.MixedEmbedder"
+_HELD = {"pairs": "pairs", "source": "outputs"}  # of a source, by parameter of fit
 _NEIGHBORS = 10
 _FEWEST = 10
 # Without the source: the learner, the learner in the common space, the commonest class or mean. A
@@ -270,6 +271,7 @@ class HeMap(Estimator):
             return X, y, {}
         if not isinstance(source, Mapping):
             source, pairs = {"source": source}, {"source": pairs}
+        check_names("pairs", pairs, [*source])
         given = {}
         for name, pair in source.items():
             others = read_source(pair, numeric, name)
@@ -350,11 +352,14 @@ class HeMap(Estimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy, or R² of numbers, over the rows that ``y`` has labels for."""
         found = self.predict(X)
-        if isinstance(X, Sources):
-            y = of_ids(X, target_rows(X.like(self.reference_))[1], y)
-        values, present = read_outputs(labels_of_rows(X, y), "y")
+        at = self._target_rows(X)[1] if isinstance(X, Sources) else None
+
+        def of_rows(given: Any) -> Any:
+            return labels_of_rows(X, given) if at is None else of_ids(X, at, given)
+
+        values, present = read_outputs(of_rows(y), "y")
         measure = r2_score if self._is_regressor() else accuracy_score
-        weights = None if sample_weight is None else np.asarray(sample_weight)[present]
+        weights = None if sample_weight is None else np.asarray(of_rows(sample_weight))[present]
         return float(measure(values, found[present], sample_weight=weights))
 
     def project(self, X: Any) -> np.ndarray:
@@ -373,10 +378,17 @@ class HeMap(Estimator):
         if isinstance(X, Sources):
             if not hasattr(self, "reference_"):
                 raise TypeError("expected plain rows as in fit, got Sources")
-            X = target_rows(X.like(self.reference_))[0]
+            X = self._target_rows(X)[0]
         X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
         # Files of the time when gaps were an error have no means.
         return filled(X, getattr(self, "_means", np.zeros(X.shape[1])))
+
+    def _target_rows(self, X: Sources) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of the table that was the target in fit, and the index of their ids."""
+        name = self.reference_.names[0]
+        if name not in X.names:
+            raise ValueError(f"expected the target of fit, table {name!r}, got {[*X.names]}")
+        return target_rows(X.like(self.reference_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -399,6 +411,7 @@ def of_sources(X: Sources, y: Any, outputs: Any) -> tuple[np.ndarray, Any, Any, 
         raise ValueError("HeMap requires y to be passed, but the target y is None")
     if not X.names:
         raise ValueError("expected at least one table, got graphs only")
+    check_names("source", outputs, X.names[1:])
     rows, ids = target_rows(X)
     given, pairs, labels = {}, {}, of_ids(X, np.arange(len(X)), y)
     for name in X.names[1:]:
@@ -416,10 +429,17 @@ def of_sources(X: Sources, y: Any, outputs: Any) -> tuple[np.ndarray, Any, Any, 
     return rows, labels[ids], given or None, pairs
 
 
+def check_names(what: str, given: Any, sources: Sequence[str]) -> None:
+    """Raise for what is given by the name of a source, but is of none."""
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"{what}: expected a mapping of source to its {_HELD[what]}, got {given!r}")
+    for name in given or ():
+        if name not in sources:
+            raise ValueError(f"{what}: expected names of sources, {[*sources]}, got {name!r}")
+
+
 def target_rows(sources: Sources) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of the first table in the order of ids, and the index of these."""
-    if not sources.names:
-        raise ValueError("expected the first table of fit, got none of its tables")
     at = sources.rows(sources.names[0])
     order = np.argsort(at)
     return _dense(cells(sources, sources.names[0]))[order], at[order]

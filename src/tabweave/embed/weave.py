@@ -525,7 +525,8 @@ def coupling_gram(
     total, diagonal, n_kernels = couplings.summed_kernels(
         counts, column, landmark_ids, kernels, smoothing
     )
-    scale = (1 - share @ share) / 2 / max(n_kernels, 1)
+    # Summed kernels have unit inertia by f; distances are those of two elements, drawn by share.
+    scale = (1 - share @ share) / 2 * f.sum() / max(n_kernels, 1)
     return total * scale, diagonal * scale, 0.0 if n_kernels else 0.5
 
 

@@ -99,6 +99,24 @@ def test_the_discriminant_is_ridge_regression_on_one_hot_columns():
     np.testing.assert_allclose(squared(model.transform(rows)), found + columns, atol=1e-8)
 
 
+def test_the_discriminant_of_sets_is_ridge_regression_on_the_means_of_their_elements():
+    rows, y = categories()
+    rng = np.random.default_rng(0)
+    tags = [sorted(rng.choice(list("pqrst"), 3, replace=False)) for _ in y]
+    rows, kinds = {**rows, "tags": tags}, {"tags": "set"}
+    model = SupervisedWeave(schema=kinds).fit(rows, y)
+    Y = helmert(3).T[np.unique(y, return_inverse=True)[1]]
+    single = one_hot({name: column for name, column in rows.items() if name != "tags"})
+    X = np.hstack([single, [[(e in cell) / 3 for e in "pqrst"] for cell in tags]])
+    P = Ridge(model.penalty_).fit(X, Y).predict(X).reshape(len(y), -1)
+    found = squared(model.discriminant_.coordinates(Table.of(rows, kinds)))
+    expected = squared(P)
+    np.testing.assert_allclose(found / found.mean(), expected / expected.mean(), atol=1e-7)
+    regression = model.regression(model.counts_.class_pairs.astype(float), helmert(3).T)
+    mean = regression.coordinates(Table.of(rows, kinds)).mean(axis=0)
+    np.testing.assert_allclose(mean, 0, atol=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_penalty_has_the_least_generalised_cross_validation(seed):
     rows, y = categories(60 + 40 * seed, seed)

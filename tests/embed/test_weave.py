@@ -939,6 +939,19 @@ def test_where_no_kernel_tells_values_apart_a_mismatch_is_all():
         np.testing.assert_allclose(apart[~np.eye(3, dtype=bool)], 1.0)
 
 
+@pytest.mark.parametrize("parameters", [{"n_components": 4}, {"n_clusters": 2}])
+def test_sets_are_projected_on_the_directions_in_which_rows_differ(parameters):
+    """However many elements they have: a first axis was their number, in which vectors are one."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 3, 300)
+    sets = [sorted({f"t{3 * k + i}" for i in rng.integers(0, 3, 4)}) for k in kind]
+    X = {"tags": sets, "a": [f"a{k}" for k in np.where(rng.random(300) < 0.6, kind, 3)]}
+    plain = Weave(schema={"tags": "set"}).fit_transform(X)
+    wanted = PCA(4).fit(plain).explained_variance_
+    found = Weave(**parameters, schema={"tags": "set"}).fit_transform(X).var(axis=0)
+    np.testing.assert_allclose(found[:4], wanted, rtol=0.05)
+
+
 def test_sets_that_are_all_empty_are_all_alike():
     rows = {"tags": [[]] * 20, "job": ["cook", "clerk"] * 10}
     model = Weave(schema={"tags": "set"}).fit(rows)

@@ -38,7 +38,7 @@ from tabweave.blocks.value_tables import ValueTables, compacted
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts, checked_weight
 from tabweave.counts.couplings import Factors
-from tabweave.counts.spectra import centred_product, scatter
+from tabweave.counts.spectra import centred_product, of_means, scatter
 from tabweave.embed.register import embedder
 from tabweave.embed.weave import (
     N_BINS,
@@ -412,7 +412,7 @@ class SupervisedWeave(Derived, Weave):
         single = next((a for a, kind in enumerate(kinds) if kind != "set"), 0)
         prior = pairs[coupled.span(single)].sum(axis=0)  # elements of sets: not once a row
         prior = prior / max(prior.sum(), 1e-300)
-        centred = pairs @ points - np.outer(pairs.sum(axis=1), prior @ points)
+        centred = of_means(coupled, pairs @ points - np.outer(pairs.sum(axis=1), prior @ points))
         response = np.vstack([b.T @ centred[coupled.span(a)] for a, b in enumerate(bases)])
         total_squares = n * float(prior @ (points - prior @ points) ** 2 @ np.ones(points.shape[1]))
         found, penalty = solver.solve(response, total_squares, n, penalty)
@@ -526,7 +526,9 @@ class SupervisedWeave(Derived, Weave):
         """
         coupled = self._coupled()
         rows, _ = self._linear(coupled, pairs, points, None)
-        shift = coupled.value_counts @ rows / coupled.n / len(coupled.names)
+        count, spans = coupled.value_counts, map(coupled.span, coupled.names)
+        means = (count[own] @ rows[own] / max(count[own].sum(), 1e-300) for own in spans)
+        shift = sum(means) / len(coupled.names)
         return self._summed(*self._lines(coupled, rows - shift))
 
     def lookups(self) -> tuple[list[np.ndarray], bool]:

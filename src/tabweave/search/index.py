@@ -727,7 +727,8 @@ class Cache:
         if together == "mean" and space.root and space.power == 2:
             total = np.maximum(total - space.inertia(asked), 0)
         first = view.copies.first(allowed)
-        order = np.lexsort((first, np.where(first < 0, np.inf, total)))[:k]
+        there = np.flatnonzero(first >= 0)
+        order = there[np.lexsort((first[there], total[there]))[:k]]
         found = np.asarray(total)[None, order], first[None, order]
         summed, rows = view.copies.expand(found, k, allowed)
         return space.distances(summed), rows

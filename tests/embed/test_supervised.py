@@ -99,6 +99,21 @@ def test_the_discriminant_is_ridge_regression_on_one_hot_columns():
     np.testing.assert_allclose(squared(model.transform(rows)), found + columns, atol=1e-8)
 
 
+def test_the_discriminant_of_numbers_is_ridge_regression_on_steps():
+    """Each from a number to the next, where each is alone in its bin; none lead to a gap."""
+    rng = np.random.default_rng(0)
+    age, town = rng.choice([10.5, 20.5, 40.5, 50.5, np.nan], 200), rng.choice(["a", "b"], 200)
+    y = np.where(np.nan_to_num(age) + rng.normal(0, 15, 200) > 30, "yes", "no")
+    rows = {"age": age, "town": town}
+    model = SupervisedWeave().fit(rows, y)
+    steps = age[:, None] > [10.5, 20.5, 40.5]
+    X = np.column_stack([steps, np.isnan(age), one_hot({"town": town})])
+    P = Ridge(model.penalty_).fit(X, y == "yes").predict(X)
+    found = squared(model.discriminant_.coordinates(Table.of(rows)))
+    expected = squared(P[:, None])
+    np.testing.assert_allclose(found / found.mean(), expected / expected.mean(), atol=1e-7)
+
+
 def test_the_discriminant_of_sets_is_ridge_regression_on_the_means_of_their_elements():
     rows, y = categories()
     rng = np.random.default_rng(0)

@@ -853,6 +853,20 @@ def test_ties_are_those_of_scikit_learn(copied, groups):
     np.testing.assert_allclose(tie_weights(tied, trusted), weights / weights.mean())
 
 
+@pytest.mark.parametrize("share", [0.03, 0.1, 1.0])
+def test_sets_that_few_rows_have_do_not_seem_to_depend_on_others(share):
+    """What independent columns share by chance is the more, the less often their values meet."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 4, 400)
+    sets = [sorted({*rng.choice(list("pqrstu"), 3)}) * (rng.random() < share) for _ in kind]
+    other = {f"x{i}": np.where(rng.random(400) < 0.7, kind, i).astype(str) for i in range(2)}
+    X = {"tags": sets, **other, "coin": rng.choice(list("abcdef"), 400)}
+    counts = Weave(schema={"tags": "set"}).fit(X).counts_
+    tied, trust = ties(counts)
+    assert tied[[0, 3]].max() < 0.1 < 0.2 < tied[1:3].min()
+    assert trust.tolist() == [0, 1, 1, 0]
+
+
 def test_nothing_is_tied_to_a_column_alone():
     for rows in ({"a": ["x", "y"]}, {"a": ["x"], "b": ["u"]}):
         tied, trusted = ties(Counts.of(rows))

@@ -1042,7 +1042,6 @@ def test_rows_that_are_gone_are_not_near_to_several_either(together):
     assert index.query(asked, 9, {"x": "a"}, together=together).ids.tolist() == [[0, 2]]
 
 
-
 def test_distances_can_be_read_as_shares_of_pairs():
     rows, index = numbers_too()
     distances = index.embedder_.pairwise_distances(rows)

@@ -718,8 +718,8 @@ class Cache:
         The mean of squared distances is the squared distance to the mean and the inertia of the
         queries.
         """
-        view, total = self._view(names), 0.0
-        queries = view.queries(asked)
+        view = self._view(names)
+        queries, total = view.queries(asked), np.zeros(len(view.nodes))
         for i in range(len(queries)):
             one = _to_every_node(view, queries.take(np.array([i])))
             total = np.maximum(total, one) if together == "all" else total + one / len(queries)

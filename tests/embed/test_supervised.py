@@ -65,9 +65,13 @@ def test_columns_weigh_as_they_are_tied_to_the_classes(power):
     np.testing.assert_allclose(list(model.weights_.values()), expected / expected.mean())
 
 
-def test_values_differ_by_couplings_and_by_classes():
+@pytest.mark.parametrize("n_tags", [0, 9])  # of one class, which is no more likely for that
+def test_values_differ_by_couplings_and_by_classes(n_tags):
     rows, y = categories()
-    model, plain = SupervisedWeave(discriminant=0).fit(rows, y), Weave().fit(rows)
+    rows["tags"], kinds = [list("abcdefghi")[: n_tags * (c == y[0])] for c in y], {"tags": "set"}
+    model = SupervisedWeave(discriminant=0, schema=kinds).fit(rows, y)
+    plain = Weave(schema=kinds).fit(rows)
+    del rows["tags"]
     for name, column in rows.items():
         labels = plain.counts_.labels[plain.counts_.vocabulary.index(name)]
         f = np.array([(column == v).mean() for v in labels])

@@ -336,7 +336,7 @@ class SupervisedWeave(Derived, Weave):
         points = self.target_.points(coupled)
         learn = scales is None
         found = {} if scales is None else scales.parts
-        smoothed = conditional_means(pairs, points, self._smoothing)
+        smoothed = conditional_means(pairs, points, self._smoothing, class_shares(coupled, pairs))
         features, curves, total = [], [], 0.0
         bare, known = self._curves(coupled), self._kept("factors", self._factored)
         weights = vars(self).get("_part_weights") or self.weights_  # older files have columns only
@@ -408,10 +408,7 @@ class SupervisedWeave(Derived, Weave):
             return np.zeros((len(pairs), points.shape[1])), 1.0
         bases, solver = self._kept("solver", partial(self._solver, coupled))
         n = coupled.n
-        kinds = [column.kind for column in coupled.schema.columns]  # type: ignore[union-attr]
-        single = next((a for a, kind in enumerate(kinds) if kind != "set"), 0)
-        prior = pairs[coupled.span(single)].sum(axis=0)  # elements of sets: not once a row
-        prior = prior / max(prior.sum(), 1e-300)
+        prior = class_shares(coupled, pairs)
         centred = of_means(coupled, pairs @ points - np.outer(pairs.sum(axis=1), prior @ points))
         response = np.vstack([b.T @ centred[coupled.span(a)] for a, b in enumerate(bases)])
         total_squares = n * float(prior @ (points - prior @ points) ** 2 @ np.ones(points.shape[1]))
@@ -682,9 +679,18 @@ def class_ties(counts: Counts, pairs: np.ndarray) -> np.ndarray:
     return ties
 
 
-def conditional_means(pairs: np.ndarray, points: np.ndarray, smoothing: float) -> np.ndarray:
+def class_shares(counts: Counts, pairs: np.ndarray) -> np.ndarray:
+    """Return the share of each class, from a column with one value a row, if there is one."""
+    kinds = [column.kind for column in counts.schema.columns]  # type: ignore[union-attr]
+    single = next((a for a, kind in enumerate(kinds) if kind != "set"), 0)
+    total = pairs[counts.span(single)].sum(axis=0)
+    return np.asarray(total / max(total.sum(), 1e-300))
+
+
+def conditional_means(
+    pairs: np.ndarray, points: np.ndarray, smoothing: float, prior: np.ndarray
+) -> np.ndarray:
     """Return ``E[point | value]``, with pseudo-counts of the prior."""
-    prior = pairs.sum(axis=0) / max(pairs.sum(), 1e-300)
     own = pairs.sum(axis=1, keepdims=True)
     scale = np.where(own + smoothing > 0, own + smoothing, 1)
     return (pairs + smoothing * prior) / scale @ points

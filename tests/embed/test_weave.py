@@ -966,6 +966,16 @@ def test_sets_are_projected_on_the_directions_in_which_rows_differ(parameters):
     np.testing.assert_allclose(found[:4], wanted, rtol=0.05)
 
 
+def test_no_digit_depends_on_the_order_of_the_elements_of_a_set():
+    """Python's sets come in another order in each process."""
+    rng = np.random.default_rng(0)
+    sets = [[f"t{i}" for i in rng.choice(150, 6, replace=False)] for _ in range(80)]
+    X = {"tags": sets, "a": rng.choice(list("uvw"), 80)}
+    shuffled = {**X, "tags": [rng.permutation(cell).tolist() for cell in sets]}
+    one, two = (Weave(schema={"tags": "set"}).fit_transform(rows) for rows in (X, shuffled))
+    np.testing.assert_array_equal(one, two)
+
+
 def test_sets_that_are_all_empty_are_all_alike():
     rows = {"tags": [[]] * 20, "job": ["cook", "clerk"] * 10}
     model = Weave(schema={"tags": "set"}).fit(rows)

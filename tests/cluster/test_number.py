@@ -80,6 +80,15 @@ def test_kmodes_finds_its_number():
     assert KModes(2, random_state=0).fit(rows).n_clusters_ == 2
 
 
+@pytest.mark.parametrize("clusterer", ["kmeans", "kmodes"])
+@pytest.mark.parametrize("criterion", ["gap", "stability"])
+def test_halves_and_shuffled_columns_may_have_fewer_rows_that_differ(clusterer, criterion):
+    """Than the table: as many clusters as it has rows that differ are then not to be had."""
+    rows = {"a": list("uuuuuuvw"), "b": list("xyzxyzxy")}
+    found = number_of_clusters(rows, clusterer=clusterer, criterion=criterion, most=6)
+    assert max(found.scores[criterion]) == 4  # of five rows that differ
+
+
 def test_the_same_rows_give_the_same_number(monkeypatch):
     rows = planted(4, 300)
     one, two = (number_of_clusters(rows, most=6) for _ in range(2))

@@ -231,6 +231,31 @@ class TestCrossMoments:
         assert moments.correlations().shape == (0, 0) and moments.value_means().shape == (2, 0)
 
 
+@pytest.mark.parametrize("n_empty", [0, 20])
+@pytest.mark.parametrize("many", [np.asarray, sparse.csr_array])
+def test_cells_of_sets_are_the_means_of_their_elements(n_empty, many):
+    rng = np.random.default_rng(0)
+    sets = [sorted(rng.choice(list("abcde"), 3, replace=False)) for _ in range(40)]
+    sets += [[]] * n_empty
+    other = rng.choice(list("uv"), len(sets))
+    counts = Counts.of(Table.of({"s": sets, "x": other}, {"s": "set"}))
+    tables = [rng.normal(size=(size, 2)) for size in counts.sizes]
+    share = counts.value_counts[counts.span("s")] / (3 * 40)
+    cells = [tables[0][["abcde".index(e) for e in cell]] for cell in sets if cell]
+    of_sets = [own.mean(axis=0) for own in cells] + [share @ tables[0]] * n_empty
+    objects = np.hstack([of_sets, tables[1][["uv".index(x) for x in other]]])
+    objects -= objects.mean(axis=0)
+    found = spectra.scatter(counts, [many(table) for table in tables])
+    np.testing.assert_allclose(found, objects.T @ objects)
+    summed = objects[:, :2] + objects[:, 2:]
+    rows = np.vstack(tables)
+    product = spectra.centred_product(counts, rows)
+    np.testing.assert_allclose(rows.T @ product, summed.T @ summed)
+    axes = np.linalg.svd(objects, full_matrices=False)[0][:, :3]
+    response = rows.T @ spectra.responses(counts, tables, 3)
+    np.testing.assert_allclose(response @ response.T, summed.T @ axes @ axes.T @ summed)
+
+
 @pytest.mark.parametrize("gaps", [(), (1,), (0, 2), (0, 1, 2)])
 def test_cross_moments_are_sums_over_the_rows_that_have_both(gaps, monkeypatch):
     monkeypatch.setattr(spectra, "_ROWS", 64)  # several blocks, some of them without a gap

@@ -65,9 +65,13 @@ def test_columns_weigh_as_they_are_tied_to_the_classes(power):
     np.testing.assert_allclose(list(model.weights_.values()), expected / expected.mean())
 
 
-def test_values_differ_by_couplings_and_by_classes():
+@pytest.mark.parametrize("n_tags", [0, 9])  # of one class, which is no more likely for that
+def test_values_differ_by_couplings_and_by_classes(n_tags):
     rows, y = categories()
-    model, plain = SupervisedWeave(discriminant=0).fit(rows, y), Weave().fit(rows)
+    rows["tags"], kinds = [list("abcdefghi")[: n_tags * (c == y[0])] for c in y], {"tags": "set"}
+    model = SupervisedWeave(discriminant=0, schema=kinds).fit(rows, y)
+    plain = Weave(schema=kinds).fit(rows)
+    del rows["tags"]
     for name, column in rows.items():
         labels = plain.counts_.labels[plain.counts_.vocabulary.index(name)]
         f = np.array([(column == v).mean() for v in labels])
@@ -97,6 +101,39 @@ def test_the_discriminant_is_ridge_regression_on_one_hot_columns():
     columns = squared(SupervisedWeave(discriminant=0).fit_counts(model.counts_).transform(rows))
     assert found.mean() == pytest.approx(0.3 * columns.mean())
     np.testing.assert_allclose(squared(model.transform(rows)), found + columns, atol=1e-8)
+
+
+def test_the_discriminant_of_numbers_is_ridge_regression_on_steps():
+    """Each from a number to the next, where each is alone in its bin; none lead to a gap."""
+    rng = np.random.default_rng(0)
+    age, town = rng.choice([10.5, 20.5, 40.5, 50.5, np.nan], 200), rng.choice(["a", "b"], 200)
+    y = np.where(np.nan_to_num(age) + rng.normal(0, 15, 200) > 30, "yes", "no")
+    rows = {"age": age, "town": town}
+    model = SupervisedWeave().fit(rows, y)
+    steps = age[:, None] > [10.5, 20.5, 40.5]
+    X = np.column_stack([steps, np.isnan(age), one_hot({"town": town})])
+    P = Ridge(model.penalty_).fit(X, y == "yes").predict(X)
+    found = squared(model.discriminant_.coordinates(Table.of(rows)))
+    expected = squared(P[:, None])
+    np.testing.assert_allclose(found / found.mean(), expected / expected.mean(), atol=1e-7)
+
+
+def test_the_discriminant_of_sets_is_ridge_regression_on_the_means_of_their_elements():
+    rows, y = categories()
+    rng = np.random.default_rng(0)
+    tags = [sorted(rng.choice(list("pqrst"), 3, replace=False)) for _ in y]
+    rows, kinds = {**rows, "tags": tags}, {"tags": "set"}
+    model = SupervisedWeave(schema=kinds).fit(rows, y)
+    Y = helmert(3).T[np.unique(y, return_inverse=True)[1]]
+    single = one_hot({name: column for name, column in rows.items() if name != "tags"})
+    X = np.hstack([single, [[(e in cell) / 3 for e in "pqrst"] for cell in tags]])
+    P = Ridge(model.penalty_).fit(X, Y).predict(X).reshape(len(y), -1)
+    found = squared(model.discriminant_.coordinates(Table.of(rows, kinds)))
+    expected = squared(P)
+    np.testing.assert_allclose(found / found.mean(), expected / expected.mean(), atol=1e-7)
+    regression = model.regression(model.counts_.class_pairs.astype(float), helmert(3).T)
+    mean = regression.coordinates(Table.of(rows, kinds)).mean(axis=0)
+    np.testing.assert_allclose(mean, 0, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))

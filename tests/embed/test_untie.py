@@ -225,6 +225,18 @@ def test_sparse_counts_give_the_same(monkeypatch):
     assert np.allclose(thin.pairwise_distances(X), dense.pairwise_distances(X), atol=1e-7)
 
 
+@pytest.mark.parametrize("k", [2, None])
+def test_no_kernel_of_sets_is_a_number_of_elements(k):
+    """Of a kernel in which all values are alike nothing is left once it is centred."""
+    rng = np.random.default_rng(0)
+    sets = [sorted(set(rng.choice(list("pqrs"), 3))) for _ in range(80)]
+    X = {"tags": sets, "x": [cell[0] + "uv"[i % 2] for i, cell in enumerate(sets)]}
+    untie = UNTIE(k, schema={"tags": "set"}).fit(X)
+    weights = list(untie.weights_["tags"].values())
+    assert max(weights) < 0.5 * sum(weights)
+    assert untie.value_distances("tags").to_numpy()[~np.eye(4, dtype=bool)].min() > 0.01
+
+
 def test_sets():
     X = {"tags": [{"a", "b"}, {"a"}, {"b", "c"}, {"c"}], "x": list("uvuv")}
     untie = UNTIE(2, schema={"tags": "set"}).fit(X)

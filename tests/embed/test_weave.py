@@ -754,21 +754,20 @@ class TestWideTables:
         assert model.counts_.class_pairs.sum() == 60 * 2100
 
 
-def test_kernels_of_a_column_of_sets_have_the_mean_distance_of_its_mismatches():
-    """Elements occur more than once a row, so their frequencies do not add up to 1."""
+@pytest.mark.parametrize("n_empty", [0, 300])
+def test_kernels_of_a_column_of_sets_have_the_mean_distance_of_its_mismatches(n_empty):
+    """Elements occur more or less than once a row: their frequencies do not add up to 1."""
     rng = np.random.default_rng(0)
-    sets = [sorted({*rng.choice(list("pqrs"), 3)}) for _ in range(60)]
-    counts = Counts.of(Table.of({"s": sets, "a": rng.choice(list("uv"), 60)}, {"s": "set"}))
+    sets = [sorted({*rng.choice(list("pqrs"), 3)}) for _ in range(60)] + [[]] * n_empty
+    other = rng.choice(list("uv"), len(sets))
+    counts = Counts.of(Table.of({"s": sets, "a": other}, {"s": "set"}))
     f = counts.frequencies[0]
     share = f / f.sum()
-    assert f.sum() > 1.5
+    assert f.sum() < 0.5 if n_empty else f.sum() > 1.5
     kernels = couplings.kernel_family()
     gram, diagonal, alone = coupling_gram(counts, 0, np.arange(4), kernels, 5.0)
     square = np.diag(gram)[:, None] + np.diag(gram) - 2 * gram
-    n_kernels = couplings.summed_kernels(counts, 0, np.arange(4), kernels, 5.0)[2]
-    blocks = couplings.column_blocks(counts, 0, np.arange(4), kernels, 5.0)
-    wanted = sum(block.gram / inertia for block, inertia in blocks) / n_kernels
-    np.testing.assert_allclose(gram, wanted * (1 - share @ share) / 2)
+    assert share @ square @ share == pytest.approx(1 - share @ share)
     np.testing.assert_allclose(diagonal, np.diag(gram))
     assert alone == 0 and (square >= -1e-12).all()
 
@@ -852,6 +851,20 @@ def test_ties_are_those_of_scikit_learn(copied, groups):
     np.testing.assert_allclose(trusted, trust, atol=1e-9)
     weights = np.maximum(np.sqrt(trust * sums), 0.1) ** 0.25
     np.testing.assert_allclose(tie_weights(tied, trusted), weights / weights.mean())
+
+
+@pytest.mark.parametrize("share", [0.03, 0.1, 1.0])
+def test_sets_that_few_rows_have_do_not_seem_to_depend_on_others(share):
+    """What independent columns share by chance is the more, the less often their values meet."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 4, 400)
+    sets = [sorted({*rng.choice(list("pqrstu"), 3)}) * (rng.random() < share) for _ in kind]
+    other = {f"x{i}": np.where(rng.random(400) < 0.7, kind, i).astype(str) for i in range(2)}
+    X = {"tags": sets, **other, "coin": rng.choice(list("abcdef"), 400)}
+    counts = Weave(schema={"tags": "set"}).fit(X).counts_
+    tied, trust = ties(counts)
+    assert tied[[0, 3]].max() < 0.1 < 0.2 < tied[1:3].min()
+    assert trust.tolist() == [0, 1, 1, 0]
 
 
 def test_nothing_is_tied_to_a_column_alone():
@@ -938,6 +951,29 @@ def test_where_no_kernel_tells_values_apart_a_mismatch_is_all():
         factors = Weave()._couplings(counts, "a", share, None)
         apart = squared(factors.common) + np.add.outer(factors.own, factors.own)
         np.testing.assert_allclose(apart[~np.eye(3, dtype=bool)], 1.0)
+
+
+@pytest.mark.parametrize("parameters", [{"n_components": 4}, {"n_clusters": 2}])
+def test_sets_are_projected_on_the_directions_in_which_rows_differ(parameters):
+    """However many elements they have: a first axis was their number, in which vectors are one."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 3, 300)
+    sets = [sorted({f"t{3 * k + i}" for i in rng.integers(0, 3, 4)}) for k in kind]
+    X = {"tags": sets, "a": [f"a{k}" for k in np.where(rng.random(300) < 0.6, kind, 3)]}
+    plain = Weave(schema={"tags": "set"}).fit_transform(X)
+    wanted = PCA(4).fit(plain).explained_variance_
+    found = Weave(**parameters, schema={"tags": "set"}).fit_transform(X).var(axis=0)
+    np.testing.assert_allclose(found[:4], wanted, rtol=0.05)
+
+
+def test_no_digit_depends_on_the_order_of_the_elements_of_a_set():
+    """Python's sets come in another order in each process."""
+    rng = np.random.default_rng(0)
+    sets = [[f"t{i}" for i in rng.choice(150, 6, replace=False)] for _ in range(80)]
+    X = {"tags": sets, "a": rng.choice(list("uvw"), 80)}
+    shuffled = {**X, "tags": [rng.permutation(cell).tolist() for cell in sets]}
+    one, two = (Weave(schema={"tags": "set"}).fit_transform(rows) for rows in (X, shuffled))
+    np.testing.assert_array_equal(one, two)
 
 
 def test_sets_that_are_all_empty_are_all_alike():

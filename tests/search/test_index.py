@@ -1031,6 +1031,18 @@ def test_several_rows_are_one_question():
         index.query(asked, together="sum")
 
 
+@pytest.mark.parametrize("together", ["mean", "all"])
+def test_rows_that_are_gone_are_not_near_to_several_either(together):
+    """Of fewer distinct rows than k one that was removed took a place, and its row came twice."""
+    rows = {"x": ["a", "b", "a", "c"], "y": ["u", "v", "u", "v"]}
+    index = SimilarityIndex(OneHot()).fit(rows).remove([1])
+    asked = {"x": ["b", "b"], "y": ["v", "v"]}
+    found = index.query(asked, k=3, together=together)
+    assert found.ids.tolist() == [[3, 0, 2]]
+    np.testing.assert_allclose(found.distances, index.query(asked, k=3).distances[:1])
+    assert index.query(asked, 9, {"x": "a"}, together=together).ids.tolist() == [[0, 2]]
+
+
 def test_distances_can_be_read_as_shares_of_pairs():
     rows, index = numbers_too()
     distances = index.embedder_.pairwise_distances(rows)

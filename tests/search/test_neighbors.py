@@ -400,6 +400,12 @@ class TestClassifier:
         one, two = (WeaveClassifier().fit(X, y).predict_proba(X) for _ in range(2))
         np.testing.assert_array_equal(one, two)
 
+    def test_a_space_that_was_given_stays_where_nothing_can_be_compared(self):
+        given = SupervisedWeave(discriminant=0, weight_power=0.5)
+        rows = {"job": ["cook", "clerk", "cook", "judge"], "age": [20.5, 30.5, 40.5, 50.5]}
+        model = WeaveClassifier(embedder=given).fit(rows, ["no", "yes", "no", "yes"])
+        assert model.embedder_.get_params() | {"schema": None} == given.get_params()
+
     def test_few_rows(self):
         model = WeaveClassifier().fit({"a": ["x", "y", "x"]}, [0, 1, 0])
         np.testing.assert_array_equal(model.predict({"a": ["x", "y"]}), [0, 1])

@@ -103,6 +103,13 @@ def test_phi_k_is_built_on_the_normal_distribution():
         assert phi_k(seen, 1e4, 3, 4) == pytest.approx(rhos[at], abs=1e-4)
 
 
+def test_three_rows_are_enough_for_a_correlation_to_be_tested():
+    ours = entry(associations({"x": [1.5, 2.5, 3.5], "y": [1.5, 3.5, 2.5]}), "x", "y")
+    spearman = stats.spearmanr([1, 2, 3], [1, 3, 2])
+    np.testing.assert_allclose(ours["spearman"], spearman.statistic)
+    np.testing.assert_allclose(ours["p_value"], spearman.pvalue)
+
+
 @pytest.mark.parametrize("bins", [7, 9])
 def test_phi_k_of_bins_that_hardly_tell_high_correlations_apart(bins):
     rhos, per_row = normal_chi2(2, bins)

@@ -237,6 +237,31 @@ def test_effect_sizes_are_those_of_the_field():
     assert sizes["PSI"] == pytest.approx(((q - p) * np.log(q / p)).sum())
 
 
+def test_gaps_are_a_bin_of_the_stability_index():
+    rng = np.random.default_rng(0)
+    before, after = rng.normal(size=200), rng.normal(1, 1, 300)
+    before[:20] = after[:90] = np.nan
+    sizes = drift_report({"x": before}, {"x": after}).columns[0].sizes
+    edges = np.r_[-np.inf, np.quantile(before[20:], np.arange(1, 10) / 10), np.inf]
+    table = [[*np.histogram(x, edges)[0], np.isnan(x).sum()] for x in (before, after)]
+    p, q = (np.array(own) + 0.5 for own in table)
+    p, q = p / p.sum(), q / q.sum()
+    assert sizes["PSI"] == pytest.approx(((q - p) * np.log(q / p)).sum())
+    assert sizes["gaps"] == pytest.approx(0.2)
+
+
+def test_the_effect_is_counted_in_deviations_also_where_they_are_small():
+    """Of one rare row among ten, three of them before: it is there, or it is not."""
+    before, after = {"a": ["p"] * 2 + ["q"]}, {"a": ["p"] * 7}
+    found = drift_report(before, after).columns[0]
+    sizes = np.array(
+        [stats.chi2_contingency([[3 - k, k], [6 + k, 1 - k]], False)[0] for k in (0, 1)]
+    )
+    mean = np.array([0.7, 0.3]) @ sizes
+    deviation = np.sqrt(np.array([0.7, 0.3]) @ (sizes - mean) ** 2)
+    assert found.effect == pytest.approx((sizes[1] - mean) / deviation)
+
+
 def test_a_certain_but_small_change_can_be_left_out():
     before, after = ({"a": ["p"] * k + ["q"] * (20_000 - k)} for k in (10_000, 10_400))
     assert drift_report(before, after).changed == ["a"]

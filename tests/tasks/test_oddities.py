@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 import tabweave
 from tabweave import Oddities, Table
-from tabweave.tasks.oddities import conditionals, judge
+from tabweave.tasks.oddities import conditionals, judge, regressions
 
 CITIES = {"Paris": "France", "Lyon": "France", "Santiago": "Chile", "Lima": "Peru"}
 
@@ -107,6 +107,30 @@ def test_probabilities_are_those_of_the_rest_of_the_row():
         two = conditionals(model, model.cells(Table.of(other)))[a]
         np.testing.assert_allclose(one.sum(axis=1), 1)
         assert np.allclose(one, two) == (name == "city")
+
+
+def test_a_cell_is_as_likely_as_both_engines_say_on_average():
+    rows = drawn(200, 0)
+    by = {name: Oddities(engine=name).fit(rows).surprise(rows) for name in ("counts", "mixture")}
+    found = Oddities().fit(rows).surprise(rows)
+    expected = (np.exp(-by["counts"]) + np.exp(-by["mixture"])) / 2
+    np.testing.assert_allclose(np.exp(-found), expected, atol=1e-6)
+
+
+def test_a_gap_says_of_others_what_its_likely_values_say():
+    """The regression is a sum over cells: that of a gap is the mean over what may stand there."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 3, 400)
+    rows = {c: np.where(rng.random(400) < 0.6, kind, rng.integers(0, 3, 400)) for c in "abc"}
+    rows = {c: np.array(["u", "v", "w"])[column].astype(object) for c, column in rows.items()}
+    model = Oddities().fit(rows)._model
+    gap = {"a": ["u"] * 4, "b": [None, "u", "v", "w"], "c": ["v"] * 4}
+    cells = model.cells(Table.of(gap, dict.fromkeys("abc", "nominal")))
+    (found,) = regressions(model, cells, [0])
+    likely = model._first(cells)["b"].proba[0]
+    order = [model.labels["b"].index(value) for value in "uvw"]
+    np.testing.assert_allclose(found[0], likely[order] @ found[1:], atol=1e-9)
+    assert np.abs(found[1:] - found[0]).max() > 0.1
 
 
 def test_gaps_are_no_surprise_and_new_values_are():

@@ -303,11 +303,16 @@ class _KMeans:
     def __init__(self, table: Table, seed: int) -> None:
         self.seed = seed
         self.points = self._points(table)
+        self.node_of = np.unique(self.points, axis=0, return_inverse=True)[1].ravel()
 
     def _points(self, table: Table) -> np.ndarray:
         return Weave().fit(table).transform(table)
 
     def __call__(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return partition and cost; of fewer clusters where some rows have fewer that differ."""
+        return self._fitted(min(k, len(np.unique(self.node_of[rows]))), rows)
+
+    def _fitted(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, float]:
         from sklearn.cluster import KMeans
 
         if k == 1:
@@ -333,7 +338,7 @@ class _KModes(_KMeans):
         self.table = in_bins(table)
         return OneHot().fit(self.table).transform(self.table)
 
-    def __call__(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, float]:
+    def _fitted(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, float]:
         from tabweave.cluster.kmodes import KModes
 
         model = KModes(k, n_init=3, random_state=self.seed).fit(take_rows(self.table, rows))

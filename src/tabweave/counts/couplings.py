@@ -143,13 +143,24 @@ def symmetric_uncertainty(counts: Counts) -> np.ndarray:
 def corrected_uncertainty(counts: Counts, mutual: np.ndarray, marginal: np.ndarray) -> np.ndarray:
     """Return ``SU⁺ = 2 max(0, MI - (V_a - 1)(V_b - 1) / 2n) / (H_a + H_b)``, 0 on the diagonal.
 
-    Takes from :func:`information` what independent columns would seem to share in n rows.
+    Takes from :func:`information` what independent columns would seem to share, where their values
+    meet n times.
     """
     freedom = np.maximum(counts.sizes - 1, 0)
-    corrected = np.maximum(mutual - np.outer(freedom, freedom) / (2 * counts.n), 0)
+    corrected = np.maximum(mutual - np.outer(freedom, freedom) / (2 * times_met(counts)), 0)
     uncertainty = 2 * corrected / divisor(marginal + marginal.T)
     np.fill_diagonal(uncertainty, 0)
     return uncertainty
+
+
+def times_met(counts: Counts) -> Any:
+    """Return how often values of two columns meet: n, or, where some have sets, an array of pairs.
+
+    The elements of a set meet other values as often as they are many, those of an empty one never.
+    """
+    if counts.schema is None or all(c.kind != "set" for c in counts.schema.columns):
+        return counts.n
+    return divisor(block_sums(counts, np.asarray))
 
 
 def context(uncertainty: np.ndarray) -> np.ndarray:

@@ -2,8 +2,9 @@
 
 Objects are ``X = Z T``: one-hot rows Z times a value table T. With ``C₀ = C - ccᵀ/n`` (that is
 ``ZᵀHZ``, H the centring matrix), every trace and eigenvector of the centred object kernel HXXᵀH
-that learning needs is a function of ``TᵀC₀T``, at a cost that does not depend on n. Exact for
-single-valued columns; a set-valued cell enters with all its elements.
+that learning needs is a function of ``TᵀC₀T``, at a cost that does not depend on n. A set-valued
+cell is the mean of its elements, an empty one that of all, as in vectors: exactly so where the
+others of its column have equally many.
 """
 
 from __future__ import annotations
@@ -26,8 +27,34 @@ from tabweave.rows.vocabulary import Vocabulary
 
 def centred_product(counts: Counts, rows: np.ndarray) -> np.ndarray:
     """Return ``C₀ R`` for a matrix R with one row per value, without forming C₀."""
-    c = counts.value_counts
-    return np.asarray(counts.pairs @ rows) - np.outer(c, (c @ rows) / counts.n)
+    c, sets = counts.value_counts, set_columns(counts)
+    rows = rows.copy() if sets else rows
+    for a, (share, size) in sets.items():
+        span = counts.span(a)
+        rows[span] = (rows[span] - share @ rows[span]) / size
+    return of_means(counts, np.asarray(counts.pairs @ rows) - np.outer(c, (c @ rows) / counts.n))
+
+
+def of_means(counts: Counts, sums: np.ndarray) -> np.ndarray:
+    """Return what ``ZᵀY`` is where set-valued cells are means, from that where they are sums."""
+    sets = set_columns(counts)
+    sums = sums.copy() if sets else sums
+    for a, (share, size) in sets.items():
+        span = counts.span(a)
+        sums[span] = (sums[span] - np.outer(share, sums[span].sum(axis=0))) / size
+    return sums
+
+
+def set_columns(counts: Counts) -> dict[int, tuple[np.ndarray, float]]:
+    """Return of each column of sets the shares of elements, and how large the set of one is."""
+    kinds = [] if counts.schema is None else [c.kind for c in counts.schema.categorical]
+    found = {}
+    for a in (a for a, kind in enumerate(kinds) if kind == "set"):
+        span = counts.span(a)
+        count = counts.value_counts[span]
+        if (total := count.sum()) > 0:
+            found[a] = count / total, float(counts.pairs[span][:, span].sum() / total)
+    return found
 
 
 def scatter(counts: Counts, tables: Sequence[Any], *, centred: bool = True) -> np.ndarray:
@@ -35,6 +62,26 @@ def scatter(counts: Counts, tables: Sequence[Any], *, centred: bool = True) -> n
 
     A table that chooses values is quicker as a sparse array.
     """
+    sets = set_columns(counts) if centred else {}
+    wide = [_beside_ones(t) if a in sets else t for a, t in enumerate(tables)]
+    product = _scatter(counts, wide, centred)
+    ends = np.cumsum([table.shape[1] for table in wide])[:-1]
+    for _ in range(2 if sets else 0):  # T less its mean, from T beside ones: rows, then columns
+        strips = np.split(product, ends)
+        for a, (share, size) in sets.items():
+            strips[a] = (strips[a][:-1] - np.outer(share @ tables[a], strips[a][-1])) / size
+        product = np.vstack(strips).T
+    return product
+
+
+def _beside_ones(table: Any) -> Any:
+    ones = np.ones((table.shape[0], 1))
+    stack = sparse.hstack if sparse.issparse(table) else np.hstack
+    return stack([table, ones])
+
+
+def _scatter(counts: Counts, tables: Sequence[Any], centred: bool) -> np.ndarray:
+    """Return the scatter where cells of sets are the sums of their elements."""
     spans = [counts.span(a) for a in range(len(tables))]
     edges = np.cumsum([0, *(table.shape[1] for table in tables)]).tolist()
     own = [slice(i, j) for i, j in pairwise(edges)]

@@ -38,7 +38,7 @@ from tabweave.blocks.value_tables import ValueTables, compacted
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts, checked_weight
 from tabweave.counts.couplings import Factors
-from tabweave.counts.spectra import centred_product, scatter
+from tabweave.counts.spectra import centred_product, of_means, scatter
 from tabweave.embed.register import embedder
 from tabweave.embed.weave import (
     N_BINS,
@@ -335,7 +335,7 @@ class SupervisedWeave(CacheNotSaved, Weave):
     def _learn_target(self, coupled: Counts, pairs: np.ndarray, scales: Scales | None) -> Taught:
         """Return everything that the target teaches; scales are learned, unless they are given."""
         points = self.target_.points(coupled)
-        means = conditional_means(pairs, points, self._smoothing)
+        means = conditional_means(pairs, points, self._smoothing, class_shares(coupled, pairs))
         parts = self._part_scales(coupled, means) if scales is None else scales.parts
         features, curves = self._features_and_curves(coupled, means, parts)
         given = None if scales is None else scales.penalty
@@ -440,11 +440,8 @@ class SupervisedWeave(CacheNotSaved, Weave):
             return np.zeros((len(pairs), points.shape[1])), 1.0
         bases, solver = self._once("solver", partial(self._solver, coupled))
         n = coupled.n
-        kinds = [column.kind for column in coupled.schema.columns]  # type: ignore[union-attr]
-        single = next((a for a, kind in enumerate(kinds) if kind != "set"), 0)
-        prior = pairs[coupled.span(single)].sum(axis=0)  # elements of sets: not once a row
-        prior = prior / max(prior.sum(), 1e-300)
-        centred = pairs @ points - np.outer(pairs.sum(axis=1), prior @ points)
+        prior = class_shares(coupled, pairs)
+        centred = of_means(coupled, pairs @ points - np.outer(pairs.sum(axis=1), prior @ points))
         response = np.vstack([b.T @ centred[coupled.span(a)] for a, b in enumerate(bases)])
         total_squares = n * float(prior @ (points - prior @ points) ** 2 @ np.ones(points.shape[1]))
         found, penalty = solver.solve(response, total_squares, n, penalty)
@@ -558,7 +555,9 @@ class SupervisedWeave(CacheNotSaved, Weave):
         """
         coupled = self._coupled()
         rows, _ = self._solve_discriminant(coupled, pairs, points, None)
-        shift = coupled.value_counts @ rows / coupled.n / len(coupled.names)
+        count, spans = coupled.value_counts, map(coupled.span, coupled.names)
+        means = (count[own] @ rows[own] / max(count[own].sum(), 1e-300) for own in spans)
+        shift = sum(means) / len(coupled.names)
         return self._summed(*self._tables_and_curves(coupled, rows - shift))
 
     def lookups(self) -> tuple[list[np.ndarray], bool]:
@@ -712,9 +711,18 @@ def class_ties(counts: Counts, pairs: np.ndarray) -> np.ndarray:
     return ties
 
 
-def conditional_means(pairs: np.ndarray, points: np.ndarray, smoothing: float) -> np.ndarray:
+def class_shares(counts: Counts, pairs: np.ndarray) -> np.ndarray:
+    """Return the share of each class, from a column with one value a row, if there is one."""
+    kinds = [column.kind for column in counts.schema.columns]  # type: ignore[union-attr]
+    single = next((a for a, kind in enumerate(kinds) if kind != "set"), 0)
+    total = pairs[counts.span(single)].sum(axis=0)
+    return np.asarray(total / max(total.sum(), 1e-300))
+
+
+def conditional_means(
+    pairs: np.ndarray, points: np.ndarray, smoothing: float, prior: np.ndarray
+) -> np.ndarray:
     """Return ``E[point | value]``, with pseudo-counts of the prior."""
-    prior = pairs.sum(axis=0) / max(pairs.sum(), 1e-300)
     own = pairs.sum(axis=1, keepdims=True)
     scale = np.where(own + smoothing > 0, own + smoothing, 1)
     return (pairs + smoothing * prior) / scale @ points

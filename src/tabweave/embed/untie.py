@@ -160,17 +160,18 @@ def mixture(
     """Eqs. (7.2), (7.6), (7.9): every kernel of every coupling, centred, of unit inertia."""
     landmark_ids = couplings.landmarks(counts, column, couplings.MAX_LANDMARKS)
     f = counts.frequencies[column]
+    share = f / max(f.sum(), 1e-300)  # the elements of sets occur more than once a row
     if len(landmark_ids) < len(f):
         table = coded(mean_factors(counts, column, landmark_ids, kernels, smoothing), f)
-        table = table - f @ table / f.sum()
+        table = table - share @ table
         scale = np.sqrt(max(f @ (table**2).sum(axis=1), np.finfo(float).tiny))
         return Mixture(["mean"], np.zeros((1, 0, 0)), table / scale)
     names, grams = [], []
     for block in kernels_of(counts, column, landmark_ids, kernels, smoothing):
         names.append(f"{block.space}/{block.kernel}")
         gram = block.gram / block.inertia(f, landmark_ids)
-        gram = gram - (f @ gram)[None, :]
-        grams.append(gram - (gram @ f)[:, None])
+        gram = gram - (share @ gram)[None, :]
+        grams.append(gram - (gram @ share)[:, None])
     return Mixture(names, np.array(grams).reshape(len(grams), len(f), len(f)))
 
 

@@ -39,7 +39,7 @@ from tabweave.blocks.value_tables import ValueTables, along_values, coded
 from tabweave.counts import couplings
 from tabweave.counts.counting import divisor
 from tabweave.counts.counts import Counts, checked_weight
-from tabweave.counts.couplings import Factors, corrected_uncertainty, information
+from tabweave.counts.couplings import Factors, corrected_uncertainty, information, times_met
 from tabweave.counts.spectra import leading_axes, principal_axes
 from tabweave.embed.register import embedder
 from tabweave.rows.spelling import MANY, Spelling, spelling_of
@@ -456,12 +456,12 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
 
     Columns of one of the ``groups`` are parts of the same, and not compared.
 
-    Of independent columns, ``2n Σ_b MI_ab`` is near ``Σ_b (V_a - 1)(V_b - 1)``, with twice that as
-    its variance. Trust is 0 up to two standard deviations above it, and 1 from four on: where
-    columns do not depend on each other, as in a grid of all combinations, conditional
-    probabilities differ by chance alone, and a mismatch is all there is to know. So it is where the
-    dependence is real but weak: trust is 0 if no ``SU⁺_ab`` is above 1/20 and no ``s_a`` above
-    1/8, and whole from 0.06 or 1/4 on.
+    Of independent columns whose values meet n times, ``2n Σ_b MI_ab`` is near
+    ``Σ_b (V_a - 1)(V_b - 1)``, with twice that as its variance. Trust is 0 up to two standard
+    deviations above it, and 1 from four on: where columns do not depend on each other, as in a grid
+    of all combinations, conditional probabilities differ by chance alone, and a mismatch is all
+    there is to know. So it is where the dependence is real but weak: trust is 0 if no ``SU⁺_ab`` is
+    above 1/20 and no ``s_a`` above 1/8, and whole from 0.06 or 1/4 on.
     """
     if len(counts.names) < 2 or not is_coupled(counts):
         return np.zeros(len(counts.names)), np.zeros(len(counts.names))
@@ -474,7 +474,7 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
     freedom = np.outer(*[np.maximum(counts.sizes - 1, 0)] * 2).astype(float)
     freedom[own] = 0
     expected = freedom.sum(axis=1)
-    above = 2 * counts.n * mutual.sum(axis=1) - expected
+    above = 2 * (times_met(counts) * mutual).sum(axis=1) - expected
     trust = np.clip(above / np.sqrt(2 * np.maximum(expected, 1)) / 2 - 1, 0, 1)
     # From 0 to 1 between 1/20 and 0.06, or between 1/8 and 1/4.
     strong = max(5 * (shared.max() / _WEAK - 1), tied.max() / _WEAK_SUM - 1)
@@ -508,7 +508,8 @@ def coupling_gram(
     total, diagonal, n_kernels = couplings.summed_kernels(
         counts, column, landmark_ids, kernels, smoothing
     )
-    scale = (1 - share @ share) / 2 / max(n_kernels, 1)
+    # Summed kernels have unit inertia by f; distances are those of two elements, drawn by share.
+    scale = (1 - share @ share) / 2 * f.sum() / max(n_kernels, 1)
     return total * scale, diagonal * scale, 0.0 if n_kernels else 0.5
 
 

@@ -39,6 +39,7 @@ from tabweave.rows.vocabulary import (
     code_type,
     distinct_elements,
     identity,
+    order,
     slices,
     take,
 )
@@ -772,8 +773,10 @@ def _number_sets(
 ) -> tuple[np.ndarray, np.ndarray, list[Label]]:
     flat = object_array(list(chain.from_iterable(cells)))
     codes, labels = categories(flat, empty_is_missing=empty_is_missing)
+    first = order(labels)  # not by appearance: Python's sets come in another order each time,
+    codes = np.argsort(first)[codes]  # and the mean of a cell has last digits that depend on it
     sizes = np.array([len(cell) for cell in cells], np.intp)
-    return *distinct_elements(sizes, codes, len(labels)), labels
+    return *distinct_elements(sizes, codes, len(labels)), [labels[i] for i in first]
 
 
 def take_sets(

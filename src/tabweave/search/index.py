@@ -650,8 +650,8 @@ class Cache:
         The mean of squared distances is the squared distance to the mean and the inertia of the
         queries.
         """
-        view, total = self._view(names), 0.0
-        queries = view.queries(asked)
+        view = self._view(names)
+        queries, total = view.queries(asked), np.zeros(len(view.nodes))
         for i in range(len(queries)):
             one = _to_every_node(view, queries.take(np.array([i])))
             total = np.maximum(total, one) if together == "all" else total + one / len(queries)
@@ -659,7 +659,8 @@ class Cache:
         if together == "mean" and space.root and space.power == 2:
             total = np.maximum(total - space.inertia(asked), 0)
         first = view.copies.first(allowed)
-        order = np.lexsort((first, np.where(first < 0, np.inf, total)))[:k]
+        there = np.flatnonzero(first >= 0)
+        order = there[np.lexsort((first[there], total[there]))[:k]]
         found = np.asarray(total)[None, order], first[None, order]
         summed, rows = view.copies.expand(found, k, allowed)
         return space.distances(summed), rows

@@ -498,6 +498,11 @@ def test_a_constant_column_adds_nothing(method):
     np.testing.assert_allclose(with_it, model.fit_transform(X))
 
 
+def test_rows_of_next_to_no_weight_are_rows():
+    model = NonBEND(n_fits=1, random_state=0).fit([["x"], ["y"], ["y"]], sample_weight=[1e-10] * 3)
+    assert np.isfinite(model.transform([["x"], ["y"]])).all()
+
+
 def test_what_cannot_be_learned_is_refused():
     with pytest.raises(TypeError, match="use fit"):
         NonBEND().fit_counts(Counts.of(Table.of({"a": ["x"]})))

@@ -120,7 +120,8 @@ class Rows:
     @property
     def has_copies(self) -> bool:
         """Whether all weights are numbers of copies."""
-        return bool((np.abs(np.rint(self.weight) - self.weight) < 1e-9).all())
+        off = np.abs(np.rint(self.weight) - self.weight)
+        return bool((off <= 1e-9 * np.minimum(self.weight, 1)).all())  # next to nothing is no copy
 
     def copies(self) -> np.ndarray:
         """Return the cells of every row as often as it occurs, or raise for a weight in between."""

@@ -27,6 +27,8 @@ reports, the command line); what a schema declares is never asked. In words:
   (``state``, ``subject``, ``race``; not ``state_income``), two values only, or a few values of
   three digits or more that are neither round nor near each other (200, 301, 404), unless their
   name says what they measure.
+- Of numbers, nines such as -999 that lie farther from all others than those from each other may
+  stand for missing: the reason says so, and they stay numbers.
 - Whole numbers beyond 2**53 are ``nominal`` where two of them would be one and the same float.
 - Identifiers are set aside: text of one word, or bytes, 95 of 100 of which are distinct, whole
   numbers that rise from row to row with few gaps, unless their name says what they measure
@@ -115,8 +117,9 @@ CODE_NAMES = re.compile(
     r"|patient|subject|student|pupil|school|class|store|shop|vendor|site|device|account|acct|session"
     r"|dept|house|household|family|state|county|country|region|case|seq|doc|obs"
     r"|rec|record|resp|respondent|pat|pt|subj|fam|hh|ind|firm|company|team|player|plot|unit|dist"
-    r"|district|hospital|sample)"
-    r"(?:id|nr|no|num|code?)\d*(?:$|[\W_])|(?:^|[\W_])[psu]id(?:$|[\W_]))"
+    r"|district|hospital|sample|invoice|card|cc|bank|policy|contract|ticket|serial|tracking|passport"
+    r"|licen[cs]e|telephone|mobile|fax|part|flight|vehicle|driver|supplier|machine)"
+    r"[\W_]?(?:id|nr|no|num|number|code?)\d*(?:$|[\W_])|(?:^|[\W_])[psu]id(?:$|[\W_]))"
 )
 _MEASURE_NAMES = re.compile(
     r"(?i:(?:^|[\W_])(?:t|times?|years?|yr|quarters?|months?|weeks?|days?|dates?|hours?|minutes?"
@@ -126,6 +129,7 @@ _MEASURE_NAMES = re.compile(
 # Of what has no order, if the whole name is one of these: state_income is an income.
 _THING_NAMES = re.compile(
     r"(?i:(?:subject|patient|person|respondent|participant|household|firm|company|store"
+    r"|customer|client|user|student|pupil|vendor|supplier"
     r"|state|county|country|province|district|municipality|region|site|station|plot|team|player"
     r"|race|ethnic(?:ity)?|religion|nationality|language|occupation|industry|sector|species|brand"
     r"|marital(?:[_. ]?status)?|sex|gender|type)\d*)"
@@ -431,8 +435,10 @@ def is_one_word(labels: Sequence[str]) -> bool:
 
 def _judge_numbers(name: str, values: np.ndarray, least: float, n_rows: int) -> Verdict | None:
     present = values[~np.isnan(values)]
-    if len(present) < FEW_ROWS or (present != np.floor(present)).any():
+    if len(present) < FEW_ROWS:
         return None
+    if (present != np.floor(present)).any():
+        return _told_of_missing(present)
     distinct = np.unique(present)
     named = NO_AMOUNT.search(name)
     if _INDEX_NAMES.fullmatch(name) and name.startswith("__"):
@@ -459,6 +465,37 @@ def _judge_numbers(name: str, values: np.ndarray, least: float, n_rows: int) -> 
     if unit := _since_1970(name, distinct):
         why = f"numbers; {unit} since 1970? give datetimes to have hours and weekdays count"
         return Verdict("numeric", why, asks="meaning")
+    return _told_of_missing(present)
+
+
+def _told_of_missing(values: np.ndarray) -> Verdict | None:
+    """Return that one of the numbers may stand for missing, if one does."""
+    code = code_for_missing(values)
+    if code is None:
+        return None
+    why = f"numbers; {code:.15g} for missing? leave such cells empty"
+    return Verdict("numeric", why, asks="meaning")
+
+
+def code_for_missing(values: np.ndarray) -> float | None:
+    """Return the number that may stand for missing: nines, such as -999, far from all others.
+
+    They are farther from them than those are from each other; a 9 may be a count.
+
+    >>> code_for_missing(np.array([21.5, -999, 36.6, np.nan]))
+    -999.0
+    >>> code_for_missing(np.array([0, 1, 2, 9.0])), code_for_missing(np.array([98, 101, 99.0]))
+    (None, None)
+    """
+    for end in (np.fmin, np.fmax):
+        code = end.reduce(values, initial=np.nan)
+        digits = f"{abs(code):.15g}".replace(".", "")
+        if set(digits) != {"9"} or code == 9:
+            continue
+        others = values[values != code]
+        low, high = (f.reduce(others, initial=np.nan) for f in (np.fmin, np.fmax))
+        if max(low - code, code - high) > high - low > 0:
+            return float(code)
     return None
 
 

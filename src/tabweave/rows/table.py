@@ -58,6 +58,7 @@ from tabweave.rows.kinds import (
     Kinds,
     Rules,
     Verdict,
+    code_for_missing,
     is_index,
     joined_by,
     judge,
@@ -478,7 +479,8 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
         x = np.unique(seen)
         few = 2 < len(x) < len(seen)
         fractions = (x % 1 != 0) & ~np.isnan(x)
-        return bool(fractions.any() or (few and x[-1] < 100 and not NO_AMOUNT.search(column.name)))
+        amounts = few and x[-1] < 100 and not NO_AMOUNT.search(column.name)
+        return bool(fractions.any() or amounts) and code_for_missing(data.values) is None
     if is_declared_categorical(cells):
         return True
     labels = data.labels[:_SEEN]

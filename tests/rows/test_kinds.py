@@ -99,14 +99,15 @@ class TestRules:
 
     @pytest.mark.parametrize(
         "name",
-        ["zip", "postal_code", "userId", "store id", "SKU", "PRODID", "pupilNR", "card_number"]
-        + ["InvoiceNo", "Customer No", "customer"],
+        "zip/postal_code/userId/store id/SKU/PRODID/pupilNR/card_number/InvoiceNo/customer".split(
+            "/"
+        ),
     )
     def test_a_name_says_that_numbers_are_codes(self, name):
-        cells = [10001, 94110, 60601, 33101] * 15
+        cells = [35, 40, 62, 75] * 15
         assert kind_of(cells, name).kind == kind_of(list(map(str, cells)), name).kind == "nominal"
         for other in ("paid", "BID", "grid", "orders", "casino", "number_of_orders", "user_count"):
-            assert kind_of([35, 40, 62, 75] * 15, other).kind == "numeric"
+            assert kind_of(cells, other).kind == "numeric"
 
     @pytest.mark.parametrize(
         ("name", "cells"),

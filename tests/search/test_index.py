@@ -1,4 +1,5 @@
 import copy
+import datetime as dt
 import pickle
 
 import numpy as np
@@ -1132,6 +1133,10 @@ def test_a_month_or_a_year_is_a_filter_on_days(form):
     assert found(["2023-12", "2024-03"]) == {"2023-12", "2024-03"}
     assert found(between("2024-01", "2024-02")) == {"2024-01", "2024-02"}
     assert found(between(high="2023")) == {"2023-11", "2023-12"}
+    mixed = between(dt.date(2024, 1, 1), pd.Timestamp("2024-02-10"))  # Python compares them not
+    assert found(mixed) == found(between("2024-01", "2024-02"))
+    with pytest.raises(ValueError, match="expected low <= high"):
+        found(between(pd.Timestamp("2024-02-10"), dt.date(2024, 1, 1)))
     n = len(index.query({"g": "u"}, k=120, where={"day": "2024-02"}).ids[0])
     assert n == 29  # the last day is one of them
 

@@ -288,7 +288,9 @@ def as_column(cells: Any, name: Any) -> Any:
         raise TypeError(f"column {name!r}: expected a sequence of cells, got {cells!r}")
     ndim = len(getattr(cells, "shape", (0,)))  # a 0-d array has no length
     if ndim != 1:
-        raise ValueError(f"column {name!r}: expected one dimension, got {ndim}")
+        tables = "; several tables go into tabweave.Sources({'name': table, ...}, key=...)"
+        remedy = tables if hasattr(cells, "columns") else ""
+        raise ValueError(f"column {name!r}: expected one dimension, got {ndim}{remedy}")
     if type(cells).__module__.partition(".")[0] == "pandas" and not hasattr(cells, "iloc"):
         import pandas as pd
 

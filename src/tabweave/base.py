@@ -572,7 +572,9 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         self._check_kinds(table.schema)
         if not (known or self._rules or isinstance(X, Table)):
             warn_of_numbers(type(self).__name__, table, schema)
-        return self.counts_.vocabulary.fold(table) if known else table
+        if known:
+            table = self.counts_.vocabulary.fold(self.counts_.vocabulary.in_words(table))
+        return table
 
     def _check_kinds(self, schema: Schema) -> None:
         """Raise for columns that the embedder cannot read."""

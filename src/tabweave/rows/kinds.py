@@ -93,6 +93,7 @@ from tabweave.rows.formats import (
     ranges_in_order,
     units_written,
 )
+from tabweave.rows.frames import code_for_missing
 
 Kind = Literal["nominal", "ordinal", "numeric", "datetime", "set"]
 # Whether all rows are at hand, a sample of them (which proves no constant) or the first of a
@@ -475,28 +476,6 @@ def _told_of_missing(values: np.ndarray) -> Verdict | None:
         return None
     why = f"numbers; {code:.15g} for missing? leave such cells empty"
     return Verdict("numeric", why, asks="meaning")
-
-
-def code_for_missing(values: np.ndarray) -> float | None:
-    """Return the number that may stand for missing: nines, such as -999, far from all others.
-
-    They are farther from them than those are from each other; a 9 may be a count.
-
-    >>> code_for_missing(np.array([21.5, -999, 36.6, np.nan]))
-    -999.0
-    >>> code_for_missing(np.array([0, 1, 2, 9.0])), code_for_missing(np.array([98, 101, 99.0]))
-    (None, None)
-    """
-    for end in (np.fmin, np.fmax):
-        code = end.reduce(values, initial=np.nan)
-        digits = f"{abs(code):.15g}".replace(".", "")
-        if set(digits) != {"9"} or code == 9:
-            continue
-        others = values[values != code]
-        low, high = (f.reduce(others, initial=np.nan) for f in (np.fmin, np.fmax))
-        if max(low - code, code - high) > high - low > 0:
-            return float(code)
-    return None
 
 
 def is_index(name: str) -> bool:

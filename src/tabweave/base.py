@@ -379,7 +379,7 @@ def tell_unknown(embedder: Any, table: Table) -> None:
     vocabulary = embedder._vocabulary()
     for name, values in vocabulary.unknown(table).items():
         column, known = table[name], vocabulary.labels[vocabulary.index(name)]
-        _check_types(name, values, column, known)
+        check_types(name, column, known)
         given = {value: times for value, times in values.items() if value is not None}
         unknown, total = sum(given.values()), _filled(column)
         spelled = name in spelled_columns(embedder)
@@ -401,11 +401,11 @@ def spelled_columns(embedder: Any) -> set[str]:
     return set(getattr(vars(embedder).get("tables_"), "spelling", ()))
 
 
-def _check_types(name: str, values: Mapping[Label, int], column: Any, known: Any) -> None:
-    """Raise if a column has nothing of the types of fit."""
+def check_types(name: str, column: Any, known: Sequence[Label]) -> None:
+    """Raise if a column has values, and none of the types of those that fit has seen."""
     met = np.bincount(column.codes, minlength=len(column.labels))
-    asked = types_of(label for label, times in zip(column.labels, met, strict=True) if times)
-    fitted = types_of(known) - {"buckets"}
+    values = [label for label, times in zip(column.labels, met, strict=True) if times]
+    asked, fitted = types_of(values), types_of(known) - {"buckets"}
     if asked and fitted and not asked & fitted:
         raise ValueError(
             f"column {name!r}: expected {' or '.join(sorted(fitted))} as in fit (e.g. "
@@ -582,7 +582,9 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         self._check_kinds(table.schema)
         if not (known or self._rules or isinstance(X, Table)):
             warn_of_numbers(type(self).__name__, table, schema)
-        return self.counts_.vocabulary.fold(table) if known else table
+        if known:
+            table = self.counts_.vocabulary.fold(self.counts_.vocabulary.in_words(table))
+        return table
 
     def _check_kinds(self, schema: Schema) -> None:
         """Raise for columns that the embedder cannot read."""

@@ -6,9 +6,10 @@ from weakref import ref
 
 import duckdb
 import numpy as np
+import pandas as pd
 import pytest
 
-from tabweave import Counts, OneHot, Table, Weave, count
+from tabweave import Counts, OneHot, SimilarityIndex, Table, Weave, count
 from tabweave.rows import vocabulary as _buckets
 
 OTHER = _buckets.Bucket()
@@ -78,6 +79,28 @@ def test_words_for_bools_stay_words(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("a,b,c\nyes,t,true\nno,f,false\n")
     assert count(path).labels == (("no", "yes"), ("f", "t"), ("false", "true"))
+
+
+@pytest.mark.parametrize("words", [("True", "False"), ("TRUE", "FALSE"), ("true", "")])
+def test_bools_are_the_words_that_a_file_had_for_them(words, tmp_path):
+    path = tmp_path / "paid.csv"
+    path.write_text("paid,n\n" + "".join(f"{words[i % 3 % 2]},{i % 5}.5\n" for i in range(60)))
+    model, rows = Weave().fit(path), pd.read_csv(path)
+    assert bool in set(map(type, rows["paid"].tolist()))
+    np.testing.assert_array_equal(model.transform(rows), model.transform(path))
+    assert not model.unknown_counts(rows)
+    shares = model.explain({"paid": True, "n": 0.5}, {"paid": words[0], "n": 0.5})
+    assert shares["paid"] == 0
+    index = SimilarityIndex(model).fit(rows)
+    assert index.query(rows[:5], k=1).distances.max() == 0
+    assert model.partial_fit(rows).counts_.labels == Weave().fit(path).counts_.labels
+
+
+def test_bools_beside_other_words_are_not_taken_for_them(tmp_path):
+    path = tmp_path / "paid.csv"
+    path.write_text("paid,n\n" + "true,1.5\nTRUE,2.5\nfalse,3.5\n" * 20)
+    with pytest.raises(ValueError, match="column 'paid': expected text as in fit"):
+        Weave().fit(path).transform({"paid": [True], "n": [1.5]})
 
 
 # -- many values

@@ -280,6 +280,8 @@ def test_a_column_is_one_dimensional():
     assert as_column(pd.Index([4, 5]), "a").tolist() == [4, 5]
     dates = np.ma.array(["2020-01-01", "2020-01-02"], "M8[D]", mask=[True, False])
     assert np.isnat(as_column(dates, "a")).tolist() == [True, False]
+    with pytest.raises(ValueError, match=r"got 2; several tables go into tabweave.Sources"):
+        as_column(pd.DataFrame({"a": [1]}), "a")
 
 
 ISO = ["2024-02-29", "1969-12-31 23:59:59", "2024-02-29T12:30", "2000-01-01T00:00:00.123456"]

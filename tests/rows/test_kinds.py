@@ -98,13 +98,16 @@ class TestRules:
         assert (found.kind, found.kept) == (kind, True), found
 
     @pytest.mark.parametrize(
-        "name", ["zip", "postal_code", "userId", "store id", "SKU", "PRODID", "pupilNR"]
+        "name",
+        "zip/postal_code/userId/store id/SKU/PRODID/pupilNR/card_number/InvoiceNo/customer".split(
+            "/"
+        ),
     )
     def test_a_name_says_that_numbers_are_codes(self, name):
-        cells = [10001, 94110, 60601, 33101] * 15
+        cells = [35, 40, 62, 75] * 15
         assert kind_of(cells, name).kind == kind_of(list(map(str, cells)), name).kind == "nominal"
-        for other in ("paid", "BID", "grid", "orders", "casino"):
-            assert kind_of([35, 40, 62, 75] * 15, other).kind == "numeric"
+        for other in ("paid", "BID", "grid", "orders", "casino", "number_of_orders", "user_count"):
+            assert kind_of(cells, other).kind == "numeric"
 
     @pytest.mark.parametrize(
         ("name", "cells"),
@@ -820,6 +823,13 @@ def rising(last, n=30):
         ([1500, 2100, 1501] * 15, "x", "years, or numbers like them"),
         ([5] * 30, "__index_level_0__", "the index of pandas"),
         ([5, 7, 8] * 10, "index", None),
+        ([36.6, 38.1, -999] * 10, "x", "numbers; -999 for missing? leave such cells empty"),
+        ([36.6, 38.1, 99.9] * 10, "x", "numbers; 99.9 for missing? leave such cells empty"),
+        ([*range(20, 50), 99], "age", "numbers; 99 for missing? leave such cells empty"),
+        ([*range(20, 61), 99], "age", None),
+        ([0, 1, 2, -9] * 10, "x", "numbers; -9 for missing? leave such cells empty"),
+        ([0, 1, 2, 9] * 10, "x", None),
+        ([0.5, 0.5, -999] * 10, "x", None),
     ],
 )
 def test_what_numbers_are_at_the_bounds_of_the_rules(cells, name, why):
@@ -869,6 +879,8 @@ COLUMNS = {
     "halves": [0.5, 1, 2, 1] * 10,
     "late half": [1.0] * 39 + [0.5],
     "years": [1990, 1991, 2001, 1990] * 10,
+    "nines": [*range(39), -999],
+    "late nines": [*np.linspace(0.5, 9, 39), -999],
     "__index_level_0__": [1, 2, 2, 3] * 10,
     "words": ["u", "v", "w", "u"] * 10,
     "keys": [f"k{i}" for i in range(40)],
@@ -896,8 +908,8 @@ def test_what_is_not_asked_would_not_have_been_answered(rules, monkeypatch):
     found = Table.of(COLUMNS, rules=rules)
     monkeypatch.setattr("tabweave.rows.table._is_plain", lambda *_: False)
     asked = Table.of(COLUMNS, rules=rules)
-    assert [(c.name, c.kind) for c in found.schema.columns] == [
-        (c.name, c.kind) for c in asked.schema.columns
+    assert [(c.name, c.kind, c.asks) for c in found.schema.columns] == [
+        (c.name, c.kind, c.asks) for c in asked.schema.columns
     ]
     assert [c.name for c in found.schema.aside] == [c.name for c in asked.schema.aside]
     if rules == "whole":
@@ -988,8 +1000,9 @@ def test_reasons_that_ask_the_user_are_told_from_those_that_do_not():
         "spelt": [f"w{i % 50} v" for i in range(56)],
         "day": days * 2,
         "number": [0.5 + i % 11 for i in range(56)],
+        "nines": [*(0.5 + i % 11 for i in range(55)), -999],
     }
-    asked = dict.fromkeys(("mixed", "money", "zones"), "meaning")
+    asked = dict.fromkeys(("mixed", "money", "zones", "nines"), "meaning")
     asked |= {"order": "order", "lists": "lists", "but": "exceptions", "twins": "spelling"}
     for found in (
         Table.of(rows).kinds(),

@@ -1,4 +1,5 @@
 import copy
+import datetime as dt
 import pickle
 
 import numpy as np
@@ -174,6 +175,19 @@ def test_same_answer_however_rows_arrive_and_queries_are_cut():
         np.testing.assert_array_equal(alone.distances[0], a.distances[i])
 
 
+def test_stored_rows_that_the_embedder_cannot_know_are_reported_as_those_of_transform():
+    """They all lay at the average, and so near each other, without a word."""
+    rows = pd.DataFrame({"a": ["x", "y", "z"] * 20, "code": [35, 40, 62] * 20})
+    embedder = Weave().fit(rows)
+    for store in (SimilarityIndex(embedder).fit, SimilarityIndex(embedder).fit(rows).add):
+        with pytest.raises(ValueError, match="column 'code': expected numbers as in fit"):
+            store(rows.assign(code=rows["code"].astype(str)))
+        with pytest.raises(ValueError, match="column 'a': none of its 60 values was seen in fit"):
+            store(rows.assign(a=["q", "r", "s"] * 20))
+    with pytest.warns(UserWarning, match="column 'a': 20 of 60 values were not seen in fit"):
+        SimilarityIndex(embedder).fit(rows.assign(a=["x", "y", "s"] * 20))
+
+
 def test_values_that_arrive_later_are_unknown_to_the_embedder():
     rows = categories()
     embedder = Weave().fit(rows)
@@ -258,7 +272,7 @@ def test_partial_rows_that_make_no_sense():
         index.query([{"c0": "v1", "c1": "v1"}, {"c0": "v2"}])
     with pytest.raises(ValueError, match="expecting 4 features"):
         index.query(["v1", "v2"])
-    extra = SimilarityIndex(OneHot().fit({"c0": ["v1", "v2"]})).fit(categories())
+    extra = SimilarityIndex(OneHot().fit({"c0": categories()["c0"]})).fit(categories())
     with pytest.raises(ValueError, match="none of the columns 'c0'"):
         extra.query({"c1": "v1"})
     coupled = SimilarityIndex(MixedEmbedder(numeric="coupled", schema=MIXED)).fit(mixed())
@@ -1145,6 +1159,10 @@ def test_a_month_or_a_year_is_a_filter_on_days(form):
     assert found(["2023-12", "2024-03"]) == {"2023-12", "2024-03"}
     assert found(between("2024-01", "2024-02")) == {"2024-01", "2024-02"}
     assert found(between(high="2023")) == {"2023-11", "2023-12"}
+    mixed = between(dt.date(2024, 1, 1), pd.Timestamp("2024-02-10"))  # Python compares them not
+    assert found(mixed) == found(between("2024-01", "2024-02"))
+    with pytest.raises(ValueError, match="expected low <= high"):
+        found(between(pd.Timestamp("2024-02-10"), dt.date(2024, 1, 1)))
     n = len(index.query({"g": "u"}, k=120, where={"day": "2024-02"}).ids[0])
     assert n == 29  # the last day is one of them
 

@@ -7,7 +7,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tabweave
-from tabweave import DistanceHierarchy, OneHot, Schema
+from tabweave import DistanceHierarchy, KModes, OneHot, Schema
 from tabweave.embed.value_metric import ValueMetric
 from tabweave.search.knn import WeightedKNN, checked_target
 
@@ -115,7 +115,7 @@ def test_equal_votes_go_to_the_first_class():
 def test_exp_far_away_from_everything():
     X, y = draw()
     metric = ValueMetric(lambda counts: [1e4 * (1 - np.eye(n)) for n in counts.sizes])
-    shares = WeightedKNN(3, metric=metric, weights="exp").fit(X, y).predict_proba([["new"] * 4])
+    shares = WeightedKNN(3, metric=metric, weights="exp").fit(X, y).predict_proba([[99] * 4])
     assert np.isfinite(shares).all() and shares.sum() == pytest.approx(1)
 
 
@@ -310,3 +310,12 @@ def test_datetimes_are_numbers_to_the_metric_that_is_chosen():
         assert isinstance(model.metric_, DistanceHierarchy)
         assert model.metric_.schema_["when"].kind == "numeric"
         assert model.score({name: cells[1::2] for name, cells in rows.items()}, y[1::2]) > 0.7
+
+
+@pytest.mark.parametrize("task", [WeightedKNN(3), WeightedKNN(3, metric="dilca"), KModes(2)])
+def test_a_column_of_another_type_is_refused_and_not_far_from_every_row(task):
+    rows = pd.DataFrame({"code": [35, 40, 62] * 20, "b": ["u", "v", "w"] * 20})
+    task.fit(rows, rows["b"])
+    assert len(task.predict(rows)) == 60
+    with pytest.raises(ValueError, match="column 'b': expected text as in fit"):
+        task.predict(rows.assign(b=[1, 2, 3] * 20))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tabweave
-from tabweave import Imputer
+from tabweave import Imputer, Oddities
 from tabweave.rows.formats import number_of, parse_date, parse_iso, write_datetime
 from tabweave.tasks.impute import written_like
 from tabweave.tasks.row_model import ENGINES
@@ -545,3 +545,15 @@ def test_large_codes_fill_a_column_of_floats():
     rows = pa.table({"x": [-1e20, 1e20, 1e20, -1e20] * 10, "y": list("abba") * 10})
     holed = rows.set_column(0, "x", pa.array([None, *rows["x"].to_pylist()[1:]]))
     assert Imputer().fit(holed).transform(holed)["x"].to_pylist()[0] in (-1e20, 1e20)
+
+
+@pytest.mark.parametrize("make", [Imputer, Oddities])
+def test_a_column_of_another_type_is_no_evidence_and_refused(make):
+    """It was unknown in every row, and the guesses were made without it, without a word."""
+    rows = pd.DataFrame({"code": [35, 40, 62] * 20, "b": ["u", "v", "w"] * 20})
+    model = make(schema={"code": "nominal"}).fit(rows)
+    ask = model.transform if make is Imputer else model.predict
+    gaps = rows.mask(pd.DataFrame({"code": [False] * 60, "b": [True] + [False] * 59}))
+    ask(gaps)
+    with pytest.raises(ValueError, match="column 'code': expected numbers as in fit"):
+        ask(gaps.assign(code=gaps["code"].astype(str)))

@@ -19,6 +19,7 @@ from tabweave.base import (
     Embedder,
     ValueEmbedder,
     check_feature_names,
+    check_types,
     remember_names,
     require_rows,
 )
@@ -433,7 +434,12 @@ def read_rows(task: Any, X: Any) -> Table:
     structured = getattr(getattr(X, "dtype", None), "names", None) is not None
     if not structured and not isinstance(X, Mapping | list | tuple | Table):
         check_feature_names(task, X, task.metric_.schema_)
-    return _read(task.metric_, X, task.metric_.schema_)
+    table = _read(task.metric_, X, task.metric_.schema_)
+    vocabulary = task.metric_._vocabulary()
+    for name, known in zip(vocabulary.names, vocabulary.labels, strict=True):
+        if hasattr(table[name], "codes"):  # numbers are binned later
+            check_types(name, table[name], known)
+    return table
 
 
 def _read(metric: Embedder, X: Any, schema: Schema) -> Table:

@@ -151,6 +151,28 @@ def is_missing(cell: Any) -> bool:
         return False
 
 
+def code_for_missing(values: np.ndarray) -> float | None:
+    """Return the number that may stand for missing: nines, such as -999, far from all others.
+
+    They are farther from them than those are from each other; a 9 may be a count.
+
+    >>> code_for_missing(np.array([21.5, -999, 36.6, np.nan]))
+    -999.0
+    >>> code_for_missing(np.array([0, 1, 2, 9.0])), code_for_missing(np.array([98, 101, 99.0]))
+    (None, None)
+    """
+    for end in (np.fmin, np.fmax):
+        code = end.reduce(values, initial=np.nan)
+        digits = f"{abs(code):.15g}".replace(".", "")
+        if set(digits) != {"9"} or code == 9:
+            continue
+        others = values[values != code]
+        low, high = (f.reduce(others, initial=np.nan) for f in (np.fmin, np.fmax))
+        if max(low - code, code - high) > high - low > 0:
+            return float(code)
+    return None
+
+
 def in_memory(X: Any) -> bool:
     """Tell whether X is surely rows at hand; of anything else, engines say what it is."""
     if isinstance(X, list | tuple):
@@ -299,7 +321,9 @@ def as_column(cells: Any, name: Any) -> Any:
         raise TypeError(f"column {name!r}: expected a sequence of cells, got {cells!r}")
     ndim = len(getattr(cells, "shape", (0,)))  # a 0-d array has no length
     if ndim != 1:
-        raise ValueError(f"column {name!r}: expected one dimension, got {ndim}")
+        tables = "; several tables go into tabweave.Sources({'name': table, ...}, key=...)"
+        remedy = tables if hasattr(cells, "columns") else ""
+        raise ValueError(f"column {name!r}: expected one dimension, got {ndim}{remedy}")
     if type(cells).__module__.partition(".")[0] == "pandas" and not hasattr(cells, "iloc"):
         import pandas as pd
 

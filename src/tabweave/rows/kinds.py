@@ -27,6 +27,8 @@ reports, the command line); what a schema declares is never asked. In words:
   (``state``, ``subject``, ``race``; not ``state_income``), two values only, or a few values of
   three digits or more that are neither round nor near each other (200, 301, 404), unless their
   name says what they measure.
+- Of numbers, nines such as -999 that lie farther from all others than those from each other may
+  stand for missing: the reason says so, and they stay numbers.
 - Whole numbers beyond 2**53 are ``nominal`` where two of them would be one and the same float.
 - Identifiers are set aside: text of one word, or bytes, 95 of 100 of which are distinct, whole
   numbers that rise from row to row with few gaps, unless their name says what they measure
@@ -94,6 +96,7 @@ from tabweave.rows.formats import (
     ranges_in_order,
     units_written,
 )
+from tabweave.rows.frames import code_for_missing
 
 Kind = Literal["nominal", "ordinal", "numeric", "datetime", "set"]
 # Whether all rows are at hand, a sample of them (which proves no constant) or the first of a
@@ -118,8 +121,9 @@ CODE_NAMES = re.compile(
     r"|patient|subject|student|pupil|school|class|store|shop|vendor|site|device|account|acct|session"
     r"|dept|house|household|family|state|county|country|region|case|seq|doc|obs"
     r"|rec|record|resp|respondent|pat|pt|subj|fam|hh|ind|firm|company|team|player|plot|unit|dist"
-    r"|district|hospital|sample)"
-    r"(?:id|nr|no|num|code?)\d*(?:$|[\W_])|(?:^|[\W_])[psu]id(?:$|[\W_]))"
+    r"|district|hospital|sample|invoice|card|cc|bank|policy|contract|ticket|serial|tracking|passport"
+    r"|licen[cs]e|telephone|mobile|fax|part|flight|vehicle|driver|supplier|machine)"
+    r"[\W_]?(?:id|nr|no|num|number|code?)\d*(?:$|[\W_])|(?:^|[\W_])[psu]id(?:$|[\W_]))"
 )
 _MEASURE_NAMES = re.compile(
     r"(?i:(?:^|[\W_])(?:t|times?|years?|yr|quarters?|months?|weeks?|days?|dates?|hours?|minutes?"
@@ -129,6 +133,7 @@ _MEASURE_NAMES = re.compile(
 # Of what has no order, if the whole name is one of these: state_income is an income.
 _THING_NAMES = re.compile(
     r"(?i:(?:subject|patient|person|respondent|participant|household|firm|company|store"
+    r"|customer|client|user|student|pupil|vendor|supplier"
     r"|state|county|country|province|district|municipality|region|site|station|plot|team|player"
     r"|race|ethnic(?:ity)?|religion|nationality|language|occupation|industry|sector|species|brand"
     r"|marital(?:[_. ]?status)?|sex|gender|type)\d*)"
@@ -620,6 +625,10 @@ def _time_stamps(numbers: _WholeNumbers) -> Verdict | None:
     return Verdict("numeric", why, asks="meaning") if unit else None
 
 
+def _codes_for_missing(numbers: _WholeNumbers) -> Verdict | None:
+    return _tell_missing(numbers.values)
+
+
 _NUMBER_RULES: tuple[Callable[[_WholeNumbers], Verdict | None], ...] = (
     _pandas_level,
     _years,
@@ -631,17 +640,29 @@ _NUMBER_RULES: tuple[Callable[[_WholeNumbers], Verdict | None], ...] = (
     _named_codes,
     _apparent_codes,
     _time_stamps,
+    _codes_for_missing,
 )
 
 
 def _judge_numbers(name: str, values: np.ndarray, least: float, n_rows: int) -> Verdict | None:
     """Return what numbers are; of few ones, or of some that are not whole, nothing can be said."""
     present = values[~np.isnan(values)]
-    if len(present) < FEW_ROWS or (present != np.floor(present)).any():
+    if len(present) < FEW_ROWS:
         return None
+    if (present != np.floor(present)).any():
+        return _tell_missing(present)
     distinct = np.unique(present)
     whole = _WholeNumbers(name, values, distinct, len(present), least, n_rows)
     return _first(_NUMBER_RULES, whole)
+
+
+def _tell_missing(values: np.ndarray) -> Verdict | None:
+    """Return that one of the numbers may stand for missing, if one does."""
+    code = code_for_missing(values)
+    if code is None:
+        return None
+    why = f"numbers; {code:.15g} for missing? leave such cells empty"
+    return Verdict("numeric", why, asks="meaning")
 
 
 def is_index(name: str) -> bool:

@@ -34,6 +34,7 @@ from tabweave.rows.frames import (
     DATETIMES,
     TIME_SPANS,
     categories,
+    code_for_missing,
     columns_of,
     datetimes,
     holds_long_periods,
@@ -495,7 +496,8 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
         x = np.unique(seen)
         few = 2 < len(x) < len(seen)
         fractions = (x % 1 != 0) & ~np.isnan(x)
-        return bool(fractions.any() or (few and x[-1] < 100 and not NO_AMOUNT.search(column.name)))
+        amounts = few and x[-1] < 100 and not NO_AMOUNT.search(column.name)
+        return bool(fractions.any() or amounts) and code_for_missing(data.values) is None
     if is_declared_categorical(cells):
         return True
     labels = data.labels[:_SEEN]

@@ -145,6 +145,12 @@ class Vocabulary:
     # -- columns ---------------------------------------------------------------------------
 
     @cached_property
+    def _words(self) -> dict[str, dict[str, Label]]:
+        """The words for bools of the columns that have nothing else."""
+        found = zip(self.names, map(_words_for_bools, self.labels), strict=True)
+        return {name: words for name, words in found if words}
+
+    @cached_property
     def _numbers(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.names)}
 
@@ -219,6 +225,13 @@ class Vocabulary:
     def fold(self, table: Any) -> Any:
         """Return a table with the values that are not kept in their buckets."""
         return fold(table, self.buckets)
+
+    def in_words(self, table: Any) -> Any:
+        """Return a table whose bools are words in the columns that have words for them alone.
+
+        Those are columns of text files: data frames have bools there.
+        """
+        return _in_words(table, self._words) if self._words else table
 
     # -- other vocabularies ----------------------------------------------------------------
 
@@ -472,8 +485,36 @@ def fold(table: Any, rules: Mapping[str, Rule]) -> Any:
     return replace(table, columns=tuple(columns))
 
 
+def _words_for_bools(known: Sequence[Label]) -> dict[str, Label]:
+    """Return the words for bools of a column that has nothing else, as one of a text file."""
+    if len(known) > 4:
+        return {}
+    words = {label.lower(): label for label in known if label and isinstance(label, str)}
+    empty = sum(label is None or label == "" for label in known)
+    found = words.keys() <= {"true", "false"} and len(words) + empty == len(known)
+    return cast(dict[str, Label], words) if found else {}
+
+
+def _in_words(table: Any, words: Mapping[str, Mapping[str, Label]]) -> Any:
+    columns = [
+        _relabelled(data, [_word(label, words[column.name]) for label in data.labels])
+        if column.name in words and bool in map(type, getattr(data, "labels", ()))
+        else data
+        for column, data in table
+    ]
+    return replace(table, columns=tuple(columns))
+
+
+def _word(label: Label, words: Mapping[str, Label]) -> Label:
+    return words.get(str(label).lower(), label) if type(label) is bool else label
+
+
 def _fold(column: Any, rule: Rule) -> Any:
-    names = [bucket(label, rule) for label in column.labels]
+    return _relabelled(column, [bucket(label, rule) for label in column.labels])
+
+
+def _relabelled(column: Any, names: Sequence[Label]) -> Any:
+    """Return a column with other labels, of which some may be the same."""
     distinct = union(names)
     codes = take(positions(distinct, names).astype(code_type(len(distinct))), column.codes)
     if not hasattr(column, "starts"):

@@ -10,6 +10,7 @@ import datetime as dt
 import re
 from calendar import monthrange
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Real
@@ -59,7 +60,8 @@ def between(low: Any = None, high: Any = None) -> Between:
     if low is None and high is None:
         raise ValueError("between() needs a lower or an upper bound, got neither")
     if not isinstance(low, str) and not isinstance(high, str):  # what text means, its column says
-        _check_ends(low, high, low, high)
+        with suppress(TypeError):  # so it does of a day and a time
+            _check_ends(low, high, low, high)
     return Between(low, high)
 
 

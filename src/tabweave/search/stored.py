@@ -193,7 +193,7 @@ def first_rows(embedder: Any, X: Any, y: Any) -> tuple[Any, Table]:
     if embedder is None:
         embedder = Weave()
     if _is_fitted(embedder):
-        return embedder, _table(embedder, X)
+        return embedder, _as_read(embedder, _table(embedder, X))
     embedder, rows = clone(embedder), X
     if isinstance(embedder, Embedder):
         rules: Any = "whole" if embedder._rules else None
@@ -250,9 +250,19 @@ def with_vectors(embedder: Any, X: Any, table: Table) -> Table:
 def more_rows(embedder: Any, X: Any, schema: Schema) -> Table:
     """Read rows to be added: all columns of the first ones must be there."""
     if isinstance(embedder, Embedder):
-        return _checked(Table.of(as_rows(X, schema), schema), schema)
+        return _as_read(embedder, _checked(Table.of(as_rows(X, schema), schema), schema))
     X = _as_fitted(embedder, as_rows(X, schema))
     return with_vectors(embedder, X, Table.of(X, schema.select(given_names(schema))))
+
+
+def _as_read(embedder: Any, table: Table) -> Table:
+    """Return rows to be stored as the embedder reads them; what it does not know is reported."""
+    if not isinstance(embedder, Embedder):
+        return table
+    table = embedder._vocabulary().in_words(table)
+    if embedder._policy() != "error":
+        tell_unknown(embedder, table)
+    return table
 
 
 def _checked(table: Table, schema: Schema) -> Table:
@@ -273,7 +283,7 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
         return with_vectors(embedder, X, Table.of(X)), None
     own, given = embedder.schema_, names_of(X)
     if given is None or (not own.named and not {*given} <= {*own.names}):
-        table = Table.of(X, own)
+        table = embedder._vocabulary().in_words(Table.of(X, own))
         require_rows(table)
         _report_unknown(embedder, table)
         return table, None
@@ -285,6 +295,7 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
     if isinstance(X, Table):
         X = X.select(names)
     table = Table.of(X, replace(own.select(names), named=True))
+    table = embedder._vocabulary().in_words(table)
     require_rows(table)
     _report_unknown(embedder, table)
     return table, None if names == own.names else names

@@ -269,7 +269,9 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
 
     def _read(self, X: Any) -> Table:
         check_is_fitted(self, "_model")
-        return read_with_fitted_schema(self, X, numbers="numeric")
+        table = read_with_fitted_schema(self, X, numbers="numeric")
+        self._model.check_types(table)
+        return table
 
     def _guesses(self, X: Any) -> dict[str, Guess]:
         return self._model.filled(self._read(X), int(self.n_rounds))

@@ -118,7 +118,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         if "_rows" not in vars(self):
             return self.fit(X)
         self._validate_params()
-        table = append_rows(self._rows, self._read(X))
+        table = append_rows(self._rows, read_with_fitted_schema(self, X, numbers="numeric"))
         latest = np.arange(max(0, table.n_rows - int(self.max_rows)), table.n_rows)
         self._drawn = type(self)._drawn
         return self._learn(take_rows(table, latest))
@@ -270,7 +270,9 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
 
     def _read(self, X: Any) -> Table:
         check_is_fitted(self, "_rows")
-        return read_with_fitted_schema(self, X, numbers="numeric")
+        table = read_with_fitted_schema(self, X, numbers="numeric")
+        self._model.check_types(table)
+        return table
 
 
 class Oddity(NamedTuple):

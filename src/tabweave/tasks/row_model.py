@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tabweave._compat import eigh, one_blas_thread
-from tabweave.base import remember_names, require_rows, seed_of
+from tabweave.base import check_types, remember_names, require_rows, seed_of
 from tabweave.blocks.numbers import BINNED, Numbering
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import entropies
@@ -224,6 +224,12 @@ class RowModel:
             new[gap] = False
             codes[a], unseen[a] = code[data.codes], new[data.codes]
         return Cells(codes, z, elements, unseen)
+
+    def check_types(self, table: Table) -> None:
+        """Raise for a column of rows that are asked about whose type is another than in fit."""
+        for name, known in self.labels.items():
+            if name not in self.numbers:
+                check_types(name, table[name], known)
 
     def with_reference(self, table: Table, n_rounds: int) -> RowModel:
         """Return the model with rows to look for neighbours in, their gaps filled."""

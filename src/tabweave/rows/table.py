@@ -806,7 +806,7 @@ class Column:
     >>> size = Column("size", "ordinal", levels=["S", "M", "L"])
     >>> table = Table.of(rows, {"size": size, "tags": Column("tags", "set", delimiter=";")})
     >>> table.schema["size"].levels, table["tags"].labels
-    (('S', 'M', 'L'), ['new', 'red', 'old'])
+    (('S', 'M', 'L'), ['new', 'old', 'red'])
     """
 
     name: str

@@ -43,8 +43,8 @@ class UNTIE(ValueEmbedder):
     smoothing : float, default=5.0
         Pseudo-counts of the marginal in each conditional probability.
     kernels : mapping of name to kernel, optional
-        By default 11 Gaussians and 3 polynomials. A kernel is a function of x·y, |x|² and |y|²,
-        arrays that broadcast.
+        By default 11 Gaussians and 3 polynomials. A kernel is a function of ``x·y``, ``|x|²`` and
+        ``|y|²``, arrays that broadcast.
     max_iter : int, default=50
         At most so many alternations.
     schema, unknown, dtype

@@ -31,19 +31,17 @@ from tabweave.evaluate.ranks import (
     friedman,
     nemenyi,
 )
-from tabweave.evaluate.retrieval import (
-    neighbor_precision_at_k,
-    neighbor_recall_at_k,
-    precision_at_k,
-    recall_at_k,
-)
 from tabweave.evaluate.scores import (
     adjusted_rand,
     clustering_accuracy,
     clustering_f,
     macro_f,
     matched_labels,
+    neighbor_precision_at_k,
+    neighbor_recall_at_k,
     nmi,
+    precision_at_k,
+    recall_at_k,
 )
 
 __all__ = [

@@ -13,12 +13,11 @@ from typing import Annotated
 import typer
 
 from tabweave.apps.cli.app import STOPPED, Command, Group, examples, stop_on_terminate
-from tabweave.apps.cli.cluster import cluster
 from tabweave.apps.cli.demo import bench, demo
 from tabweave.apps.cli.embed import embed, export, methods
 from tabweave.apps.cli.map import map_
 from tabweave.apps.cli.neighbors import explain, neighbors
-from tabweave.apps.cli.tables import associate, drift, fill, kinds, odd, report, studio
+from tabweave.apps.cli.tables import associate, cluster, drift, fill, kinds, odd, report, studio
 
 app = typer.Typer(
     cls=Group,

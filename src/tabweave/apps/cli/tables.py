@@ -1,4 +1,4 @@
-"""Commands about a whole table: a page, clusters, another table, pairs of columns, gaps, oddities."""
+"""Commands about a whole table: a page, clusters, two tables, pairs of columns, gaps, oddities."""
 
 from __future__ import annotations
 

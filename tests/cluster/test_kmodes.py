@@ -352,3 +352,12 @@ def test_unknown_values_of_centers_are_carried_over():
     carried = model._layout.reindex(histogram, layout.labels)
     assert carried[0].tolist() == [0, 0, 0, 1, 1, 0, 0]
     assert carried.sum() == histogram.sum()
+
+
+def test_values_that_fit_has_not_seen_are_reported():
+    rows = {"a": list("pqr") * 20, "b": list("uvw") * 20}
+    model = KModes(3, random_state=0).fit(rows)
+    with pytest.raises(ValueError, match="column 'a': none of its 60 values was seen in fit"):
+        model.predict(rows | {"a": ["new"] * 60})
+    with pytest.warns(UserWarning, match="column 'a': 30 of 60 values were not seen in fit"):
+        model.transform(rows | {"a": ["new", "p"] * 30})

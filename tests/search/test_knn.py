@@ -319,3 +319,12 @@ def test_a_column_of_another_type_is_refused_and_not_far_from_every_row(task):
     assert len(task.predict(rows)) == 60
     with pytest.raises(ValueError, match="column 'b': expected text as in fit"):
         task.predict(rows.assign(b=[1, 2, 3] * 20))
+
+
+def test_values_that_fit_has_not_seen_are_reported():
+    rows = {"a": list("pqr") * 20, "b": list("uvw") * 20}
+    model = WeightedKNN().fit(rows, rows["a"])
+    with pytest.raises(ValueError, match="column 'a': none of its 60 values was seen in fit"):
+        model.predict(rows | {"a": ["new"] * 60})
+    with pytest.warns(UserWarning, match="column 'a': 30 of 60 values were not seen in fit"):
+        model.predict(rows | {"a": ["new", "p"] * 30})

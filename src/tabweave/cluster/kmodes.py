@@ -23,7 +23,13 @@ from tabweave._compat import Interval, StrOptions, njit
 from tabweave.base import Estimator, TabularInput, ValueEmbedder, exclusive, seed_of
 from tabweave.blocks.block import in_threads
 from tabweave.counts.counts import checked_weight
-from tabweave.embed.value_metric import fit_metric, read_rows, value_codes, value_lookups
+from tabweave.embed.value_metric import (
+    fit_metric,
+    read_asked,
+    read_rows,
+    value_codes,
+    value_lookups,
+)
 from tabweave.io.register import storable
 from tabweave.measures.frequency import entropy_weights
 from tabweave.rows.table import Table, distinct_rows
@@ -256,13 +262,13 @@ class KModes(
     def predict(self, X: Any) -> np.ndarray:
         """Return the nearest cluster of each row."""
         layout, reach = self._clusters()
-        indices, _, inverse = layout.distinct(read_rows(self, X))
+        indices, _, inverse = layout.distinct(read_asked(self, X))
         return nearest(indices, reach)[0][inverse]
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the distance of each row to each centre."""
         layout, reach = self._clusters()
-        indices, _, inverse = layout.distinct(read_rows(self, X))
+        indices, _, inverse = layout.distinct(read_asked(self, X))
         distances = all_distances(indices, reach)
         return (np.sqrt(np.maximum(distances, 0)) if layout.root else distances)[inverse]
 

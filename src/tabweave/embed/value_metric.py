@@ -22,6 +22,7 @@ from tabweave.base import (
     check_types,
     remember_names,
     require_rows,
+    tell_unknown,
 )
 from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import Dissimilarities, ValueTables, lookup_sum
@@ -439,6 +440,14 @@ def read_rows(task: Any, X: Any) -> Table:
     for name, known in zip(vocabulary.names, vocabulary.labels, strict=True):
         if hasattr(table[name], "codes"):  # numbers are binned later
             check_types(name, table[name], known)
+    return table
+
+
+def read_asked(task: Any, X: Any) -> Table:
+    """Read rows that are asked about: what fit has not seen is reported, or refused."""
+    table = read_rows(task, X)
+    if task.metric_._policy() == "centroid":
+        tell_unknown(task.metric_, table)
     return table
 
 

@@ -30,7 +30,7 @@ from tabweave.base import (
     require_rows,
     target_array,
 )
-from tabweave.embed.value_metric import fit_metric, read_rows, value_codes, value_lookups
+from tabweave.embed.value_metric import fit_metric, read_asked, value_codes, value_lookups
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.rows.frames import DATETIMES
@@ -284,7 +284,7 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
         """Return the distinct rows of X and the number of each row among them."""
         check_is_fitted(self, "classes_")
         plain = isinstance(self.metric_, PlainDistance)
-        table = self.metric_.read(self, X) if plain else read_rows(self, X)
+        table = self.metric_.read(self, X) if plain else read_asked(self, X)
         first, inverse = distinct_rows(canonical_codes(table))
         return take_rows(table, first), inverse
 

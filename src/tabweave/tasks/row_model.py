@@ -16,7 +16,7 @@ from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.lapack import dpotrf, dpotri, dpstrf
 from scipy.sparse import coo_array, csr_array
 from scipy.special import xlogy
 
@@ -350,9 +350,12 @@ class RowModel:
 
     def precision(self) -> np.ndarray:
         """Return the inverse covariance of all features, with a ridge: values, then numbers."""
-        covariance = self._covariance()
-        n_rows = max(np.diagonal(self.both).max(initial=0), 1)
-        return inverse(covariance, _RIDGE + _NOISE * len(covariance) / n_rows)
+        covariance, n_rows = self._covariance(), max(np.diagonal(self.both).max(initial=0), 1)
+        at = [self.names.index(name) for name in self.numbers]
+        whole = (self.both == np.diagonal(self.both)).all(axis=1)  # wherever another column is
+        whole = np.concatenate([np.repeat(whole, self.sizes), whole[at]])
+        spanned = whole & (2 * n_rows < whole.sum())
+        return inverse(covariance, _RIDGE + _NOISE * len(covariance) / n_rows, spanned)
 
     @cached_property
     def unit(self) -> np.ndarray:
@@ -922,23 +925,49 @@ def _queries(asked: np.ndarray, tables: Sequence[np.ndarray]) -> Queries:
     return Queries.of(asked, tables, np.zeros((asked.shape[1], 0)))
 
 
-def inverse(covariance: np.ndarray, ridge: float) -> np.ndarray:
+def inverse(covariance: np.ndarray, ridge: float, spanned: np.ndarray) -> np.ndarray:
     """Return the inverse of a covariance with a ridge, its negative eigenvalues set to 0.
 
-    There are some only where pairs of columns are known in different rows.
+    Features that are ``spanned`` are there wherever another is, and more than the rows: they, and
+    what the others have in common with them, lie in as many axes as there are rows.
     """
     symmetric = (covariance + covariance.T) / 2  # but for rounding it is so already
-    diagonal = np.diagonal(symmetric).copy()
     with one_blas_thread():
-        np.fill_diagonal(symmetric, diagonal + _ROUNDING * ridge)
-        if not dpotrf(symmetric, lower=1, clean=0)[1]:
-            np.fill_diagonal(symmetric, diagonal + ridge)
-            factor, _ = dpotrf(symmetric, lower=1)
-            lower, _ = dpotri(factor, lower=1, overwrite_c=1)
-            return lower + np.tril(lower, -1).T
-        values, vectors = eigh(covariance)
-        root = vectors / np.sqrt(np.maximum(values, 0) + ridge)
-        return root @ root.T
+        if spanned.any():
+            order = np.argsort(~spanned, kind="stable")
+            ordered, n = symmetric[np.ix_(order, order)], int(spanned.sum())
+            factor, pivots, rank, _ = dpstrf(ordered[:n, :n], lower=1)
+            axes = np.empty((n, rank))
+            axes[pivots - 1] = np.tril(factor)[:, :rank]
+            axes = np.linalg.qr(axes)[0]
+            inner = _turned(axes.T, ordered)
+            if np.linalg.norm(_turned(axes, inner) - ordered) < _ROUNDING * ridge:
+                beyond = np.eye(len(inner)) / ridge  # as in all other axes
+                out = np.eye(len(order)) / ridge
+                out[np.ix_(order, order)] += _turned(axes, _inverse(inner, ridge) - beyond)
+                return out
+        return _inverse(symmetric, ridge)
+
+
+def _turned(axes: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Return a symmetric matrix whose first rows and columns are turned into other axes."""
+    n = axes.shape[1]
+    half = np.vstack([axes @ matrix[:n], matrix[n:]])
+    return np.hstack([half[:, :n] @ axes.T, half[:, n:]])
+
+
+def _inverse(symmetric: np.ndarray, ridge: float) -> np.ndarray:
+    """Return the inverse: by Cholesky, or by eigenvalues where some are negative."""
+    shifted = symmetric.copy()
+    at = np.diag_indices_from(shifted)
+    shifted[at] += _ROUNDING * ridge
+    if not dpotrf(shifted, lower=1)[1]:
+        shifted[at] += ridge - _ROUNDING * ridge
+        lower, _ = dpotri(dpotrf(shifted, lower=1)[0], lower=1)
+        return np.asarray(lower + np.tril(lower, -1).T)
+    values, vectors = eigh(symmetric)
+    root = vectors / np.sqrt(np.maximum(values, 0) + ridge)
+    return np.asarray(root @ root.T)
 
 
 def _uncertainty(met: np.ndarray, starts: np.ndarray) -> np.ndarray:

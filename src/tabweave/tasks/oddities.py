@@ -13,7 +13,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.sparse import csr_array
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,7 +25,7 @@ from tabweave.base import (
 )
 from tabweave.io.register import storable
 from tabweave.rows.table import Datetimes, Numbers, Schema, Table, append_rows, take_rows
-from tabweave.tasks.row_model import FLOOR, Cells, Reason, RowModel, rows_to_learn, shown
+from tabweave.tasks.row_model import FLOOR, Cells, Reason, Round, RowModel, rows_to_learn, shown
 
 _FOLDS = 4  # parts of the rows that p-values come from
 _NUMBERS = 1 << 21  # held at a time while rows are judged
@@ -399,36 +398,15 @@ def conditionals(model: RowModel, cells: Cells) -> list[np.ndarray | None]:
 def regressions(model: RowModel, cells: Cells, columns: Sequence[int]) -> Iterator[np.ndarray]:
     """Yield what the regression says of some columns, given the other cells of each row.
 
-    All columns at once: a row is the sum of as many lines of one matrix as it has cells, a gap
-    being a line, too: that of the shares, unless the mixture guesses better.
+    A gap counts as the mixture guesses it, without one by its shares.
     """
-    n_values, n_rows = len(model.share), cells.codes.shape[1]
-    beta = np.hstack([model.coefficients[model.names[a]] for a in columns])
-    total = np.nan_to_num(cells.z).T @ beta[n_values:]
-    single = [b for b, name in enumerate(model.names) if name not in model.sets]
-    lines = np.zeros((n_values + len(single), beta.shape[1]))
-    lines[:n_values] = model.unit[:, None] * beta[:n_values]
-    for name in model.sets:
-        span = model.spans[model.names.index(name)]
-        total += np.nan_to_num(cells.elements[name] - model.share[span]) @ lines[span]
-    for i, b in enumerate(single):
-        own, share = lines[model.spans[b]], model.share[model.spans[b]]
-        own -= share @ own
-        if not model.subspaces:
-            lines[n_values + i] = share @ own
-    starts = np.array([model.spans[b].start for b in single])
-    gaps = np.arange(n_values, len(lines))
-    met = np.where(cells.codes[single].T >= 0, cells.codes[single].T + starts, gaps)
-    ends = np.arange(n_rows + 1) * len(single)
-    total += csr_array((np.ones(met.size), met.ravel(), ends), (n_rows, len(lines))) @ lines
-    for name, guess in (model._first(cells) if model.subspaces else {}).items():
-        if name not in model.sets:
-            total[guess.rows] += guess.proba @ lines[model.spans[model.names.index(name)]]
-    widths = [model.coefficients[model.names[a]].shape[1] for a in columns]
-    for a, own in zip(columns, np.split(total, np.cumsum(widths)[:-1], axis=1), strict=True):
+    guesses, rows = model._first(cells), np.arange(cells.codes.shape[1])
+    known = model.indicators(cells, guesses)
+    before = Round(cells.codes, np.nan_to_num(cells.z), cells.elements, known)
+    for a in columns:
         share, unit = model.share[model.spans[a]], model.unit[model.spans[a]]
-        proba = share + own[:, : len(share)] / np.where(unit > 0, unit, 1)
-        np.maximum(proba, FLOOR, out=proba)
+        own = model.expected(model.names[a], rows, before)[:, : len(share)]
+        proba = np.maximum(share + own / np.where(unit > 0, unit, 1), FLOOR)
         yield proba / proba.sum(axis=1, keepdims=True)
 
 

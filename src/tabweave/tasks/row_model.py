@@ -16,12 +16,14 @@ from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri, dpstrf
+from scipy.sparse import coo_array, csr_array
+from scipy.special import xlogy
 
 from tabweave._compat import eigh, one_blas_thread
 from tabweave.base import check_types, remember_names, require_rows, seed_of
 from tabweave.blocks.numbers import BINNED, Numbering
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import entropies
 from tabweave.counts.spectra import CrossMoments
 from tabweave.embed.nonbend import VI
 from tabweave.embed.nonbend.nonbend import NonBEND, subspace_weights, value_probabilities
@@ -38,7 +40,7 @@ from tabweave.rows.table import (
     ordinal_as_nominal,
     take_rows,
 )
-from tabweave.rows.vocabulary import Label, Vocabulary, positions
+from tabweave.rows.vocabulary import Label, Vocabulary, positions, slices
 from tabweave.search.scan import Nodes, Queries, nearest_nodes
 
 ENGINES = ("counts", "mixture", "neighbors")
@@ -54,6 +56,9 @@ FLOOR = 1e-3  # probability of what an engine rules out
 _FITS = 4  # of the mixture
 _FAR = 1e100  # deviations from the mean at most
 _QUERIES = 1 << 14  # rows that are filled at a time
+_CELLS = 1 << 22  # of a dense matrix that are held at a time
+_DENSE = 0.2  # share of a sparse matrix from which on a dense one is faster
+_ROUNDING = 1e-9  # of the ridge: eigenvalues that may be negative by so much are 0
 
 
 @storable
@@ -247,7 +252,7 @@ class RowModel:
     def changed(self, **fields: Any) -> RowModel:
         """Return the model with other rows or engines; the regression follows from neither."""
         out = replace(self, **fields)
-        for name in ("precision", "coefficients"):
+        for name in ("coefficients", "lines"):
             if name in vars(self):
                 vars(out)[name] = vars(self)[name]
         return out
@@ -303,8 +308,8 @@ class RowModel:
         base = dict(guesses)
         nearest: dict[str, Neighbors] = {}
         for _ in range(n_rounds):
-            known = self._with_guesses(cells.codes, np.nan_to_num(cells.z), guesses)
-            before = Round(cells, guesses, *known)
+            codes, z = self._with_guesses(cells.codes, np.nan_to_num(cells.z), guesses)
+            before = Round(codes, z, cells.elements, self.indicators(cells, guesses))
             guesses = {name: self._guess(name, base[name], before, nearest) for name in guesses}
         return guesses
 
@@ -343,12 +348,14 @@ class RowModel:
 
     # -- the regression --------------------------------------------------------------------
 
-    @cached_property
     def precision(self) -> np.ndarray:
-        """The inverse covariance of all features, with a ridge: values, then numbers."""
-        values, vectors = eigh(self._covariance())
-        ridge = _RIDGE + _NOISE * len(values) / max(np.diagonal(self.both).max(initial=0), 1)
-        return (vectors / (np.maximum(values, 0) + ridge)) @ vectors.T
+        """Return the inverse covariance of all features, with a ridge: values, then numbers."""
+        covariance, n_rows = self._covariance(), max(np.diagonal(self.both).max(initial=0), 1)
+        at = [self.names.index(name) for name in self.numbers]
+        whole = (self.both == np.diagonal(self.both)).all(axis=1)  # wherever another column is
+        whole = np.concatenate([np.repeat(whole, self.sizes), whole[at]])
+        spanned = whole & (2 * n_rows < whole.sum())
+        return inverse(covariance, _RIDGE + _NOISE * len(covariance) / n_rows, spanned)
 
     @cached_property
     def unit(self) -> np.ndarray:
@@ -376,7 +383,7 @@ class RowModel:
     @cached_property
     def coefficients(self) -> dict[str, np.ndarray]:
         """What each feature adds to the features of a column, per column; 0 for its own."""
-        out, m = {}, self.precision
+        out, m = {}, self.precision()
         for a, name in enumerate(self.names):
             own = np.arange(self.spans[a].start, self.spans[a].stop)
             if name in self.numbers:
@@ -387,32 +394,65 @@ class RowModel:
             out[name] = found
         return out
 
+    @cached_property
+    def lines(self) -> dict[str, np.ndarray]:
+        """What each value adds to the features of a column, per column.
+
+        The values of a column add nothing in the mean, those of a set as they are.
+        """
+        weights = np.repeat([name not in self.sets for name in self.names], self.sizes) * self.share
+        filled = np.flatnonzero(self.sizes)  # a column that is empty says nothing
+        starts = np.array([self.spans[b].start for b in filled], np.intp)
+        out = {}
+        for name, beta in self.coefficients.items():
+            own = self.unit[:, None] * beta[: len(weights)]
+            if len(filled):
+                means = np.add.reduceat(weights[:, None] * own, starts, axis=0)
+                own -= np.repeat(means, self.sizes[filled], axis=0)
+            out[name] = own
+        return out
+
+    def indicators(self, cells: Cells, guesses: Mapping[str, Guess]) -> csr_array:
+        """Return which value each cell of rows has; of a gap how likely each is. Sets have none."""
+        rows, columns, values = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)], [np.zeros(0)]
+        for b, name in enumerate(self.names):
+            if name in self.sets:
+                continue
+            start, codes = self.spans[b].start, cells.codes[b]
+            there = np.flatnonzero(codes >= 0)
+            rows.append(there)
+            columns.append(start + codes[there])
+            values.append(np.ones(len(there)))
+            if name in guesses:
+                proba = guesses[name].proba
+                rows.append(np.repeat(guesses[name].rows, proba.shape[1]))
+                columns.append(np.tile(np.arange(start, start + proba.shape[1]), len(proba)))
+                values.append(proba.ravel())
+        where = np.concatenate(rows), np.concatenate(columns)
+        shape = cells.codes.shape[1], len(self.share)
+        return coo_array((np.concatenate(values), where), shape).tocsr()
+
+    def expected(self, name: str, rows: np.ndarray, before: Round) -> np.ndarray:
+        """Return what the other cells of rows add to the features of a column."""
+        n_values, lines = len(self.share), self.lines[name]
+        total = before.z[:, rows].T @ self.coefficients[name][n_values:]  # its own adds 0
+        for part in slices(len(rows), n_values, _CELLS):
+            own = before.indicators[rows[part]]
+            full = own.nnz > _DENSE * own.shape[0] * n_values
+            total[part] += (own.toarray() if full else own) @ lines
+        for other in self.sets:
+            if other != name:
+                span = self.spans[self.names.index(other)]
+                elements = np.nan_to_num(before.elements[other][rows] - self.share[span])
+                total += elements @ lines[span]
+        return total
+
     def _regressed(
         self, name: str, rows: np.ndarray, before: Round
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Return probabilities and number by regression on the other cells, gaps as guessed."""
-        cells, guesses, codes, z = before
         a = self.names.index(name)
-        beta = self.coefficients[name]
-        n_values = len(self.share)
-        total = z[:, rows].T @ beta[n_values:]  # of its own number the coefficient is 0
-        for b, other in enumerate(self.names):
-            span = self.spans[b]
-            if b == a or span.start == span.stop:  # a column that is empty says nothing
-                continue
-            added = self.unit[span, None] * beta[span]
-            added = added - self.share[span] @ added
-            if other in self.sets:
-                total += np.nan_to_num(cells.elements[other][rows] - self.share[span]) @ (
-                    self.unit[span, None] * beta[span]
-                )
-                continue
-            part = added.take(codes[b, rows], axis=0, mode="clip")  # gaps are -1
-            guess = guesses.get(other)
-            if guess is not None:
-                gap = np.flatnonzero(cells.codes[b, rows] < 0)
-                part[gap] = guess.proba[np.searchsorted(guess.rows, rows[gap])] @ added
-            total += part
+        total = self.expected(name, rows, before)
         share, unit = self.share[self.spans[a]], self.unit[self.spans[a]]
         size = len(share)
         proba = share + total[:, :size] / np.where(unit > 0, unit, 1)
@@ -550,11 +590,14 @@ class RowModel:
         symmetric uncertainty with it.
         """
         tables = []
-        share = self.share[self.spans[a]]
+        share, met = self.share[self.spans[a]], self.pairs[:, self.spans[a]]
+        says = (met + _SMOOTHING * share) / (met.sum(axis=1, keepdims=True) + _SMOOTHING)
+        filled = np.flatnonzero(self.sizes)
+        starts = np.array([self.spans[b].start for b in filled])
+        weights = np.zeros(len(self.names))
+        weights[filled] = np.sqrt(np.maximum(_uncertainty(met, starts), _LEAST))
         for b in others:
-            block = self.pairs[self.spans[b], self.spans[a]]
-            own = self.share[self.spans[b]]
-            speaks = (block + _SMOOTHING * share) / (block.sum(axis=1, keepdims=True) + _SMOOTHING)
+            speaks, own = says[self.spans[b]], self.share[self.spans[b]]
             apart = ((speaks[:, None] - speaks[None]) ** 2).sum(axis=2)
             mean, g = own @ apart @ own, 1 - own @ own
             apart = apart * (g / mean) if mean > 1e-15 else np.zeros_like(apart)
@@ -563,7 +606,7 @@ class RowModel:
                 plain = (x[:, None] - x) ** 2 / 2
             else:
                 plain = 1 - np.eye(len(own))
-            tables.append(np.sqrt(max(_uncertainty(block), _LEAST)) * (apart + plain) / 2)
+            tables.append(weights[b] * (apart + plain) / 2)
         return tables
 
     # -- which engines ---------------------------------------------------------------------
@@ -717,12 +760,12 @@ class Cells(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What is known of rows after a round of guesses: the cells, the guesses, and both in one."""
+    """What is known of rows after a round of guesses."""
 
-    cells: Cells
-    guesses: Mapping[str, Guess]
     codes: np.ndarray  # as those of the cells, gaps as guessed
     z: np.ndarray
+    elements: dict[str, np.ndarray]
+    indicators: csr_array  # (rows, values)
 
 
 class Reason(NamedTuple):
@@ -802,15 +845,14 @@ def _frequent(counts: Counts, name: str) -> tuple[tuple[Label, ...], np.ndarray]
 
 def _both(counts: Counts, names: Sequence[str], n_rows: int) -> np.ndarray:
     """Return in how many rows two columns have a cell each."""
-    gap = np.array([_gap(counts, name) for name in names])
-    out = np.empty((len(names), len(names)))
-    pairs, single = counts.pairs, counts.value_counts
-    missing = np.array([single[g] if g >= 0 else 0 for g in gap])
-    for a in range(len(names)):
-        for b in range(len(names)):
-            together = pairs[gap[a], gap[b]] if gap[a] >= 0 and gap[b] >= 0 else 0
-            out[a, b] = n_rows - missing[a] - (0 if a == b else missing[b] - together)
-    return out
+    gap = np.array([_gap(counts, name) for name in names], np.intp)
+    at = np.flatnonzero(gap >= 0)
+    missing, together = np.zeros(len(names)), np.zeros((len(names), len(names)))
+    missing[at] = counts.value_counts[gap[at]]
+    block = counts.pairs[gap[at]][:, gap[at]]
+    together[np.ix_(at, at)] = block.toarray() if hasattr(block, "toarray") else block
+    np.fill_diagonal(together, missing)
+    return np.asarray(n_rows - missing[:, None] - missing + together)
 
 
 def _gap(counts: Counts, name: str) -> int:
@@ -883,16 +925,65 @@ def _queries(asked: np.ndarray, tables: Sequence[np.ndarray]) -> Queries:
     return Queries.of(asked, tables, np.zeros((asked.shape[1], 0)))
 
 
-def _uncertainty(block: np.ndarray) -> float:
-    """Return the symmetric uncertainty of two columns, less what chance brings."""
-    n = block.sum()
-    if n <= 0:
-        return 0.0
-    rows, columns = block.sum(axis=1), block.sum(axis=0)
-    h_rows, h_columns, joint = entropies(n, rows, columns, block)
-    chance = ((rows > 0).sum() - 1) * ((columns > 0).sum() - 1) / (2 * n)
-    mutual = max(h_rows + h_columns - joint - chance, 0.0)
-    return 2 * mutual / (h_rows + h_columns) if h_rows + h_columns > 1e-12 else 0.0
+def inverse(covariance: np.ndarray, ridge: float, spanned: np.ndarray) -> np.ndarray:
+    """Return the inverse of a covariance with a ridge, its negative eigenvalues set to 0.
+
+    Features that are ``spanned`` are there wherever another is, and more than the rows: they, and
+    what the others have in common with them, lie in as many axes as there are rows.
+    """
+    symmetric = (covariance + covariance.T) / 2  # but for rounding it is so already
+    with one_blas_thread():
+        if spanned.any():
+            order = np.argsort(~spanned, kind="stable")
+            ordered, n = symmetric[np.ix_(order, order)], int(spanned.sum())
+            factor, pivots, rank, _ = dpstrf(ordered[:n, :n], lower=1)
+            axes = np.empty((n, rank))
+            axes[pivots - 1] = np.tril(factor)[:, :rank]
+            axes = np.linalg.qr(axes)[0]
+            inner = _turned(axes.T, ordered)
+            if np.linalg.norm(_turned(axes, inner) - ordered) < _ROUNDING * ridge:
+                beyond = np.eye(len(inner)) / ridge  # as in all other axes
+                out = np.eye(len(order)) / ridge
+                out[np.ix_(order, order)] += _turned(axes, _inverse(inner, ridge) - beyond)
+                return out
+        return _inverse(symmetric, ridge)
+
+
+def _turned(axes: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Return a symmetric matrix whose first rows and columns are turned into other axes."""
+    n = axes.shape[1]
+    half = np.vstack([axes @ matrix[:n], matrix[n:]])
+    return np.hstack([half[:, :n] @ axes.T, half[:, n:]])
+
+
+def _inverse(symmetric: np.ndarray, ridge: float) -> np.ndarray:
+    """Return the inverse: by Cholesky, or by eigenvalues where some are negative."""
+    shifted = symmetric.copy()
+    at = np.diag_indices_from(shifted)
+    shifted[at] += _ROUNDING * ridge
+    if not dpotrf(shifted, lower=1)[1]:
+        shifted[at] += ridge - _ROUNDING * ridge
+        lower, _ = dpotri(dpotrf(shifted, lower=1)[0], lower=1)
+        return np.asarray(lower + np.tril(lower, -1).T)
+    values, vectors = eigh(symmetric)
+    root = vectors / np.sqrt(np.maximum(values, 0) + ridge)
+    return np.asarray(root @ root.T)
+
+
+def _uncertainty(met: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Return the symmetric uncertainty of a column and of others, less what chance brings.
+
+    ``met`` has the counts of its values with those of the others, which begin at ``starts``.
+    """
+    each, columns = met.sum(axis=1), np.add.reduceat(met, starts, axis=0)
+    n = np.maximum(columns.sum(axis=1), 1)
+    h_rows = np.log(n) - np.add.reduceat(xlogy(each, each), starts) / n
+    h_columns = np.log(n) - xlogy(columns, columns).sum(axis=1) / n
+    joint = np.log(n) - np.add.reduceat(xlogy(met, met).sum(axis=1), starts) / n
+    chance = np.add.reduceat((each > 0).astype(float), starts) - 1
+    chance *= ((columns > 0).sum(axis=1) - 1) / (2 * n)
+    mutual, both = np.maximum(h_rows + h_columns - joint - chance, 0), h_rows + h_columns
+    return np.where(both > 1e-12, 2 * mutual / np.maximum(both, 1e-12), 0.0)
 
 
 def _normal(logs: np.ndarray) -> np.ndarray:

@@ -25,6 +25,8 @@ from tabweave import (
     Weave,
     between,
 )
+from tabweave.blocks.block import Apart
+from tabweave.blocks.value_tables import ValueTables
 from tabweave.datasets import make_coupled
 from tabweave.io.codec import restored
 from tabweave.rows.table import take_rows
@@ -32,6 +34,7 @@ from tabweave.search import graph as graph_module
 from tabweave.search import index as index_module
 from tabweave.search.graph import Walker
 from tabweave.search.scan import nearest_nodes
+from tabweave.search.space import Bound
 
 FAISS = "faiss is not installed"
 
@@ -1012,6 +1015,85 @@ def test_duplicates_of_a_table_with_near_numbers_compare_few_rows(monkeypatch):
     found = index.duplicates(1e-3)
     assert [1, 7] in np.column_stack(found[:2]).tolist()
     assert sum(compared) < n * n / 5
+
+
+def many_names(n, seed=0):
+    """Return different names, the last tenth of them misspelled others."""
+    rng = np.random.default_rng(seed)
+    letters = rng.choice(list("abcdefghiklmnoprstu"), (n, 16))
+    names = [f"{''.join(a[:8])} {''.join(a[8:])}" for a in letters]
+    return [*names[: n - n // 10], *(name[:2] + name[3:] for name in names[: n // 10])]
+
+
+SPELLED = {"name": Column("name", spelling=True)}
+NOMINAL = {"name": "nominal", "c": "nominal"}
+
+
+@pytest.mark.parametrize("limit", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize(
+    ("embedder", "metric"),
+    [
+        (OneHot(schema=NOMINAL), "auto"),
+        (Weave(schema=SPELLED), "auto"),
+        (Weave(schema=SPELLED), "l1"),
+        (Weave(schema=SPELLED), "l2"),
+        (MixedEmbedder(schema=NOMINAL, numeric="absolute"), "auto"),
+    ],
+)
+def test_duplicates_among_many_values_are_all_near_pairs(embedder, metric, limit):
+    rng = np.random.default_rng(1)
+    names = many_names(400)
+    rows = {"name": [names[i] for i in rng.integers(0, 400, 600)]}
+    rows["c"] = rng.choice(list("abc"), 600).tolist()
+    if not isinstance(embedder, OneHot):
+        rows["x"] = rng.normal(size=600).round(1).tolist()
+    known = part(rows, range(450))  # the others have new names, too
+    index = SimilarityIndex(embedder, metric=metric).fit(known).add(part(rows, range(450, 600)))
+    vectors = index.embedder_.transform(rows)
+    distances = index.embedder_.pairwise_distances(rows)
+    if metric != "auto":
+        distances = cdist(vectors, vectors, {"l1": "cityblock", "l2": "euclidean"}[metric])
+    a, b = np.triu_indices(600, 1)
+    threshold = float(np.quantile(distances[a, b], limit))
+    near = distances[a, b] <= threshold * (1 + 1e-9)
+    first, second, found = index.duplicates(threshold)
+    order = np.lexsort((second, first))
+    np.testing.assert_array_equal(first[order], a[near])
+    np.testing.assert_array_equal(second[order], b[near])
+    np.testing.assert_allclose(found, distances[first, second], atol=1e-6)
+
+
+def test_duplicates_among_many_values_take_no_table_of_their_pairs(monkeypatch):
+    n = 20_000
+    rows = {"name": many_names(n)}
+    index = SimilarityIndex(Weave(schema=SPELLED)).fit(rows)
+    last = n - n // 10  # the first name, misspelled
+    threshold = 1.001 * index.embedder_.pairwise_distances(part(rows, [0, last]))[0, 1]
+    compared, exact = [], []
+    near, between = Bound.near, ValueTables.between
+
+    def counting(bound, left, right, limit):
+        compared.append(len(left[1]) * len(right[1]))
+        return near(bound, left, right, limit)
+
+    def counting_exact(block, left, right):
+        exact.append(len(left) * len(right))
+        return between(block, left, right)
+
+    monkeypatch.setattr(Bound, "near", counting)
+    monkeypatch.setattr(ValueTables, "between", counting_exact)
+    first, second, _ = index.duplicates(float(threshold))
+    assert [0, last] in np.column_stack([first, second]).tolist()
+    assert max(compared) <= n * n / 50
+    assert sum(exact) < n * n / 50
+
+
+def test_a_coordinate_of_two_values_is_not_their_own():
+    points = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.2]])
+    bound = Bound([Apart(points, np.zeros(4), np.arange(4))], np.zeros((0, 4)), 2)
+    assert bound.columns[0][1].points.shape == (4, 1)
+    for limit, groups in ((0.5, [0, 0, 1, 2]), (2.1, [0, 0, 0, 1]), (2.5, [0, 0, 0, 0])):
+        assert len(set(zip(bound.linked(limit).tolist(), groups, strict=True))) == max(groups) + 1
 
 
 def test_too_many_duplicates_are_counted_not_returned():

@@ -21,6 +21,19 @@ from tabweave.rows.vocabulary import Label, Unknown, slices
 Writer = Callable[[slice, np.ndarray], None]  # writes the coordinates of some rows into an array
 
 
+@dataclass(frozen=True, eq=False)
+class Apart:
+    """Located labels as coordinates, the square of what each has of its own, and which it is.
+
+    The own squares of two labels add to the difference of their coordinates unless both are the
+    same value.
+    """
+
+    points: np.ndarray
+    own: np.ndarray
+    which: np.ndarray
+
+
 class Block(ABC):
     """Coordinates of some columns, and the distances that they make.
 
@@ -197,6 +210,10 @@ class Block(ABC):
     def between(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Return what adds up between located labels."""
         return summed_differences(left, right, self.power)
+
+    def apart(self, located: np.ndarray) -> Apart | None:
+        """Return what :meth:`between` is made of; None if it is not made of coordinates."""
+        return Apart(located, np.zeros(len(located)), np.arange(len(located)))
 
     def pairs(self, column: Codes | Sets) -> np.ndarray:
         """Return what adds up between any two labels of a column."""

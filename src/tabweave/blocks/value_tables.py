@@ -19,6 +19,7 @@ import numpy as np
 
 from tabweave._compat import eigh, fix_signs, one_blas_thread
 from tabweave.blocks.block import (
+    Apart,
     Block,
     Blocks,
     Lookup,
@@ -371,6 +372,12 @@ class ValueTables(OfVocabulary, Block):
         """Return the squared distances of located labels."""
         return squared_with_own(left, right) if self.own else super().between(left, right)
 
+    def apart(self, located: np.ndarray) -> Apart | None:
+        """Return what labels have in common, and what of their own."""
+        if not self.own:
+            return super().apart(located)
+        return Apart(located[:, :-2], located[:, -2] ** 2, located[:, -1].astype(np.int64))
+
     def pairs(self, column: Codes | Sets) -> np.ndarray:
         """Return the squared distances of any two labels of a column."""
         if not self.own:
@@ -619,6 +626,10 @@ class Dissimilarities(Block):
     def between(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Return the dissimilarities of labels, by their index."""
         return self.tables()[0][np.ix_(left, right)]
+
+    def apart(self, located: np.ndarray) -> Apart | None:
+        """Return None: a table tells them apart."""
+        return None
 
     def pairs(self, column: Codes | Sets) -> np.ndarray:
         """Return the dissimilarities of the labels of a column."""

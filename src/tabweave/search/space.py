@@ -16,9 +16,9 @@ from scipy.sparse import csr_array, vstack
 from scipy.sparse.csgraph import connected_components
 
 from tabweave.base import Embedder
-from tabweave.blocks.block import Block, Step, Writer, added, summed_differences
+from tabweave.blocks.block import Apart, Block, Step, Writer, added, summed_differences
 from tabweave.rows.table import Codes, Schema, Table, distinct_rows, ranks_of_cells, take_rows
-from tabweave.rows.vocabulary import Unknown
+from tabweave.rows.vocabulary import Unknown, slices
 from tabweave.search.scan import Copies, Hits, Nodes, Queries
 
 _CHUNK = 1 << 16  # rows whose coordinates are computed at a time
@@ -27,6 +27,9 @@ _BLOCK, _ACROSS = 256, 1 << 14  # nodes compared at a time with as many that the
 _TABLE = 1 << 23  # distances of values that are kept while rows are looked for: 64 MB a column
 _EQUAL = 4  # rows for each value, from which on they are
 _SMALL = 16  # nodes of a group that is compared whole
+_ENTRIES = 1 << 22  # coordinates of labels worked on at a time
+_LARGE = 1e15  # coordinates whose squares are exact enough, and finite, as float32
+_ROUNDING = 1e-9  # below zero that nothing counts as negative
 HIDDEN = "\0"  # how the names of columns begin that hold the vectors of other embedders
 
 
@@ -100,16 +103,23 @@ class Space:
         out = np.hstack([*found, self.line(table).astype(np.float32)])
         return np.ascontiguousarray(out) if out.shape[1] else np.zeros((len(out), 1), np.float32)
 
+    def apart(self, block: Block, located: np.ndarray) -> Apart | None:
+        """Return what :meth:`between` is made of, if that is coordinates."""
+        return block.apart(located) if self.own else Block.apart(block, located)
+
     def kin(self, block: Block, located: np.ndarray, limit: float) -> np.ndarray | None:
         """Return a number for each label: the same if chains of labels link them within ``limit``.
 
         Rows whose labels differ in it are farther apart, since nothing that adds up is negative;
-        None where something is.
+        None where something is. Labels little farther apart may be linked, too.
         """
+        apart = self.apart(block, located)
+        if apart is not None:
+            return Bound([apart], np.zeros((0, len(located))), self.power).linked(limit)
         links = []
         for begin in range(0, len(located), _LABELS):
             between = self.between(block, located[begin : begin + _LABELS], located)
-            if (between < -1e-9).any():
+            if (between < -_ROUNDING).any():
                 return None
             links.append(csr_array(between <= limit))
         return connected_components(vstack(links), directed=False)[1]
@@ -188,37 +198,53 @@ class View:
         """Return the pairs of some nodes that are at most ``limit`` apart, exactly.
 
         Columns whose different values alone are farther apart cut the nodes into groups; within
-        them those are compared that are near along the coordinate that varies most.
+        them those are compared that are near along the coordinate that varies most, and that
+        rounded coordinates do not rule out.
         """
+        groups, whole = self._groups(limit, kept)
         along = _widest(self.nodes.line[:, kept])
-        groups = self._groups(limit, kept)
         order = np.lexsort((along, groups))
         reach = _reach(groups[order], along[order], limit ** (1 / self.space.power))
         order = kept[order]
         parts = [(kept[:0], kept[:0], np.zeros(0))]
-        for begin in range(0, len(order), _BLOCK):
-            block, end = order[begin : begin + _BLOCK], reach[begin : begin + _BLOCK].max()
-            for start in range(begin, end, _ACROSS):
-                others = order[start : min(start + _ACROSS, end)]
-                summed = self._summed(block, others)
-                i, j = np.nonzero(summed <= limit)
-                later = begin + i < start + j
-                i, j = i[later], j[later]
-                parts.append((block[i], others[j], summed[i, j]))
+        bound = self._bound() if whole else None
+        place = np.arange(len(order))
+        for rows, columns in _rectangles(reach):
+            left, right = place[rows], place[columns]
+            if bound is not None:
+                near = bound.near(self._point(order[left]), self._point(order[right]), limit)
+                near &= left[:, None] < right
+                left, right = left[near.any(axis=1)], right[near.any(axis=0)]
+            summed = self._summed(order[left], order[right])
+            i, j = np.nonzero((summed <= limit) & (left[:, None] < right))
+            parts.append((order[left[i]], order[right[j]], summed[i, j]))
         low, high, summed = (np.concatenate(part) for part in zip(*parts, strict=True))
         return low, high, summed
 
-    def _groups(self, limit: float, kept: np.ndarray) -> np.ndarray:
-        """Return a number for each of some nodes: pairs that are near have the same."""
+    def _bound(self) -> Bound:
+        """Return what rules out pairs of nodes by the columns that are compared by coordinates."""
+        columns = zip(self.space.values, self._located, strict=True)
+        apart = [self.space.apart(block, located) for block, located in columns]
+        return Bound(apart, self.nodes.line, self.space.power)
+
+    def _point(self, nodes: np.ndarray) -> Point:
+        return self.codes(nodes), nodes
+
+    def _groups(self, limit: float, kept: np.ndarray) -> tuple[np.ndarray, bool]:
+        """Return a number for each of some nodes: pairs that are near have the same.
+
+        And whether no column brings two nodes nearer.
+        """
         kin = [
             self.space.kin(block, located, limit)
             for block, located in zip(self.space.values, self._located, strict=True)
         ]
         known = [labels for labels in kin if labels is not None]
-        if not known or len(known) < len(kin):
-            return np.zeros(len(kept), np.int64)
+        whole = len(known) == len(kin)
+        if not known or not whole or not len(kept):
+            return np.zeros(len(kept), np.int64), whole
         groups = [labels[own] for labels, own in zip(known, self.codes(kept), strict=True)]
-        return distinct_rows(groups)[1] if len(kept) else np.zeros(0, np.int64)
+        return distinct_rows(groups)[1], whole
 
     def _summed(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Return what adds up between nodes and others, from the labels that they have."""
@@ -251,6 +277,109 @@ class View:
         line, table = np.zeros(len(located), np.int64), space.between(block, located[used], stored)
         line[used] = np.arange(len(used))
         return lambda some: table[line[codes[some]]]
+
+
+Point = tuple[Sequence[np.ndarray], np.ndarray]  # the values of nodes in each column, and which
+
+
+class Bound:
+    """What adds up between nodes at least, by products of rounded coordinates.
+
+    ``|x - y|² = |x|² + |y|² - 2 xy``, less what rounding may add, and what values have of their own
+    where they differ. A coordinate that only one label has is its own. Sums of absolute
+    differences are not below the root of the squared ones.
+
+    Parameters
+    ----------
+    columns : sequence of Apart or None
+        The labels of each column that is looked up; those of None are left out.
+    line : ndarray of shape (coordinates, nodes)
+        What is not looked up.
+    power : {1, 2}
+        What adds up.
+    """
+
+    def __init__(self, columns: Sequence[Apart | None], line: np.ndarray, power: int) -> None:
+        self.power = power
+        self.left_out = sum(apart is None for apart in columns)
+        kept = [(a, _own_apart(apart)) for a, apart in enumerate(columns) if apart is not None]
+        sources = [line, *(apart.points for _, apart in kept)]
+        largest = max(max(x.max(initial=0.0), -x.min(initial=0.0)) for x in sources)
+        self.dtype = np.float32 if largest < _LARGE else np.float64
+        width = len(line) + sum(apart.points.shape[1] for _, apart in kept)
+        self.share = 1 - (width + len(kept) + 8) * 2.0**-23  # twice what rounding may change
+        self.line = line
+        self.columns = [
+            (a, replace(apart, points=apart.points.astype(self.dtype))) for a, apart in kept
+        ]
+
+    def near(self, left: Point, right: Point, limit: float) -> np.ndarray:
+        """Return which pairs are perhaps within a limit: all that are, and few others."""
+        x, y = self._coordinates(left), self._coordinates(right)
+        out = x @ y.T
+        out *= -2
+        for own, shape in ((x, (-1, 1)), (y, (1, -1))):
+            out += (self.share * np.einsum("ij,ij->i", own, own)).astype(self.dtype).reshape(shape)
+        for a, apart in self.columns:
+            if apart.own.any():
+                i, j = left[0][a], right[0][a]
+                ours, theirs = ((self.share * apart.own[k]).astype(self.dtype) for k in (i, j))
+                alone = ours[:, None] + theirs
+                alone *= apart.which[i][:, None] != apart.which[j]
+                out += alone
+        most = limit ** (2 / self.power) * (1 + 1e-6) + self.left_out * _ROUNDING
+        return ~(out > most)  # so that what overflows is near
+
+    def _coordinates(self, point: Point) -> np.ndarray:
+        codes, nodes = point
+        line = self.line[:, nodes].T.astype(self.dtype)
+        return np.hstack([line, *(apart.points[codes[a]] for a, apart in self.columns)])
+
+    def linked(self, limit: float) -> np.ndarray:
+        """Return a number for each label of the one column: the same if chains may link them."""
+        ((_, apart),) = self.columns
+        count, out = np.unique(apart.which, return_inverse=True)
+        most = limit ** (2 / self.power) * (1 + 1e-6)
+        some = np.flatnonzero(apart.own + apart.own.min(initial=np.inf) <= most)
+        along = _widest(apart.points[some].T.astype(np.float64))
+        order = np.argsort(along, kind="stable")
+        some, groups = some[order], np.zeros(len(some), np.int64)
+        total = len(count)
+        for rows, columns in _rectangles(_reach(groups, along[order], np.sqrt(most))):
+            left, right = some[rows], some[columns]
+            if total == 1:
+                break
+            near = self.near(([left], left), ([right], right), limit)
+            near &= out[left][:, None] != out[right]
+            i, j = np.nonzero(near)
+            if len(i):
+                links = csr_array(
+                    (np.ones(len(i), bool), (out[left[i]], out[right[j]])), (total,) * 2
+                )
+                total, number = connected_components(links, directed=False)
+                out = number[out]
+        return out
+
+
+def _own_apart(apart: Apart) -> Apart:
+    """Return labels whose coordinates that no other label has are their own."""
+    points = apart.points
+    alone = np.count_nonzero(points, axis=0) == 1
+    if not alone.any():
+        return apart
+    own = apart.own.copy()
+    for some in slices(len(points), points.shape[1], _ENTRIES):
+        own[some] += np.square(points[some][:, alone]).sum(axis=1)
+    return Apart(points[:, ~alone], own, apart.which)
+
+
+def _rectangles(reach: np.ndarray) -> Iterator[tuple[slice, slice]]:
+    """Yield sorted nodes, few at a time, with the later ones that they may be near to."""
+    for begin in range(0, len(reach), _BLOCK):
+        rows = slice(begin, min(begin + _BLOCK, len(reach)))
+        end = int(reach[rows].max())
+        for start in range(begin, end, _ACROSS):
+            yield rows, slice(start, min(start + _ACROSS, end))
 
 
 def _reach(groups: np.ndarray, along: np.ndarray, width: float) -> np.ndarray:

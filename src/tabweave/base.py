@@ -453,7 +453,8 @@ def _warn_once(
         names.add(name)
         warn_caller(
             f"column {name!r}: {share} values were not seen in fit, e.g. {_examples(values)}; "
-            f"they {fate} (unknown_counts lists them; unknown='error' raises an error instead)"
+            f"they {fate} ({type(embedder).__name__}.unknown_counts lists them; its "
+            "unknown='error' raises an error instead)"
         )
 
 

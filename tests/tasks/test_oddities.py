@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 import tabweave
 from tabweave import Oddities, Table
-from tabweave.tasks.oddities import conditionals, judge, regressions
+from tabweave.tasks.oddities import conditionals, judge, oddest, regressions
 
 CITIES = {"Paris": "France", "Lyon": "France", "Santiago": "Chile", "Lima": "Peru"}
 
@@ -221,3 +221,9 @@ def test_what_was_seen_is_not_called_new_where_nothing_speaks_against_it():
     assert not any(cell.is_new for cell in Oddities().fit_cells(numbers))
     (far,) = Oddities(level=0.4).fit(numbers).cells({"n": [99.0], "tags": [["a"]]})
     assert far.is_new and "far from all seen before" in str(far)
+
+
+def test_of_level_cells_the_first_column_stands_for_a_row():
+    surprise, p_values = np.full((2, 3), 2.5), np.full((2, 3), 0.01)
+    surprise[:, 2] += 1e-13  # rounding, which differs between machines
+    assert oddest(surprise, p_values).tolist() == [0, 0]

@@ -31,6 +31,7 @@ _FOLDS = 4  # parts of the rows that p-values come from
 _NUMBERS = 1 << 21  # held at a time while rows are judged
 _RARE = 1e-6  # probability of a value that was never seen
 _NEVER = float(-np.log(_RARE))
+_DIGITS = 9  # of a surprise, after the point: what differs in later ones is level
 
 
 @storable
@@ -74,7 +75,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
     >>> model.predict(new).tolist()
     [1, -1]
     >>> print(model.cells(new)[0])
-    row 1: country=Chile with city=Paris: 0 of 60 (p = 0.0083)
+    row 1: city=Paris with country=Chile: 0 of 60 (p = 0.0083)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -216,7 +217,8 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
     ) -> list[Oddity]:
         worst = oddest(found, p_values)
         rows = np.arange(len(found))
-        order = np.lexsort((rows, -found[rows, worst], p_values[rows, worst]))
+        surprise = found[rows, worst].round(_DIGITS)
+        order = np.lexsort((rows, -surprise, p_values[rows, worst]))
         if n is None:
             order = order[p_values[order, worst[order]] <= self.level]
         order = order[found[order, worst[order]] > 0][:n]
@@ -369,11 +371,12 @@ def far_out(model: RowModel, name: str, values: np.ndarray, *, others: bool = Fa
 def oddest(surprise: np.ndarray, p_values: np.ndarray) -> np.ndarray:
     """Return the column of each row's oddest cell.
 
-    Where one cell is wrong all cells of its row look odd: the oddest stands for them.
+    Where one cell is wrong all cells of its row look odd: the oddest stands for them, the first
+    column of level ones.
     """
     if not surprise.size:
         return np.zeros(len(surprise), dtype=int)
-    return np.lexsort((-surprise, p_values), axis=1)[:, 0]
+    return np.lexsort((-surprise.round(_DIGITS), p_values), axis=1)[:, 0]
 
 
 def conditionals(model: RowModel, cells: Cells) -> list[np.ndarray | None]:

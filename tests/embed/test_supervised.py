@@ -13,7 +13,6 @@ import tabweave
 from tabweave import Column, Counts, SupervisedWeave, Table, Weave, _compat
 from tabweave.embed import supervised
 from tabweave.embed.supervised import _PENALTIES, aligned, most_coefficients
-from tabweave.io.codec import restored
 from tabweave.rows.table import take_rows
 
 
@@ -482,22 +481,6 @@ def test_a_column_without_a_name_is_one_like_others():
     bare = {"" if name == "near" else name: cells for name, cells in rows.items()}
     expected = SupervisedWeave().fit_transform(rows, y)
     np.testing.assert_array_equal(SupervisedWeave().fit_transform(bare, y), expected)
-
-
-def test_the_discriminant_of_older_files_had_no_name():
-    rows, y = mixed()
-    model = SupervisedWeave().fit(rows, y)
-    factors = {name: 1 + i / 4 for i, name in enumerate(model.part_names())}
-    model.tuned_by(factors).learn()
-    old, scales = dict(vars(model)), model._scales
-    old["_scales"] = {name: (scale, 0.0) for name, scale in scales.parts.items()}
-    old["_scales"][""] = scales.discriminant, scales.penalty
-    for name in ("_tuned", "_factors"):
-        old[name] = {part or "": factor for part, factor in old[name].items()}
-    again = restored(SupervisedWeave, old)
-    assert again._scales == scales and again._factors == factors and again._tuned == model._tuned
-    more = again.partial_fit(rows, y).transform(rows)
-    np.testing.assert_array_equal(more, model.partial_fit(rows, y).transform(rows))
 
 
 def test_a_system_of_some_thousand_coefficients_is_factored_in_one_thread(monkeypatch):

@@ -110,7 +110,7 @@ class TestRefusal:
             Counts.load(path)
 
     def test_no_code_in_a_file_is_run(self, path, monkeypatch):
-        """An archive of the first format, whole but for an array of objects."""
+        """A sealed archive, whole but for an array of objects."""
         met = []
         monkeypatch.setattr(np, "trap", met.append, raising=False)
 
@@ -120,8 +120,9 @@ class TestRefusal:
 
         header = np.frombuffer(b'{"tabweave": "counts", "version": 1, "schema": null}', np.uint8)
         for arrays in ({}, {"evil": np.array([Trap()], dtype=object)}):
-            with path.open("wb") as file:
+            with path.open("w+b") as file:
                 np.savez(file, header=header, **arrays)
+                _persist._seal(file)
             if arrays:
                 with pytest.raises(ValueError, match="damaged"):
                     Counts.load(path)
@@ -306,11 +307,12 @@ def test_what_is_nearly_all_zeros_is_written_so_that_it_can_be_read(tmp_path, mo
     np.testing.assert_array_equal(arrays["a0"], zeros)
 
 
-def test_a_file_of_before_the_name_and_one_that_is_cut_while_it_is_read(tmp_path):
-    old = np.frombuffer(b'{"weft": "counts", "version": 1}', np.uint8)
-    np.savez_compressed(tmp_path / "old.npz", header=old)
-    assert _persist.read(tmp_path / "old.npz", "counts")[0] == {"tabweave": "counts"}
-    with open(tmp_path / "old.npz", "rb") as file, pytest.raises(EOFError, match="ends early"):
+def test_a_file_without_a_seal_and_one_that_is_cut_while_it_is_read(tmp_path):
+    header = np.frombuffer(b'{"tabweave": "counts", "version": 1}', np.uint8)
+    np.savez_compressed(tmp_path / "plain.npz", header=header)
+    with pytest.raises(ValueError, match="it has no seal"):
+        _persist.read(tmp_path / "plain.npz", "counts")
+    with open(tmp_path / "plain.npz", "rb") as file, pytest.raises(EOFError, match="ends early"):
         _persist._digest(file, 10**6)
 
 
@@ -320,7 +322,7 @@ def test_an_error_of_the_disk_names_the_file_if_it_is_there(tmp_path, monkeypatc
     def failing(file):
         raise OSError("the disk is broken")
 
-    monkeypatch.setattr(_persist, "_sealed", failing)
+    monkeypatch.setattr(_persist, "_check_seal", failing)
     with pytest.raises(ValueError, match=r"model is damaged .*the disk is broken"):
         _persist.read(tmp_path / "model", "estimator")
     with pytest.raises(FileNotFoundError):

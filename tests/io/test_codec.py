@@ -1,88 +1,11 @@
-"""Objects that changed since they were written: attributes renamed, parameters that are gone."""
-
-from dataclasses import dataclass
-from typing import Any, ClassVar
+"""Objects as parts and back: parameters of others, parts that are shared again and again."""
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
 
 import tabweave
 from tabweave import OneHot
 from tabweave.io import codec
-from tabweave.io.store import Storable
-
-
-class Base(Storable, BaseEstimator):
-    _renamed: ClassVar[dict[str, str]] = {"spread_": "reindex_"}
-
-    def __init__(self, size=3):
-        self.size = size
-
-
-class Model(Base):
-    _renamed: ClassVar[dict[str, str]] = {"places_": "coordinates_", "width": "size"}
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "solver": ("newton",),
-        "weights": (None,),
-        "repair": (True,),
-        "verbose": (),
-    }
-
-
-Model.__module__ = "tabweave.example"
-
-
-@dataclass(frozen=True)
-class Record:
-    _renamed: ClassVar[dict[str, str]] = {"digits": "exact_moments"}
-
-    exact_moments: tuple[int, ...]
-    n: int = 0
-
-
-class Plain:
-    _renamed: ClassVar[dict[str, str]] = {"marks": "landmark_ids"}
-
-
-def test_a_class_and_its_bases_rename_attributes():
-    model = codec.restored(Model, {"width": 5, "places_": [1], "spread_": [2]})
-    assert vars(model) == {"size": 5, "coordinates_": [1], "reindex_": [2]}
-
-
-def test_records_and_other_objects_rename_too():
-    assert codec.restored(Record, {"digits": (1, 2), "n": 3}) == Record((1, 2), 3)
-    assert vars(codec.restored(Plain, {"marks": 4})) == {"landmark_ids": 4}
-
-
-def test_a_former_parameter_that_changes_nothing_is_dropped():
-    gone = {"solver": "newton", "weights": None, "repair": True, "verbose": 3}
-    state = {"size": 3, **gone, "found_": 1, "_own": 2}
-    assert vars(codec.restored(Model, state)) == {"size": 3, "found_": 1, "_own": 2}
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("solver", "paper"), ("repair", False), ("weights", np.ones(3)), ("never_declared", 1)],
-)
-def test_any_other_is_named_with_what_to_do(name, value):
-    with pytest.raises(
-        codec.Outdated, match=rf"Model was saved with {name}=.*no longer exists; fit"
-    ):
-        codec.restored(Model, {"size": 3, name: value})
-
-
-def test_a_file_says_so_in_one_line(tmp_path, monkeypatch):
-    path = tmp_path / "m.tabweave"
-    model = OneHot().fit({"a": ["x", "y"]})
-    model.solver, model.axes_ = "paper", 7
-    model.save(path)
-    with pytest.raises(ValueError, match=r"m\.tabweave: OneHot was saved with solver='paper'"):
-        tabweave.load(path)
-    monkeypatch.setattr(OneHot, "_former", {"solver": ("paper",)})
-    monkeypatch.setattr(OneHot, "_renamed", {"axes_": "axis_"}, raising=False)
-    again = tabweave.load(path)
-    assert again.axis_ == 7 and not hasattr(again, "solver")
 
 
 def test_classes_of_others_keep_what_they_set(tmp_path):

@@ -7,9 +7,7 @@ import re
 import subprocess
 import sys
 import warnings
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,21 +41,17 @@ from tabweave import (
     published,
 )
 from tabweave.base import ValueEmbedder
-from tabweave.blocks.numbers import Numbering
 from tabweave.cluster import CCDSDC, CCTED, DCD, StreamClusterer
 from tabweave.counts import counting
 from tabweave.counts.couplings import gaussian
 from tabweave.embed import EMBEDDERS
 from tabweave.embed.autoencoder import OneHotAutoencoder
-from tabweave.embed.nonbend import Gibbs
-from tabweave.embed.nonbend.model import Rows
 from tabweave.io import archive as _persist
 from tabweave.io import store as _store
 from tabweave.io.codec import Decoder, Encoder, state_of
 from tabweave.sources.gbc.gbc import GBC
 from tabweave.tasks.recommend import MatrixFactorization
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
 RNG = np.random.default_rng(0)
 N = 40
 ROWS = {
@@ -662,192 +656,6 @@ def test_parts_of_another_scikit_learn_are_reported(tmp_path, monkeypatch):
         tabweave.load(tmp_path / "plain")
 
 
-def test_parameters_that_came_later_take_their_defaults(tmp_path):
-    forged(tmp_path / "m", lambda header, state, arrays: state.pop("max_landmarks"))
-    assert tabweave.load(tmp_path / "m").max_landmarks == Weave().max_landmarks
-
-
-def test_parameters_that_went_keep_their_effect(tmp_path):
-    forged(tmp_path / "m", lambda header, state, arrays: state.update(smoothing=1.0, kernels=None))
-    assert tabweave.load(tmp_path / "m")._smoothing == 1.0
-
-
-# -- released formats ---------------------------------------------------------------------------
-
-DAYS = [
-    {"color": ["red", "blue", "red", None, "green", "blue"], "size": [1, 2, 1, 2, 3, 1]},
-    {"color": ["red", "red", "pink", "blue"], "size": [3, 1, 2, 2]},
-    {"color": ["green", None, "red"], "size": [1, 1, 3]},
-]
-DAY = {"color": ["red", "new", None], "size": [1, 3, 9]}
-NEXT = {"color": ["red", "blue", "red", "red", "blue"], "size": [1, 2, 1, 3, 2]}  # no row ties
-KINDS = {"color": "nominal", "size": "nominal"}
-STREAMS = {
-    "windowed": lambda: Windowed(Weave(schema=KINDS), window=2, refresh=2),
-    "unicorn": lambda: UNICORN(2, schema=KINDS, decay=0.5),
-    "stream-clusterer": lambda: StreamClusterer(
-        2, embedder=Windowed(OneHot(schema=KINDS)), random_state=0
-    ),
-}
-
-
-def old_counts():
-    rows = {
-        "any": [None, True, 0, 1.5, "a", b"\x00x"],
-        "tags": ["p;q", "q", "", "p", "q;r", "p"],
-        "x": [0.5, None, 2.0, 3.25, -1.0, 1e10],
-    }
-    schema = {"any": "nominal", "tags": Column("tags", "set", delimiter=";"), "x": "numeric"}
-    return Counts.of(Table.of(rows, schema), ["u", "v", "u", "u", "v", "v"])
-
-
-class TestReleasedFormats:
-    @pytest.mark.parametrize("version", [1, 2])
-    def test_counts(self, version):
-        path = FIXTURES / f"counts-{version}.weft"
-        assert tabweave.load(path) == Counts.load(path) == old_counts()
-
-    @pytest.mark.parametrize("version", [1, 2])
-    @pytest.mark.parametrize("name", STREAMS)
-    def test_streams(self, name, version):
-        model = STREAMS[name]()
-        if name == "stream-clusterer":
-            model.set_params(recent=0)  # these files are from before rows were remembered
-        for day in DAYS:
-            model.partial_fit(day)
-        again = STREAMS[name]().resume(FIXTURES / f"{name}-{version}.weft")
-        for _ in range(2):
-            for method in ("transform", "predict"):
-                if hasattr(model, method):
-                    found, expected = (getattr(m, method)(DAY) for m in (again, model))
-                    np.testing.assert_allclose(found, expected, atol=1e-9)
-            assert again.n_windows_ == model.n_windows_
-            model.partial_fit(NEXT)
-            again.partial_fit(NEXT)
-
-    def test_old_checkpoints_say_how_to_go_on(self):
-        with pytest.raises(ValueError, match=r"create a UNICORN .* resume\("):
-            tabweave.load(FIXTURES / "unicorn-1.weft")
-
-    @pytest.mark.parametrize("name", ["unicorn", "windowed", "stream-clusterer"])
-    def test_new_checkpoints_load(self, name):
-        assert tabweave.load(FIXTURES / f"{name}-2.weft").n_windows_ == 3
-
-    def test_estimators(self):
-        rows, model = hierarchy_fixture()
-        again = tabweave.load(FIXTURES / "hierarchy-2.weft")
-        same(again.get_params(), model.get_params())
-        np.testing.assert_allclose(again.transform(rows), model.transform(rows), atol=1e-9)
-
-    @pytest.mark.parametrize("name", ["weave-2", "mixed-2"])
-    def test_models_give_the_vectors_of_the_version_that_wrote_them(self, name):
-        """Goldens: what that version's ``transform`` gave. Weave has other weights since."""
-        rows, model = dict(ESTIMATOR_FIXTURES)[name]()
-        again = tabweave.load(FIXTURES / f"{name}.weft")
-        same(again.get_params(), model.get_params())
-        np.testing.assert_allclose(again.transform(rows), VECTORS[name], atol=1e-8)
-        more = again.partial_fit(rows)  # goes on by the formulas of today
-        assert np.isfinite(more.transform(rows)).all()
-        assert more.counts_.n == {"weave-2": 9, "mixed-2": 8}[name]
-
-    def test_grades_of_an_older_weave_are_categories(self, tmp_path):
-        """An ordinal column was one of categories to Weave before it read numbers."""
-        rows = {"grade": ["low", "high", "low", "mid"], "color": ["red", "blue", "red", "blue"]}
-        model = Weave().fit(rows)
-        graded = replace(model.schema_["grade"], kind="ordinal", levels=("low", "mid", "high"))
-        schema = replace(model.schema_, columns=(graded, model.schema_["color"]))
-        model.schema_, model.counts_ = schema, replace(model.counts_, schema=schema)
-        for name in ("_numbering", "numbers_"):
-            del vars(model)[name]
-        model._learned = tuple(name for name in model._learned if name != "numbers_")
-        model.save(tmp_path / "old")
-        again = tabweave.load(tmp_path / "old")
-        assert again.schema_["grade"].kind == "nominal"
-        np.testing.assert_array_equal(again.transform(rows), Weave().fit_transform(rows))
-        np.testing.assert_allclose(
-            again.partial_fit(rows).pairwise_distances(rows),
-            Weave().partial_fit(rows).partial_fit(rows).pairwise_distances(rows),
-            atol=1e-9,
-        )
-
-    @pytest.mark.parametrize(
-        ("before", "now"),
-        [
-            ("embed.mixed.Numbering", Numbering),
-            ("embed.nonbend.gibbs.Rows", Rows),
-            ("embed.nonbend.gibbs.Gibbs", Gibbs),
-            ("embed.nonbend.model.Rows", Rows),
-            ("published.ckml.CKML", published.CKML),
-            ("published.ckml.ValueMetric", published.ValueMetric),
-            ("published.value_metric.ValueMetric", published.ValueMetric),
-            ("published.measures.CKML", published.CKML),
-            ("published.measures.ValueMetric", published.ValueMetric),
-        ],
-    )
-    def test_classes_are_found_where_they_were(self, before, now):
-        assert _store._found(f"tabweave.{before}") is now
-
-    @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-    @given(place=st.integers(0, 1314), mask=st.integers(1, 255))
-    def test_format_1_is_read_right_or_refused(self, tmp_path, place, mask):
-        whole = (FIXTURES / "counts-1.weft").read_bytes()
-        odd = whole[:place] + bytes([whole[place] ^ mask]) + whole[place + 1 :]
-        (tmp_path / "odd.tabweave").write_bytes(odd)
-        try:
-            assert tabweave.load(tmp_path / "odd.tabweave") == old_counts()
-        except ValueError as error:
-            assert "odd.tabweave" in str(error)
-
-
-def weave_fixture():
-    return DAY, Weave(2, schema=KINDS).fit(DAYS[0])
-
-
-def mixed_fixture():
-    rows = {"job": ["cook", "clerk", "cook", None], "age": [20.0, 31.5, None, 64.0]}
-    return rows, MixedEmbedder(n_bins=2).fit(rows)
-
-
-def hierarchy_fixture():
-    rows = {"drink": ["Latte", "Oolong", "Black tea"], "size": ["S", "L", "S"]}
-    tree = {"Coffee": ["Latte"], "Tea": ["Oolong", "Black tea"]}
-    sizes = Column("size", "ordinal", levels=("S", "M", "L"))
-    return rows, DistanceHierarchy({"drink": tree}, schema={"size": sizes}).fit(rows)
-
-
-VECTORS = {
-    "weave-2": [
-        [-2.01851636, -0.06789742, 0.01423644, 0.2040437],
-        [0.00328744, -0.01200948, -0.84723655, 0.22115575],
-        [-0.04904646, -0.65317329, 0.7055072, -0.51909772],
-    ],
-    "mixed-2": [
-        [-1.32711729, 0, -0.992893617],
-        [0.663558647, 0.136398868, -0.375689477],
-        [-1.32711729, 0, 0],
-        [0.663558647, -0.136398868, 1.36858309],
-    ],
-}
-
-ESTIMATOR_FIXTURES = [
-    ("weave-2", weave_fixture),
-    ("mixed-2", mixed_fixture),
-    ("hierarchy-2", hierarchy_fixture),
-]
-
-
-def write_fixtures():
-    """Write the files of the format of today; those of released formats are never rewritten."""
-    for name, make in STREAMS.items():
-        model = make()
-        for day in DAYS:
-            model.partial_fit(day)
-        model.save(FIXTURES / f"{name}-{_persist.VERSION}.weft")
-    old_counts().save(FIXTURES / f"counts-{_persist.VERSION}.weft")
-    for name, make in ESTIMATOR_FIXTURES:
-        make()[1].save(FIXTURES / f"{name}.weft")
-
-
 @pytest.mark.parametrize("part", ["columns", "starts"])
 def test_a_forged_sparse_matrix_is_refused(tmp_path, monkeypatch, part):
     """Compiled loops trust its indices: one beyond the columns would read foreign memory."""
@@ -916,13 +724,6 @@ def test_a_class_of_your_own_is_not_saved(tmp_path):
         register._RUN.clear()
         register._RUN.update(before)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_parameter_that_chose_the_paper_chooses_its_class():
-    from tabweave import published
-
-    cls, state = tabweave.UNICORN._upgraded({"objective": "paper", "decay": 1.0})
-    assert cls is published.UNICORN and "objective" not in state and state["decay"] == 1.0
 
 
 @pytest.mark.parametrize("value", [5, {"a": 1}, ["object"], "object"])

@@ -55,10 +55,3 @@ def test_a_large_alpha_drowns_the_weights():
 
     as_published = change(lambda: published.CoCA(2, alpha=60.0))
     assert as_published < 0.1 * change(lambda: tabweave.CoCA(2, alpha=60.0))
-
-
-def test_files_of_the_former_switch_are_of_this_class():
-    model = tabweave.load(FILES / "CoCA-published.weft")
-    assert type(model) is published.CoCA
-    assert model.get_params() == {"n_components": 3, "alpha": "auto", "solver": "auto"}
-    assert not hasattr(model, "weights")

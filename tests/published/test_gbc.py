@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import tabweave
 from tabweave import Sources, published
 from tabweave.published.gbc import SignedLogistic, SummedTeam, normalized, search_step
 from tabweave.sources.gbc.team import Logistic, Squared, Team, Terms
@@ -139,21 +138,6 @@ def test_weights_of_a_source_without_rows_or_loss():
     assert normalized(np.array([0.0, 3.0])).tolist() == [1, 0]
     found = normalized(np.array([3.0, 500.0, 400.0]))
     assert found.sum() == pytest.approx(1) and found[0] > found[2] > found[1] > 0
-
-
-@pytest.mark.parametrize("kind", ["GBCClassifier", "GBCRegressor"])
-def test_files_of_the_former_switch_are_of_this_class(kind):
-    model = tabweave.load(FILES / f"{kind}-published.weft")
-    assert type(model) is getattr(published, kind)
-    assert model.get_params() | {"random_state": 0} == {
-        "n_rounds": 5,
-        "consensus": 1.0,
-        "connectivity": 1.0,
-        "weights": "learned",
-        "params": None,
-        "random_state": 0,
-    }
-    assert not model.self_trained_ and not hasattr(model, "form")
 
 
 def test_there_is_no_auto():

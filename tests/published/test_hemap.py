@@ -44,10 +44,3 @@ def test_the_source_is_never_tested():
     model.fit(X, kind, source=(rng.normal(size=(90, 5)), rng.choice(["a", "b"], 90)))
     assert not model.refused_ and model.alignment_ == "random" and model.losses_ == {}
     assert published.HeMap().fit(X, kind).refused_  # there is no source
-
-
-def test_files_of_the_former_choices_are_of_this_class():
-    model = tabweave.load(FILES / "HeMap-published.weft")
-    assert type(model) is published.HeMap
-    assert model.get_params()["n_components"] == 1 and "guard" not in model.get_params()
-    assert not hasattr(model, "guard") and not hasattr(model, "selection")

@@ -219,12 +219,6 @@ def test_a_value_that_reads_like_a_bucket_is_none():
     assert labels_.from_json(json.loads(json.dumps(labels_.to_json(Bucket(2, 8))))) == Bucket(2, 8)
 
 
-def test_older_files_had_buckets_as_text():
-    assert labels_.buckets_from_text(("x", "⟨other⟩", None)) == ("x", Bucket(), None)
-    assert labels_.buckets_from_text(("⟨other 1/4⟩", "⟨other 3/4⟩")) == (Bucket(1, 4), Bucket(3, 4))
-    assert labels_.buckets_from_text(("x", "y")) == ("x", "y")
-
-
 def test_sets_whose_elements_all_fall_into_one_bucket():
     table = Table.of({"tags": [["a", "b"], [], ["c"], ["d", "e"]]}, {"tags": "set"})
     folded = labels_.fold(table, {"tags": 1})["tags"]

@@ -2,7 +2,6 @@
 
 import itertools
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.metrics import normalized_mutual_info_score
 
-from tabweave import CoCA, Sources, load
+from tabweave import CoCA, Sources
 from tabweave.sources import coca as spectrum
 from tabweave.sources.coca import (
     factors,
@@ -514,13 +513,3 @@ def test_a_second_fit_forgets_the_first():
     assert model.n_features_in_ == 5
     model.fit(Sources(tables()))
     assert not hasattr(model, "n_features_in_")
-
-
-def test_a_file_of_the_time_when_coca_was_a_folder_loads():
-    rng = np.random.default_rng(0)
-    left, right = rng.normal(size=(12, 3)).round(2), rng.normal(size=(10, 2)).round(2)
-    edges = {"g": {"x": [0, 1, 2], "y": [1, 2, 3]}}
-    sources = Sources({"a": (range(12), left), "b": (range(2, 12), right)}, edges)
-    fixtures = Path(__file__).parents[1] / "fixtures"
-    found = load(fixtures / "coca-folder.tabweave").transform(sources)
-    np.testing.assert_allclose(found[0], [0.29520739297327014, -0.08747440949884235])

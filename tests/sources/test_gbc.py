@@ -735,16 +735,6 @@ def test_more_boosters_err_less_than_one():
     assert committee < alone
 
 
-def test_a_file_of_one_booster_a_source_predicts_as_before():
-    tables, y = drawn()
-    sources = Sources(tables)
-    model = GBCClassifier(5, params=ONE_THREAD, random_state=0, **OFF).fit(sources, y)
-    del model._committee
-    start, scores = model._start, gbc.mean_scores([list(model.boosters_.values())], sources, 3, 5)
-    expected = ClassSmoother().plain(model._fusion(start, scores))
-    np.testing.assert_allclose(model.predict_proba(sources), expected)
-
-
 def test_all_columns_are_a_member_of_the_team():
     """The product of two columns, each in a table of its own: no source knows it alone."""
     rng = np.random.default_rng(0)

@@ -47,7 +47,6 @@ from tabweave.rows.vocabulary import (
     OfVocabulary,
     Unknown,
     Vocabulary,
-    buckets_from_text,
     check_seen,
     positions,
     slices,
@@ -497,14 +496,6 @@ class ValueTables(OfVocabulary, Block):
             odd = rows[labels.index(Bucket())]
         named = [i for i, v in enumerate(labels) if v is not None and not isinstance(v, Bucket)]
         return Lookup(name, tuple(labels[i] for i in named), rows[named], missing, odd)
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Return the state of an older file in today's fields."""
-        if "labels" in state:
-            names, labels = state.pop("names"), state.pop("labels")
-            state["vocabulary"] = Vocabulary(tuple(names), tuple(map(buckets_from_text, labels)))
-        return state
 
 
 @storable

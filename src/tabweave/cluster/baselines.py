@@ -53,7 +53,6 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
     n_init: int
     random_state: Any
     schema: Any
-    _renamed: ClassVar[dict[str, str]] = {"_vocabulary": "_space"}
     _space: ProfileSpace
     _profiles: np.ndarray
 

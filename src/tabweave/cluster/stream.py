@@ -23,10 +23,10 @@ from tabweave._compat import HasMethods, Interval, StrOptions, one_thread
 from tabweave.base import Estimator, TabularInput, ValueEmbedder, exclusive, remember_names
 from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import ValueTables
-from tabweave.embed.windowed import Memory, Resumable, check_window_columns
+from tabweave.embed.windowed import Resumable, check_window_columns
 from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Schema, Table
-from tabweave.rows.vocabulary import Vocabulary, buckets_from_text, from_json, positions, union
+from tabweave.rows.vocabulary import Vocabulary, positions, union
 
 
 @storable
@@ -110,7 +110,6 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         self.n_init = n_init
         self.random_state = random_state
 
-    _renamed: ClassVar[dict[str, str]] = {"_vocabulary": "_space"}
     _space: ProfileSpace
     _profiles: np.ndarray
     _rows = np.zeros((0, 0), np.int32)  # so in checkpoints from before rows were remembered
@@ -165,19 +164,6 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         vectors = self._space.vectors(_fitted(self.embedder_).learn().tables_)
         centers = self._profiles @ vectors / np.where(sizes > 0, sizes, 1)
         return np.where(sizes > 0, centers, np.nan)
-
-    def _resumed(
-        self, memory: Memory, state: dict[str, Any], arrays: dict[str, np.ndarray]
-    ) -> Self:
-        embedder = self._new_embedder()._resumed(memory, state["embedder"], arrays)
-        self.embedder_, self.n_windows_ = embedder, state["n_windows"]
-        labels = [tuple(map(from_json, c)) for c in state["labels"]]
-        self._space = ProfileSpace(**ProfileSpace._upgraded({"labels": labels}))
-        self._profiles = arrays["profiles"]
-        remember_names(self, embedder.schema_)
-        self._random = np.random.RandomState()
-        self._random.set_state((state["random"][0], arrays["random"], *state["random"][1:]))
-        return self
 
     def _cluster(self, table: Table, carried: np.ndarray | None) -> None:
         """Cluster a window and the rows before it, name the clusters, keep their profiles."""
@@ -344,15 +330,6 @@ class ProfileSpace:
         from scipy.linalg import block_diag
 
         return np.asarray(block_diag(*parts))
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Return the state of an older file, which held labels alone."""
-        if "labels" in state:
-            labels = tuple(map(buckets_from_text, state.pop("labels")))
-            names = tuple(f"x{i}" for i in range(len(labels)))
-            state["vocabulary"] = Vocabulary(names, labels)
-        return state
 
 
 def profiles_of(indices: np.ndarray, labels: np.ndarray, k: int, size: int) -> np.ndarray:

@@ -38,7 +38,6 @@ from tabweave.rows.vocabulary import (
     Label,
     OfVocabulary,
     Vocabulary,
-    buckets_from_text,
     from_json,
     order,
     positions,
@@ -333,7 +332,6 @@ class Counts(OfVocabulary):
             "n": self.n,
             "labels": [[to_json(v) for v in labels] for labels in self.labels],
             "classes": self.classes and [to_json(v) for v in self.classes],
-            "buckets": True,  # are labels of their own type, not text
         }
         arrays: dict[str, np.ndarray] = {}
         if sparse.issparse(self.pairs):
@@ -360,8 +358,6 @@ class Counts(OfVocabulary):
             return cls()
         schema = schema_from_json(header["schema"])
         labels = [tuple(map(from_json, column)) for column in header["labels"]]
-        if "buckets" not in header:
-            labels = list(map(buckets_from_text, labels))
         names = tuple(column.name for column in schema.categorical)
         vocabulary = Vocabulary(names, tuple(labels))
         pairs = arrays.get("pairs")
@@ -390,16 +386,6 @@ class Counts(OfVocabulary):
             raise ValueError(f"the pair counts do not fit {size} values")
         if self.class_pairs is not None and len(self.class_pairs) != size:
             raise ValueError(f"the class counts do not fit {size} values")
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Return the state of an older file in today's fields."""
-        if "labels" in state:
-            labels, schema = state.pop("labels"), state["schema"]
-            names = () if schema is None else tuple(c.name for c in schema.categorical)
-            state["vocabulary"] = Vocabulary(names, tuple(map(buckets_from_text, labels)))
-            state["exact_moments"] = state.pop("digits")
-        return state
 
 
 def checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:

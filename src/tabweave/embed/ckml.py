@@ -93,8 +93,6 @@ class CKML(ValueEmbedder):
         "variant": [StrOptions(set(get_args(Variant)))],
     }
     _uncoupled_match: ClassVar[float] = 1.0  # k_Ie of a value with itself, in a lone column
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"repair": (True,)}
-    _renamed: ClassVar[dict[str, str]] = {"repair_": "psd_clip_"}
 
     def __init__(
         self,

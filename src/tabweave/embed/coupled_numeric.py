@@ -300,7 +300,6 @@ def stacked(table: Table, rows: slice = slice(None)) -> np.ndarray:
 class CoupledModel:
     """What is learned from moments."""
 
-    _renamed: ClassVar[dict[str, str]] = {"spread": "deviation"}
     correlations: np.ndarray
     p_values: np.ndarray
     map: np.ndarray  # powers to coordinates

@@ -119,11 +119,6 @@ class HELIC(ValueEmbedder):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "solver": ("full",),
-        "kernels": (None,),
-        "start": ("identity",),
-    }
 
     def __init__(
         self,
@@ -267,16 +262,6 @@ class HELIC(ValueEmbedder):
 
     def _kernels(self) -> dict[str, couplings.Kernel]:
         return LINEAR if self.variant == "linear" else couplings.kernel_family()
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        choice = tuple(state.get(name) for name in ("variant", "solver", "start"))
-        if choice == ("helic", "full", "balanced"):
-            state = state | {"variant": "balanced", "start": "identity"}
-        chosen, state = super()._upgraded(state)
-        if chosen is HELIC and state["max_iter"] is None:
-            state = state | {"max_iter": 200}
-        return chosen, state
 
 
 def _as_cells(y: Any) -> Any:

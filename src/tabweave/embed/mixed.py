@@ -386,8 +386,6 @@ class MixedEmbedder(BinnedEmbedder):
     def _numeric_method(self) -> Any:
         """Return "auto", "standard", "absolute", or a transformer."""
         if self.numeric == "auto":
-            if self._numbering.edges.keys() > self._numbering.knots.keys():
-                return "standard" if self._valued() else "absolute"  # as the older file does
             return "auto" if self.n_bins > 1 else "standard"
         if self.numeric == "coupled":
             return CoupledNumeric(standardize=True)
@@ -432,15 +430,6 @@ class MixedEmbedder(BinnedEmbedder):
 
     def _column_weights(self) -> dict[str, float]:
         return {} if self.categorical_ is None else self.categorical_._column_weights()
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        """Return the state of an older file: two blocks, and what it learned was not listed."""
-        if "counts_" in state:
-            state.setdefault("_whole", False)
-        if "tables_" in state:
-            state.setdefault("_learned", ("numeric_", "numeric_scale_", "tables_"))
-        return super()._upgraded(state)
 
 
 # -- balance -----------------------------------------------------------------------------------

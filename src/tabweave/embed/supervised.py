@@ -145,7 +145,6 @@ class SupervisedWeave(CacheNotSaved, Weave):
 
     _uses_classes = True
     _takes_numbers = True
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"smoothing": (5.0,)}
     n_clusters = n_components = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
@@ -370,7 +369,7 @@ class SupervisedWeave(CacheNotSaved, Weave):
         """Return values and numbers by couplings and means of the target, as columns weigh."""
         features, curves = {}, {}
         plain_curves, known = self._curves(coupled), self._once("factors", self._compact_factors)
-        weights = vars(self).get("_part_weights") or self.weights_  # older files have columns only
+        weights = self._part_weights
         for name in self._parts():
             span = coupled.span(bins_of(coupled, name))
             own = means[span] * scales[name]
@@ -566,26 +565,8 @@ class SupervisedWeave(CacheNotSaved, Weave):
             f"distances of {type(self).__name__} are not those of single columns; use transform"
         )
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        """Return the state of an older file, where "" stood for the discriminant."""
-        if isinstance(found := state.get("_scales"), dict):
-            factor, penalty = found.pop("")
-            parts = {name: scale for name, (scale, _) in found.items()}
-            state["_scales"] = Scales(parts, factor, penalty)
-            for name in {"_tuned", "_factors"} & state.keys():
-                state[name] = renamed_discriminant(state[name], state["schema_"].names)
-        return super()._upgraded(state)
-
 
 # -- the target ---------------------------------------------------------------------------------
-
-
-def renamed_discriminant(
-    factors: Mapping[Any, float], columns: Sequence[str]
-) -> dict[str | None, float]:
-    """Return factors of a file, in older ones of which "" stood for the discriminant."""
-    return {n if n or n in columns else None: factor for n, factor in factors.items()}
 
 
 @storable

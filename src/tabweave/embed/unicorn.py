@@ -115,12 +115,6 @@ class UNICORN(Remembering, ValueEmbedder):
         "align": ["boolean"],
         "kernels": [Mapping, None],
     }
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "objective": ("weave",),
-        "delta": (),
-        "sigma": (),
-        "_prior": (None,),
-    }
 
     def __init__(
         self,
@@ -202,14 +196,6 @@ class UNICORN(Remembering, ValueEmbedder):
         kernels = chosen_kernels(self.kernels)
         tables, self.landmarks_ = woven(counts, weights, kernels, SMOOTHING)
         return represented(counts, tables, self.n_clusters)
-
-    # -- files -----------------------------------------------------------------------------
-
-    def _resumed(self, memory: Memory, state: dict[str, Any], arrays: dict[str, Any]) -> Self:
-        self._start(memory.total)
-        self._memory, self.history_ = memory, state["history"]
-        self.drift_ = Change(*state["drift"])
-        return self.learn()
 
 
 def stream_weights(counts: Counts) -> np.ndarray:

@@ -95,7 +95,6 @@ class UNTIE(ValueEmbedder):
         "kernels": [Mapping, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"objective": ("entropic",)}
 
     def __init__(
         self,

@@ -43,7 +43,7 @@ from tabweave.counts.couplings import Factors, corrected_uncertainty, informatio
 from tabweave.counts.spectra import leading_axes, principal_axes
 from tabweave.embed.register import embedder
 from tabweave.rows.spelling import MANY, Spelling, spelling_of
-from tabweave.rows.table import Schema, Table, schema_without_order
+from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import Label
 
 N_BINS = 16
@@ -169,7 +169,6 @@ class Weave(BinnedEmbedder, ValueEmbedder):
 
     _numbers: ClassVar[Literal["numeric", "nominal"]] = "numeric"
     _rules = True
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"smoothing": (5.0,), "kernels": (None,)}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "n_clusters": [Interval(Integral, 2, None, closed="left"), None],
@@ -430,22 +429,6 @@ class Weave(BinnedEmbedder, ValueEmbedder):
         if self._numbered():
             return self.tables_.codes(table, unknown=self._policy())
         return super()._codes(table)
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        """Return the state of an older file, to which every column was one of categories."""
-        if "counts_" in state and "_numbering" not in state:
-            schema = schema_without_order(state["schema_"])
-            counts = replace(state["counts_"], schema=schema)
-            state |= {"_numbering": Numbering({}, {}, bins=False)}
-            state |= {"schema_": schema, "counts_": counts}
-            if "tables_" in state:
-                learned = state.get("_learned") or ("tables_", "weights_", "landmarks_")
-                state |= {"numbers_": None, "_learned": (*learned, "numbers_")}
-        chosen, state = super()._upgraded(state)
-        for name in cls._former.keys() & state.keys() - set(cls._get_param_names()):
-            state[f"_{name}"] = state.pop(name)  # other than today's: it goes on as it began
-        return chosen, state
 
 
 # -- columns ------------------------------------------------------------------------------------

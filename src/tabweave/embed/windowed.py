@@ -30,11 +30,7 @@ from tabweave.rows.table import Schema, Table
 
 
 class Resumable(Storable):
-    """Gives an estimator of streams ``save`` and ``resume``.
-
-    A subclass implements ``_resumed(memory, state, arrays)`` for checkpoints of format 1, which
-    held counts and no tables.
-    """
+    """Gives an estimator of streams ``save`` and ``resume``."""
 
     @exclusive
     def save(self, path: str | PathLike[str]) -> None:
@@ -51,19 +47,13 @@ class Resumable(Storable):
     @exclusive
     def resume(self, path: str | PathLike[str]) -> Self:
         """Go on from a checkpoint of the same parameters; the numbers are the same to the bit."""
-        header, arrays = read(path, KIND, "stream")
-        if header["tabweave"] == "stream":
-            return self._resumed(*_checkpoint(path, header, arrays, self))
-        saved = opened(path, header, arrays)
+        saved = opened(path, *read(path, KIND))
         theirs = fingerprint(saved) if isinstance(saved, BaseEstimator) else {}
         _check_same_model(path, type(saved), theirs, self)
         for name in vars(self).keys() - theirs.keys():
             delattr(self, name)  # of the stream that is left
         vars(self).update((k, v) for k, v in vars(saved).items() if k not in theirs)
         return self
-
-    def _resumed(self, memory: Memory, state: dict[str, Any], arrays: dict[str, Any]) -> Self:
-        raise NotImplementedError
 
 
 class Remembering(Resumable):
@@ -278,15 +268,6 @@ class Windowed(Remembering, TransformerMixin, Estimator):
     def __sklearn_tags__(self) -> Any:
         return self._new_embedder().__sklearn_tags__()
 
-    # -- files -----------------------------------------------------------------------------
-
-    def _resumed(
-        self, memory: Memory, state: dict[str, Any], arrays: dict[str, np.ndarray]
-    ) -> Self:
-        older = state.get("learned")
-        learned = memory.total if older is None else Counts._restored(older, arrays)
-        return self._started(self._new_embedder().fit_counts(learned), memory)
-
 
 # -- memory -------------------------------------------------------------------------------------
 
@@ -365,27 +346,6 @@ def check_window_columns(X: Any, schema: Schema) -> None:
 # -- files --------------------------------------------------------------------------------------
 
 
-def _checkpoint(
-    path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, Any], estimator: Any
-) -> tuple[Memory, dict[str, Any], dict[str, np.ndarray]]:
-    """Return what a checkpoint of format 1 holds, if the estimator is the one that wrote it."""
-    try:
-        name = header["estimator"]
-        if name != type(estimator).__name__:
-            raise ValueError(f"{path}: expected a {type(estimator).__name__}, got a {name}")
-        cls, theirs = type(estimator)._upgraded(header["parameters"])
-        _check_same_model(path, cls, theirs, estimator)
-        counts = [
-            Counts._restored(h, _under(arrays, f"counts{i}."))
-            for i, h in enumerate(header["counts"])
-        ]
-        n_windows, n_rows = header["position"]
-        state = header["state"], _under(arrays, "state.")
-        return Memory(counts[0], tuple(counts[1:]), n_windows, n_rows), *state
-    except (LookupError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
-
-
 def fingerprint(estimator: Any) -> dict[str, Any]:
     """Return the parameters as JSON values, enough to see that they are the same."""
     return {name: _plain(value) for name, value in estimator.get_params(deep=True).items()}
@@ -404,14 +364,11 @@ def _plain(value: Any) -> Any:
 
 
 def _check_same_model(path: Any, cls: type, theirs: dict[str, Any], estimator: Any) -> None:
-    parts = estimator.get_params(deep=True)
     if cls is not type(estimator):
         raise ValueError(f"{path}: expected a {_named(type(estimator))}, got a {_named(cls)}")
     mine = fingerprint(estimator)
-    for key in sorted(theirs):  # what is a parameter only since then has its default in the file
-        part, _, name = key.rpartition("__")
-        same = getattr(parts.get(part), "_former", {}).get(name, ())
-        if mine.get(key) != theirs[key] and not (key not in mine and theirs[key] in same):
+    for key in sorted(theirs):
+        if mine.get(key) != theirs[key]:
             raise ValueError(
                 f"{path}: expected {key}={mine.get(key)!r}, got {key}={theirs[key]!r}; resume with "
                 "the same parameters"
@@ -422,7 +379,3 @@ def _named(cls: type) -> str:
     """Return the name of a class; of those as published, with their room."""
     room = "published." if cls.__module__.startswith("tabweave.published") else ""
     return room + cls.__name__
-
-
-def _under(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}

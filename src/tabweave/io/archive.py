@@ -1,8 +1,8 @@
 """Files: a JSON header and plain arrays in one sealed archive. No pickle, no half-written file.
 
 A file is a zip archive of ``.npy`` members. Its comment, the last bytes of the file, is the seal:
-the SHA-256 of everything before. Files of format 1 had no seal and are still read. What a file
-would unpack to is read from its directory and checked before anything is unpacked.
+the SHA-256 of everything before. What a file would unpack to is read from its directory and
+checked before anything is unpacked.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from tabweave.io.files import replacing
 from tabweave.rows.table import Column, Origin, Schema
 from tabweave.rows.vocabulary import from_json, to_json
 
-VERSION = 2
-_SEALS = (b"tabweave sha256 ", b"weft sha256 ")  # the package was named weft once
+VERSION = 1
+_SEAL = b"tabweave sha256 "
 _HEX = 2 * hashlib.sha256().digest_size
 _LEVEL = 3  # of compression; 6 takes three times as long for a quarter less
 _RATIO = 500  # times that members may be larger than the archive holds them, above ...
@@ -79,7 +79,7 @@ def _is_over(entries: list[zipfile.ZipInfo], free: int) -> bool:
 def _seal(file: IO[bytes]) -> None:
     """End an archive with the hash of everything before it."""
     with zipfile.ZipFile(file, "a") as archive:
-        archive.comment = _SEALS[0] + b"0" * _HEX
+        archive.comment = _SEAL + b"0" * _HEX
     file.seek(-_HEX, os.SEEK_END)
     end = file.tell()
     digest = _digest(file, end)
@@ -99,16 +99,15 @@ def _digest(file: IO[bytes], length: int) -> bytes:
     return seal.hexdigest().encode()
 
 
-def _sealed(file: IO[bytes]) -> bool:
-    """Tell whether a file has a seal; one that does not hold is an error."""
+def _check_seal(file: IO[bytes]) -> None:
+    """Raise for a file without a seal, or with that of other content."""
     size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - _HEX - len(_SEALS[0])))
+    file.seek(max(0, size - _HEX - len(_SEAL)))
     end = file.read()
-    if not end[:-_HEX].endswith(_SEALS):
-        return False
+    if not end[:-_HEX].endswith(_SEAL):
+        raise ValueError("it has no seal")
     if _digest(file, size - _HEX) != end[-_HEX:]:
         raise ValueError("its content is not what was written")
-    return True
 
 
 def read(path: str | PathLike[str], *kinds: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -118,21 +117,16 @@ def read(path: str | PathLike[str], *kinds: str) -> tuple[dict[str, Any], dict[s
     """
     try:
         with open(path, "rb") as file:
-            sealed = _sealed(file)
-            file.seek(0)
             if file.read(4) != b"PK\x03\x04":
                 raise ValueError("expected an archive")
+            _check_seal(file)
             if _is_bomb(file):
                 raise ValueError("it decompresses to far more than a file of tabweave holds")
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
         header = json.loads(arrays.pop("header").tobytes())
-        if "weft" in header:
-            header["tabweave"] = header.pop("weft")
         found, version = str(header["tabweave"]), int(header.pop("version"))
-        if 1 < version <= VERSION and not sealed:
-            raise ValueError("it has no seal")
     except DAMAGE as error:
         if isinstance(error, OSError) and not Path(path).is_file():
             raise

@@ -304,33 +304,17 @@ def state_of(value: Any) -> dict[str, Any]:
     return {k: v for k, v in vars(value).items() if (type(v).__module__, k) not in _REGROWN}
 
 
-class Outdated(ValueError):
-    """A file holds what its class had once and has no more."""
-
-
 def restored(cls: Any, state: dict[str, Any]) -> Any:
-    """Return an object of a class with this state; a state it cannot have is an error.
-
-    A class says what it was like before: ``_renamed`` maps the names of former attributes to those
-    of today, ``_former`` lists what is gone (of estimators, if it says nothing else than today),
-    ``_upgraded`` gives the state in today's parts, and of estimators the class as well.
-    """
-    renamed = _declared(cls, "_renamed")
-    state = {renamed.get(name, name): value for name, value in state.items()}
+    """Return an object of a class with this state; a state it cannot have is an error."""
     for name in state:
         if not name.isidentifier() or name.startswith("__") or callable(getattr(cls, name, None)):
             raise ValueError(f"{cls.__name__} has no attribute {name!r} to be set")
-    upgraded = getattr(cls, "_upgraded", None)
     if dataclasses.is_dataclass(cls):
-        state = {k: v for k, v in state.items() if k not in _declared(cls, "_former")}
-        return _restored_data(cls, state if upgraded is None else upgraded(state))
+        return _restored_data(cls, state)
     if issubclass(cls, tuple):
         return cls(**state)
     if issubclass(cls, BaseEstimator):
         state = _without_cache(cls, state)
-        if upgraded is not None:  # an estimator may have become another one
-            cls, state = upgraded(state)
-        # Parameters that the class has got since the file was written keep their defaults.
         parameters = set(cls._get_param_names())
         _check_parameters(cls, state, parameters)
         out = cls(**{name: value for name, value in state.items() if name in parameters})
@@ -354,23 +338,11 @@ def _without_cache(cls: Any, state: dict[str, Any]) -> dict[str, Any]:
     return state | {"memory": None}
 
 
-def _declared(cls: Any, attribute: str) -> dict[str, Any]:
-    """Return what a class and its bases declare together under one name."""
-    out: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
-        out |= vars(base).get(attribute, {})
-    return out
-
-
 def _check_parameters(cls: Any, state: dict[str, Any], parameters: set[str]) -> None:
-    """Raise for a parameter that an estimator of ours has no more."""
+    """Raise for a parameter that an estimator of ours does not have."""
     for name, value in state.items() if cls.__module__.startswith("tabweave.") else ():
         if name not in parameters and not name.startswith("_") and not name.endswith("_"):
-            raise Outdated(
-                f"{cls.__name__} was saved with {name}={value!r}, a parameter that no longer "
-                f"exists; fit a new one, or read the file with the version of tabweave that "
-                f"wrote it"
-            )
+            raise ValueError(f"{cls.__name__} has no parameter {name!r}, got {name}={value!r}")
 
 
 def _regrow(model: Any) -> None:

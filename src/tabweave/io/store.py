@@ -10,85 +10,18 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from itertools import chain
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any
 
 from tabweave._compat import warn_caller
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.io import register
 from tabweave.io.archive import DAMAGE, read, write
-from tabweave.io.codec import Decoder, Encoder, Outdated
+from tabweave.io.codec import Decoder, Encoder
 from tabweave.rows.table import Schema
 
 KIND = "estimator"
-_ABSENT = object()
-# The rooms that classes lived in before they moved here, so that older files still load.
-_FORMER = {
-    "tabweave.embed.helic.helic": "embed.helic",
-    "tabweave.embed.helic.pairs": "embed.helic",
-    "tabweave.embed.mixed": "blocks.numbers embed.mixed",
-    "tabweave.embed.nonbend.gibbs": "embed.nonbend.gibbs embed.nonbend.model",
-    "tabweave.published.ckml": "published.ckml published.value_metric",
-    "tabweave.published.measures": "published.ckml published.value_metric",
-    "tabweave.search.index": "search.index search.stored",
-    "tabweave.sources.coca.coca": "sources.coca",
-    "tabweave.sources.coca.views": "sources.coca",
-    "tabweave.tasks.impute": "tasks.impute tasks.row_model",
-    "weft._absolute": "blocks.numbers",
-    "weft._index_graph": "search.graph",
-    "weft._index_rows": "search.stored",
-    "weft._memory": "embed.windowed",
-    "weft._mixed": "blocks.numbers embed.mixed",
-    "weft._schema": "rows.table",
-    "weft.cluster": "cluster.baselines cluster.kmodes cluster.stream",
-    "weft.cluster._centers": "cluster.kmodes",
-    "weft.counts": "counts.counts",
-    "weft.couplings": "counts.couplings",
-    "weft.hierarchy": "blocks.trees embed.hierarchy.drdh embed.hierarchy.tree",
-    "weft.hierarchy._blocks": "blocks.trees",
-    "weft.hierarchy._search": "embed.hierarchy.drdh",
-    "weft.index": "search.index search.stored",
-    "weft.learn._helic_pairs": "embed.helic",
-    "weft.learn._nonbend_model": "embed.nonbend.model",
-    "weft.learn._nonbend_rows": "embed.nonbend.model",
-    "weft.learn._unicorn_printed": "published.unicorn",
-    "weft.learn.autoencoder": "embed.autoencoder",
-    "weft.learn.cde": "embed.cde",
-    "weft.learn.helic": "embed.helic",
-    "weft.learn.nonbend": "embed.nonbend.nonbend",
-    "weft.learn.unicorn": "embed.unicorn",
-    "weft.learn.untie": "embed.untie",
-    "weft.learn.weave": "embed.weave",
-    "weft.measures": "embed.ckml embed.value_metric",
-    "weft.measures.registry": "measures.register",
-    "weft.mixed": "blocks.numbers embed.mixed",
-    "weft.neighbors": "search.knn",
-    "weft.numeric": "embed.coupled_numeric",
-    "weft.numeric._couplings": "embed.coupled_numeric",
-    "weft.numeric._powers": "embed.coupled_numeric",
-    "weft.onehot": "embed.onehot",
-    "weft.recommend": "tasks.recommend",
-    "weft.sources": "sources.coca sources.container sources.gbc.gbc sources.hemap.hemap",
-    "weft.sources._coca_views": "sources.coca",
-    "weft.sources._gbc_fusion": "sources.gbc.prediction",
-    "weft.sources._graphs": "sources.graphs",
-    "weft.sources._hemap_projection": "sources.hemap.transfer",
-    "weft.sources._hemap_transfer": "sources.hemap.transfer",
-    "weft.sparse": "embed.sets.ksvd embed.sets.tfidf",
-    "weft.sparse._terms": "embed.sets.tfidf",
-    "weft.sparse._vocabulary": "embed.sets.tfidf",
-    "weft.table": "rows.table",
-    "weft.tables": "blocks.value_tables",
-    "weft.windows": "embed.windowed",
-}
-# Classes that have another name now.
-_RENAMED = {
-    "weft.cluster._profiles.Vocabulary": "tabweave.cluster.stream.ProfileSpace",
-    "weft.sources._blocks.Block": "tabweave.sources.tables.SourceTable",
-    "weft.sources._ids.Places": "tabweave.sources.tables.IdIndex",
-}
 # Of scikit-learn, what is made of plain values and arrays.
 _SKLEARN = {
     "cluster": "KMeans MiniBatchKMeans",
@@ -107,24 +40,6 @@ _SKLEARN = {
 
 class Storable:
     """Gives an estimator ``save``; :func:`tabweave.load` reads the file."""
-
-    # What older files hold that the class has no more, with the values that say nothing else than
-    # what it does now; any value, if none is listed.
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {}
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        """Return the class and the state that stand now for those of an older file.
-
-        A parameter that chose the published algorithm chooses the class of that name in
-        ``tabweave.published``. What neither class has is left as it is.
-        """
-        gone = {name for name, same in cls._former.items() if not same or _among(state, name, same)}
-        for name in cls._former.keys() & state.keys() - gone:
-            published = getattr(import_module("tabweave.published"), cls.__name__, cls)
-            if _among(state, name, published._former.get(name, ())):
-                return published._upgraded(state)
-        return cls, {name: value for name, value in state.items() if name not in gone}
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write to one file, whole or not at all; :func:`tabweave.load` gives it back.
@@ -146,12 +61,6 @@ class CacheNotSaved:
     def __getstate__(self) -> Any:
         state: Any = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_cache"}
-
-
-def _among(state: dict[str, Any], name: str, values: tuple[Any, ...]) -> bool:
-    """Tell whether a part of a state is one of some plain values."""
-    value = state.get(name, _ABSENT)
-    return any(type(value) is type(v) and value == v for v in values)
 
 
 def save(value: Any, path: str | PathLike[str]) -> None:
@@ -206,13 +115,7 @@ def load(path: str | PathLike[str]) -> Any:
     ...     load(path)
     OneHot()
     """
-    header, arrays = read(path, KIND, "counts", "stream")
-    if header["tabweave"] == "stream":
-        name = header.get("estimator")
-        raise ValueError(
-            f"{path} is a checkpoint of format 1, which does not hold all parameters; create a "
-            f"{name} with the same parameters and call its resume({str(path)!r})"
-        )
+    header, arrays = read(path, KIND, "counts")
     return opened(path, header, arrays)
 
 
@@ -235,8 +138,6 @@ def opened(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, 
         written, here = header["sklearn"], _sklearn_version()
     except ImportError:
         raise  # an optional package that the model needs: it says which
-    except Outdated as error:
-        raise ValueError(f"{path}: {error}") from None
     except DAMAGE as error:
         raise ValueError(f"{path} is damaged: {error}") from error
     if written != here and any(name.startswith("sklearn.") for name in used):
@@ -256,9 +157,8 @@ def _found(name: str) -> Any:
     if name in _of_sklearn():
         module, _, attribute = name.rpartition(".")
         return getattr(import_module(module), attribute)
-    module, _, attribute = _RENAMED.get(name, name).rpartition(".")
-    former = [f"tabweave.{room}" for room in _FORMER.get(module, "").split()]
-    for entry in chain.from_iterable(map(register.module, former or [module])):
+    module, _, attribute = name.rpartition(".")
+    for entry in register.module(module):
         if entry.attribute == attribute and entry.decorator in register.STORED:
             return entry.load()
     raise ValueError(f"it holds a {name}, which this version of tabweave does not know; upgrade it")

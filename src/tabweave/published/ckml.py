@@ -53,7 +53,6 @@ class CKML(ckml.CKML):
     """
 
     _uncoupled_match: ClassVar[float] = float(np.exp(-1))
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"repair": (False,)}
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_no_sets(counts, "CKML as published")

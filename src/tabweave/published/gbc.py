@@ -54,12 +54,6 @@ class _Published(gbc.GBC):
     }
     _params: ClassVar[dict[str, Any]] = {**gbc.PARAMS, "learning_rate": 1.0}
 
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "form": ("printed",),
-        "graph_smoothing": (),
-        "cv": (),
-    }
-
     def __init__(
         self,
         n_rounds: int = 100,
@@ -76,12 +70,6 @@ class _Published(gbc.GBC):
         self.n_rounds = n_rounds
         self.params = params
         self.random_state = random_state
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        # "auto" meant that both terms are on, as there is no other way in print.
-        terms = {n: 1.0 for n in ("consensus", "connectivity") if state.get(n) == "auto"}
-        return super()._upgraded(state | terms)
 
     def _joins(self) -> bool:
         return False

@@ -85,12 +85,6 @@ class HELIC(helic.HELIC):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "solver": ("paper",),
-        "kernels": (None,),
-        "pull": (),
-        "start": (),
-    }
 
     def __init__(
         self,
@@ -129,11 +123,6 @@ class HELIC(helic.HELIC):
         self.weights_ = named_weights(counts, names, means)
         rows = [np.sqrt(w) * f for f, w in zip(features, weights, strict=True)]  # Eq. (6.18)
         return ValueTables.from_features(rows, counts)
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        chosen, state = super()._upgraded(state)
-        return chosen, state | {"max_iter": state["max_iter"] or 1000}
 
 
 def kernel_columns(

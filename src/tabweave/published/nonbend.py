@@ -69,11 +69,6 @@ class NonBEND(nonbend.NonBEND):
         for name, allowed in nonbend.NonBEND._parameter_constraints.items()
         if name != "n_fits"
     }
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {
-        **nonbend.NonBEND._former,
-        "column_weights": ("printed",),
-        "n_fits": (1,),
-    }
 
     def __init__(
         self,

@@ -24,7 +24,6 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import chosen_kernels
 from tabweave.counts.merging import expand
 from tabweave.embed import unicorn
-from tabweave.embed.windowed import Memory
 from tabweave.io.register import storable
 from tabweave.published.untie import Adam, Features, features, weights_of
 from tabweave.rows.vocabulary import positions
@@ -100,7 +99,6 @@ class UNICORN(unicorn.UNICORN):
         "kernels": [Mapping, None],
         "literal": ["boolean"],
     }
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"objective": ("paper",), "n_clusters": ()}
     align = False  # the printed objective has a term of its own for what came before
 
     def __init__(
@@ -148,11 +146,6 @@ class UNICORN(unicorn.UNICORN):
         grams = [c.gram(w) for c, w in zip(columns, omegas, strict=True)]
         return ValueTables.from_grams(grams, counts)
 
-    def _resumed(self, memory: Memory, state: dict[str, Any], arrays: dict[str, Any]) -> Self:
-        stored = state["prior"]
-        self._prior = None if stored is None else Prior.restored(stored, arrays)
-        return super()._resumed(memory, state, arrays)
-
 
 @storable
 @dataclass(frozen=True, eq=False)
@@ -171,15 +164,6 @@ class Prior:
             t = rows[positions(labels, asked)]
             parts.append(t @ t.T)
         return block_diag(*parts)
-
-    @classmethod
-    def restored(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Prior:
-        """Return what a checkpoint of format 1 kept of it."""
-        counts = Counts._restored(
-            header, {k.removeprefix("prior."): v for k, v in arrays.items() if "prior." in k}
-        )
-        rows = [arrays[f"table{i}"] for i in range(len(counts.names))]
-        return cls(counts, ValueTables(counts.vocabulary, rows))
 
 
 @dataclass(frozen=True)

@@ -100,11 +100,6 @@ class UNTIE(RowKeeper):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "objective": ("paper",),
-        "temperature": (),
-        "smoothing": (),
-    }
 
     def __init__(
         self,
@@ -162,13 +157,6 @@ class UNTIE(RowKeeper):
         self.weights_ = weights_of(counts, columns, omegas)
         grams = [c.gram(w) for c, w in zip(columns, omegas, strict=True)]
         return ValueTables.from_grams(grams, counts)
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        if "batch_size" not in state:  # gradients were exact, and polynomials not bounded
-            raw = state.get("kernels") or couplings.kernel_family()
-            state = state | {"batch_size": None, "random_state": None, "kernels": raw}
-        return super()._upgraded(state)
 
 
 @dataclass(frozen=True)

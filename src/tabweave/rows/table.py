@@ -889,12 +889,6 @@ class Column:
                 raise ValueError(f"column {self.name!r}: levels are for columns of kind 'ordinal'")
             object.__setattr__(self, "levels", _checked_levels(self.name, self.levels))
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Return the state of an older file, where the origin was a plain tuple."""
-        origin = state.get("origin")
-        return state | {"origin": Origin(*origin)} if type(origin) is tuple else state
-
 
 def check_spelling(name: str, kind: str, spelling: Any) -> None:
     """Raise for a spelling that says nothing, or of a column that has none."""
@@ -1055,18 +1049,13 @@ class Schema:
         return replace(self, columns=tuple(self[name] for name in names), aside=())
 
 
-def schema_without_order(schema: Schema) -> Schema:
-    """Return a schema whose ordinal columns are nominal."""
-    columns = (
-        replace(c, kind="nominal", levels=None) if c.kind == "ordinal" else c
-        for c in schema.columns
-    )
-    return replace(schema, columns=tuple(columns))
-
-
 def ordinal_as_nominal(table: Table) -> Table:
     """Return a table whose ordinal columns are nominal."""
-    return replace(table, schema=schema_without_order(table.schema))
+    columns = (
+        replace(c, kind="nominal", levels=None) if c.kind == "ordinal" else c
+        for c in table.schema.columns
+    )
+    return replace(table, schema=replace(table.schema, columns=tuple(columns)))
 
 
 def datetime_as_numeric(table: Table) -> Table:

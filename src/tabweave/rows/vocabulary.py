@@ -12,7 +12,6 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import math
-import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -454,8 +453,6 @@ def from_json(value: Any) -> Label:
 
 # -- buckets ------------------------------------------------------------------------------------
 
-_HASHED = re.compile(r"⟨other (\d+)/(\d+)⟩")
-
 
 def _rule(labels: Sequence[Label]) -> Rule | None:
     """Return how the values of a column were put into buckets, if they were."""
@@ -534,19 +531,3 @@ def distinct_elements(
     row = np.repeat(np.arange(len(sizes)), sizes)
     row, codes = np.divmod(np.unique(row * n_labels + codes), n_labels)
     return np.searchsorted(row, np.arange(len(sizes) + 1)), codes.astype(code_type(n_labels))
-
-
-def buckets_from_text(labels: Sequence[Label]) -> tuple[Label, ...]:
-    """Return the labels of a column as files had them when a bucket was text."""
-    first = next(iter(labels), None)
-    hashed = isinstance(first, str) and _HASHED.fullmatch(first)
-    if not hashed and "⟨other⟩" not in labels:
-        return tuple(labels)
-    return tuple(map(_bucket_from_text, labels))
-
-
-def _bucket_from_text(label: Label) -> Label:
-    found = _HASHED.fullmatch(label) if isinstance(label, str) else None
-    if found:
-        return Bucket(int(found[1]), int(found[2]))
-    return Bucket() if label == "⟨other⟩" else label

@@ -97,16 +97,6 @@ class Graph:
         links = self.links[order]
         return Graph(np.where(links < 0, np.int32(-1), number[links]), order)
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Return the base level of a graph that was saved with the levels above it."""
-        if "levels" not in state:
-            return state
-        offsets, width = state["offsets"], int(state["levels"][1])
-        if not 0 < width <= np.diff(offsets).min(initial=width):
-            raise ValueError("the links of the graph lead nowhere")
-        return {"links": _base(state["links"], offsets, width), "order": state["order"]}
-
 
 def _base(links: np.ndarray, offsets: np.ndarray, width: int) -> np.ndarray:
     """Return the links of the lowest of faiss's levels, a line for each node."""

@@ -36,7 +36,7 @@ from tabweave.base import (
 )
 from tabweave.blocks.block import Blocks, Summed, added, in_threads
 from tabweave.counts.counts import Counts
-from tabweave.embed.supervised import SupervisedWeave, Target, renamed_discriminant
+from tabweave.embed.supervised import SupervisedWeave, Target
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.rows.table import Schema, Table, canonical_codes, distinct_rows, take_rows
@@ -960,14 +960,6 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
             found = (weights * left[inverse.reshape(nodes.shape)]).sum(axis=1)
             out[some] += self.reliability_ * found
         return out
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        """Return the state of an older file, where "" stood for the discriminant."""
-        if "factors_" in state:
-            columns = state["embedder_"].schema_.names
-            state["factors_"] = renamed_discriminant(state["factors_"], columns)
-        return super()._upgraded(state)
 
 
 # -- votes --------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -132,7 +131,6 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         "unit_trace": ["boolean"],
         "normalized_graphs": ["boolean"],
     }
-    _renamed: ClassVar[dict[str, str]] = {"_known": "_coordinates"}
 
     def __init__(
         self,
@@ -152,14 +150,6 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.graph_share = graph_share
         self.unit_trace = unit_trace
         self.normalized_graphs = normalized_graphs
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        if state.get("weights") != "printed":
-            return super()._upgraded(state)
-        # A file of the time when a parameter chose the published algorithm.
-        kept = {k: v for k, v in state.items() if k not in ("weights",)}
-        return import_module("tabweave.published").CoCA._upgraded(kept)
 
     # -- learning --------------------------------------------------------------------------
 

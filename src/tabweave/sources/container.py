@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -113,7 +113,6 @@ class Sources:
     """
 
     around: Sources | None = None
-    _renamed: ClassVar[dict[str, str]] = {"_blocks": "_tables", "_places": "_index"}
 
     def __init__(
         self,

@@ -99,7 +99,6 @@ class MatrixFactorization(Estimator):
         "random_state": ["random_state"],
         "progress": [callable, None],
     }
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"verbose": ()}
 
     def __init__(
         self,

@@ -696,14 +696,6 @@ class RowModel:
         low, high = show(float(own.min())), show(float(own.max()))
         return low if low == high else f"{low}…{high}"
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Return the state of an older file, where sums of numbers were not standardised."""
-        if "value_z" not in state:
-            return state
-        sums = state.pop("value_z") / _scale(state["moments"])[1]
-        return state | {"z_sums": sums}
-
 
 class Guess(NamedTuple):
     """What is thought of the gaps of a column: which rows, probabilities, and of numbers a mean."""

@@ -201,15 +201,6 @@ class DistanceHierarchy(Embedder):
                 )
             check_leaves(name, Tree.of(tree), counts.labels[counts.names.index(name)])
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        """Return the state of an older file, whose blocks did not name their columns."""
-        if "_blocks" in state:
-            pairs = zip(state["schema_"].names, state["_blocks"], strict=True)
-            state["_blocks"] = [replace(block, column=name) for name, block in pairs]
-            state.setdefault("_learned", ("_blocks", "trees_"))
-        return super()._upgraded(state)
-
 
 def _treed(schema: Schema) -> list[str]:
     return [c.name for c in schema.categorical if c.kind != "ordinal"]

@@ -55,7 +55,6 @@ class Gibbs:
         "progress": [callable, None],
         "missing": [StrOptions({"value", "marginal"})],
     }
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"verbose": ()}
 
     burn_in: float = 0.5
     assignment: str = "mode"

@@ -6,7 +6,7 @@ Rows and a prior come in; a fit goes out, with what it says of values and how li
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import gammaln
@@ -81,8 +81,6 @@ class Rows:
     offsets : ndarray of shape (columns + 1,)
         Where each column starts among the V values; V comes last.
     """
-
-    _renamed: ClassVar[dict[str, str]] = {"places": "cells"}
 
     cells: np.ndarray
     weight: np.ndarray

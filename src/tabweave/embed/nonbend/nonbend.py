@@ -110,9 +110,6 @@ class NonBEND(RowKeeper):
         "n_fits": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "column_weights": ("none",),
-    }
 
     def __init__(
         self,
@@ -296,15 +293,6 @@ class NonBEND(RowKeeper):
         _, inverse = distinct_rows(list(locate(table, self.counts_, shift=1).T))
         share = np.bincount(inverse)[inverse] / table.n_rows
         return float(np.mean(np.log(share) - self.score_samples(table)))
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        if "truncation" in state:  # when it was a parameter, a method was its name
-            engine = Gibbs if state["method"] == "gibbs" else VI
-            state.pop("verbose")  # it could print
-            settings = {name: state.pop(name) for name in ("truncation", "max_iter")}
-            state = state | {"method": engine(**settings)}
-        return super()._upgraded(state)
 
 
 # -- the equations -----------------------------------------------------------------------------

@@ -70,7 +70,6 @@ class VI:
         "progress": [callable, None],
         "missing": [StrOptions({"value", "marginal"})],
     }
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"verbose": ()}
 
     start: str = "sweeps"
     n_init: int = 1

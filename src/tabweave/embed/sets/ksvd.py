@@ -283,10 +283,6 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         tags.input_tags.sparse = True
         return tags
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        return super()._upgraded(state | {"progress": None})  # False when it could print
-
 
 def describe(atom: np.ndarray, names: Any, top: int) -> str:
     """Write an atom as a sum of its heaviest features."""

@@ -104,8 +104,6 @@ class GBC(TabularInput, Estimator):
         "params": [dict, None],
         "random_state": ["random_state"],
     }
-    _renamed: ClassVar[dict[str, str]] = {"taught_": "self_trained_", "_known": "_labels"}
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"form": ("scaled",)}
 
     def __init__(
         self,
@@ -230,7 +228,7 @@ class GBC(TabularInput, Estimator):
 
     def _teams(self) -> list[dict[str, Any]]:
         """Return the boosters of all labels, and those of each fold, if they count as well."""
-        return [self.boosters_, *vars(self).get("_committee", [])]  # older files have none
+        return [self.boosters_, *self._committee]
 
     def _models(self, name: str) -> list[Any]:
         """Return the boosters whose mean is what a source says."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -178,7 +177,6 @@ class HeMap(Estimator):
         "guard": [Interval(Integral, 2, None, closed="left"), None],
         "random_state": ["random_state"],
     }
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"selection": ()}
 
     def __init__(
         self,
@@ -200,14 +198,6 @@ class HeMap(Estimator):
         self.scale = scale
         self.guard = guard
         self.random_state = random_state
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        if state.get("alignment") != "random":
-            return super()._upgraded(state)
-        # A file of the time when a parameter chose the published algorithm.
-        kept = {k: v for k, v in state.items() if k not in ("alignment", "guard", "selection")}
-        return import_module("tabweave.published").HeMap._upgraded(kept)
 
     # -- learning --------------------------------------------------------------------------
 

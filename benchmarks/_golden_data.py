@@ -24,31 +24,10 @@ N = 160  # rows of the tables
 
 # -- as published -------------------------------------------------------------------------------
 
-# How the old package does as published. HeMap has no switch: these are the choices of the thesis.
-SWITCHES: dict[str, dict[str, Any]] = {
-    "CKML": {"repair": False},
-    "CoCA": {"weights": "printed"},
-    "GBCClassifier": {"form": "printed"},
-    "GBCRegressor": {"form": "printed"},
-    "HELIC": {"solver": "paper"},
-    "HeMap": {"alignment": "random", "n_components": 1, "guard": None},
-    "NonBEND": {"column_weights": "printed", "n_fits": 1},
-    "UNICORN": {"objective": "paper"},
-    "UNTIE": {"objective": "paper"},
-}
-# What the classes of the new package's room `published` need instead; nothing, if they are named
-# alike and have the same other parameters.
-PUBLISHED: dict[str, dict[str, Any]] = {}
-
 
 def published(tw: Any, name: str, *args: Any, **parameters: Any) -> Any:
-    """Return an estimator as published: a switch in the old package, a class in the new one.
-
-    Nothing else here depends on which of the two it is.
-    """
-    if hasattr(tw, "published"):
-        return getattr(tw.published, name)(*args, **PUBLISHED.get(name, {}), **parameters)
-    return getattr(tw, name)(*args, **SWITCHES[name], **parameters)
+    """Return an estimator as published."""
+    return getattr(tw.published, name)(*args, **parameters)
 
 
 # -- finding by name ----------------------------------------------------------------------------

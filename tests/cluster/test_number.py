@@ -93,7 +93,7 @@ def test_the_same_rows_give_the_same_number(monkeypatch):
     rows = planted(4, 300)
     one, two = (number_of_clusters(rows, most=6) for _ in range(2))
     assert one == two
-    monkeypatch.setattr("tabweave.cluster.number._ROWS", 200)
+    monkeypatch.setattr("tabweave.cluster.number.MAX_ROWS", 200)
     assert number_of_clusters(rows, most=6).best in (3, 4, 5)
 
 

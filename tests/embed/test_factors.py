@@ -91,7 +91,7 @@ def test_many_values_are_found_by_iteration(rows, monkeypatch):
     dense = MCA(3, correction="greenacre").fit(rows)
     with monkeypatch.context() as patch:
         patch.setattr("tabweave.counts.counting.DENSE_VALUES", 4)
-        patch.setattr(factors, "_DENSE", 4)
+        patch.setattr(factors, "MAX_DENSE_FEATURES", 4)
         sparse = MCA(3, correction="greenacre").fit(rows)
         with pytest.raises(ValueError, match="use correction='greenacre'"):
             MCA(3, correction="benzecri").fit(rows)

@@ -265,7 +265,7 @@ def test_jia_in_blocks(monkeypatch):
     counts = counted(rows)
     c = codes(counts, rows)
     whole = jia(counts, c, c)
-    monkeypatch.setattr(context, "CELLS", 7 * 4**2)
+    monkeypatch.setattr(context, "BLOCK_ENTRIES", 7 * 4**2)
     assert np.array_equal(jia(counts, c, c), whole)
 
 

@@ -25,7 +25,6 @@ from tabweave import (
     export,
     load,
 )
-from tabweave.io.codec import restored, state_of
 from tabweave.rows.formats import (
     date_order,
     is_iso,
@@ -1011,17 +1010,6 @@ def test_reasons_that_ask_the_user_are_told_from_those_that_do_not():
     ):
         assert {f.column: f.asks for f in found if f.asks} == asked
         assert {f.column: f.delimiter for f in found if f.delimiter} == {"lists": ";"}
-
-
-def test_origins_of_older_files_were_tuples():
-    state = state_of(Column("a")) | {"origin": ("counts the rows", True, 3)}
-    column = restored(Column, state)
-    assert (column.why, column.judged, column.position, column.asks) == (
-        "counts the rows",
-        True,
-        3,
-        "",
-    )
 
 
 def cycled(*cells, n=60):

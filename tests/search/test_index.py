@@ -28,7 +28,6 @@ from tabweave import (
 from tabweave.blocks.block import Apart
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.datasets import make_coupled
-from tabweave.io.codec import restored
 from tabweave.rows.table import take_rows
 from tabweave.search import graph as graph_module
 from tabweave.search import index as index_module
@@ -721,27 +720,6 @@ def _walked(apart, links, seeds, breadth):
                 pool.append(j)
         pool = sorted(pool, key=lambda j: apart[j])[:breadth]
     return met
-
-
-def test_a_graph_with_levels_above_is_read(large):
-    pytest.importorskip("faiss", reason=FAISS)
-    graph = SimilarityIndex(OneHot(), backend="faiss-hnsw").fit(part(large, range(300)))
-    graph = graph._ready()._walker.graph
-    n, width = graph.links.shape
-    above = np.full((n, 5), -1, np.int32)  # as they were saved: the levels of a node side by side
-    state = {
-        "links": np.hstack([graph.links, above]).ravel(),
-        "offsets": np.arange(n + 1) * (width + 5),
-        "levels": np.array([0, width, width + 5]),
-        "entry": 7,
-        "top": 1,
-        "order": graph.order,
-    }
-    read = restored(type(graph), dict(state))
-    np.testing.assert_array_equal(read.links, graph.links)
-    np.testing.assert_array_equal(read.order, graph.order)
-    with pytest.raises(ValueError, match="lead nowhere"):
-        restored(type(graph), state | {"levels": np.array([0, 10**9])})
 
 
 def test_rows_without_structure_take_more_breadth(large):

@@ -139,7 +139,7 @@ def test_sets_go_through_the_metric():
 def test_many_values_go_through_the_metric(monkeypatch):
     X, y = draw()
     wanted = WeightedKNN(3, metric=OneHot()).fit(X, y).predict_proba(X)
-    monkeypatch.setattr("tabweave.embed.value_metric._LARGEST_TABLES", 10)
+    monkeypatch.setattr("tabweave.embed.value_metric.MAX_TABLE_ENTRIES", 10)
     np.testing.assert_allclose(WeightedKNN(3, metric=OneHot()).fit(X, y).predict_proba(X), wanted)
 
 

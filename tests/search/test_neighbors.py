@@ -13,7 +13,6 @@ from sklearn.metrics import f1_score, log_loss, r2_score
 import tabweave
 from tabweave import SupervisedWeave, Weave, WeaveClassifier, WeaveRegressor, WeightedKNN
 from tabweave.embed import supervised
-from tabweave.io.codec import restored
 from tabweave.rows.table import take_rows
 from tabweave.search import kernels
 from tabweave.search.neighbors import (
@@ -545,13 +544,6 @@ class TestColumnsAroundARow:
         assert 0 < in_fit < len(seen)
         assert all(types == seen[0] for types in seen)
 
-    def test_models_saved_before_answer_as_before(self):
-        X, y = table()
-        model = weighed(WeaveClassifier().fit(X, y), 0.0)
-        expected = model.predict_proba(X)
-        del model.local_
-        np.testing.assert_array_equal(model.predict_proba(X), expected)
-
     def test_what_nobody_compared_is_as_everywhere(self):
         X, y = table()
         assert WeaveClassifier(5, embedder=SupervisedWeave()).fit(X, y).local_ == 0
@@ -698,17 +690,6 @@ class TestRegressor:
         for one in (again, model):
             one.partial_fit(X[:50], y[:50])
         np.testing.assert_allclose(again.predict(X), model.predict(X), atol=1e-9)
-
-    def test_models_saved_before_answer_as_before(self):
-        X, y = self.rows()
-        model = WeaveRegressor().fit(X, y)
-        model.reliability_ = 1.0
-        expected = model.predict(X)
-        state = {k: v for k, v in vars(model).items() if k != "factors_"}
-        unnamed = {name or "": factor for name, factor in model.factors_.items()}
-        assert restored(WeaveRegressor, state | {"factors_": unnamed}).factors_ == model.factors_
-        del model.reliability_, model.factors_
-        np.testing.assert_array_equal(model.predict(X), expected)
 
     def test_many_columns_are_learned_from_fewer_rows(self, monkeypatch):
         from tabweave.search import neighbors

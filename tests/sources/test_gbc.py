@@ -715,7 +715,7 @@ def test_boosters_of_the_folds_count_as_much_as_that_of_all_labels(monkeypatch):
     # A fold's booster has not seen a third of the rows; none has seen those without a label.
     seen = {len({str(b.predict(tables["good0"][1])) for b in model._models("good0")})}
     assert seen == {4}
-    monkeypatch.setattr(training, "MANY", 100)
+    monkeypatch.setattr(training, "MANY_LABELS", 100)
     assert not GBCClassifier(8, params=ONE_THREAD, **OFF).fit(sources, labels)._committee
     terms = GBCClassifier(8, params=ONE_THREAD, consensus=1, connectivity=0, cv=2)
     assert not terms.fit(sources, labels)._committee

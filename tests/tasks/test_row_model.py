@@ -6,7 +6,6 @@ import pytest
 
 from tabweave import Counts, Imputer, Oddities, Table
 from tabweave.counts.couplings import corrected_uncertainty, information
-from tabweave.io.codec import restored, state_of
 from tabweave.tasks.row_model import Round, RowModel, _uncertainty
 
 
@@ -161,10 +160,3 @@ def test_the_largest_and_the_smallest_numbers_are_numbers(largest, tags):
     odd = Oddities().fit(rows)
     far = dict(rows, few=np.full(80, np.finfo(float).max))
     assert np.isfinite(odd.score_samples(rows)).all() and len(odd.cells(far))
-
-
-def test_sums_of_older_files_were_not_standardised(whole):
-    model = RowModel.of(Table.of(whole[["city", "x", "luck"]]), 12, 0, ("counts",), 5)
-    state = state_of(model)
-    state["value_z"] = state.pop("z_sums") * model.scale[1]
-    np.testing.assert_allclose(restored(RowModel, state).z_sums, model.z_sums, rtol=1e-12)

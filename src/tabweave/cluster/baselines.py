@@ -31,8 +31,6 @@ from tabweave.embed.windowed import check_window_columns
 from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table
 
-MAX_ITER = 50  # alternations of CCDS-DC per window
-
 
 class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
     """Base of CCDS-DC, CCTED and DCD: clusters are profiles of values, windows come one by one.
@@ -210,11 +208,13 @@ class CCDSDC(ProfileClusterer):
         self.drifted_ = self.index_ > self.threshold
         return anew if self.drifted_ else kept
 
-    def _continued(self, indices: np.ndarray, last: np.ndarray) -> np.ndarray:
+    def _continued(
+        self, indices: np.ndarray, last: np.ndarray, *, max_iter: int = 50
+    ) -> np.ndarray:
         """Assign rows and renew the clusters, each a mean of its rows and the last model."""
         k, size = last.shape
         model, labels = last, np.full(len(indices), -1)
-        for _ in range(MAX_ITER):
+        for _ in range(max_iter):
             found = scores(indices, model).argmax(axis=1)
             if (found == labels).all():
                 break

@@ -34,13 +34,9 @@ from tabweave.rows.table import (
 OF_MIXTURES = ("bic", "aic", "aic3", "adjusted_bic")
 OF_PARTITIONS = ("entropy_bic", "entropy_aic", "bk", "silhouette", "gap", "stability")
 _LARGER = ("bk", "silhouette", "gap", "stability")  # of which more is better
-_PSEUDO = 0.01  # rows that a class has of each value before it has any
-_STEPS = 200  # of EM
-_PATIENCE = 3  # numbers that are looked at beyond the best
-_ROWS = 5_000  # rows at most that are looked at
-_PAIRED = 1_000  # rows at most whose distances are all computed
-_BINS = 6  # of numbers
-_DRAWS = 5  # of the gap's reference and of resampling
+PSEUDO_ROWS = 0.01  # rows that a class has of each value before it has any
+MAX_ROWS = 5_000  # rows at most that are looked at
+N_DRAWS = 5  # of the gap's reference and of resampling
 
 
 @dataclass(frozen=True)
@@ -155,8 +151,8 @@ def number_of_clusters(
     if clusterer != "kmeans":
         sets = [column.name for column in table.schema.columns if column.kind == "set"]
         aside |= dict.fromkeys(sets, f"holds sets, which clusterer={clusterer!r} does not read")
-    if table.n_rows > _ROWS:
-        table = take_rows(table, np.sort(rng.permutation(table.n_rows)[:_ROWS]))
+    if table.n_rows > MAX_ROWS:
+        table = take_rows(table, np.sort(rng.permutation(table.n_rows)[:MAX_ROWS]))
     decides = "aic3" if clusterer == "mixture" else "silhouette"
     decides = decides if criterion == "auto" else criterion
     if clusterer == "mixture":
@@ -193,7 +189,13 @@ def chosen(criterion: str, scores: dict[int, float]) -> int:
 
 
 def mixture_scores(
-    table: Table, most: int, rng: np.random.Generator, criterion: str = "aic3", n_init: int = 8
+    table: Table,
+    most: int,
+    rng: np.random.Generator,
+    criterion: str = "aic3",
+    n_init: int = 8,
+    *,
+    patience: int = 3,
 ) -> dict[str, dict[int, float]]:
     """Return the information criteria of latent classes, one to many.
 
@@ -210,21 +212,21 @@ def mixture_scores(
         each = {"bic": np.log(n), "aic": 2.0, "aic3": 3.0, "adjusted_bic": np.log((n + 2) / 24)}
         for name, price in each.items():
             out[name][k] = float(-2 * fit + price * n_parameters)
-        if k - chosen(criterion, out[criterion]) >= _PATIENCE:
+        if k - chosen(criterion, out[criterion]) >= patience:
             break
     return out
 
 
-def latent_classes(rows: Rows, k: int, rng: np.random.Generator) -> float:
+def latent_classes(rows: Rows, k: int, rng: np.random.Generator, *, max_iter: int = 200) -> float:
     """Fit k latent classes by EM from one start, and return the log likelihood."""
-    prior = Prior(1.0, _PSEUDO, max(k, 1), rows.offsets)
+    prior = Prior(1.0, PSEUDO_ROWS, max(k, 1), rows.offsets)
     first = first_fit(rows, prior, "rows", rng)
     counts, sizes, before = first.counts, first.sizes, -np.inf
     widths = np.diff(rows.offsets)
-    for _ in range(_STEPS):
-        total = np.repeat(sizes + _PSEUDO * widths[:, None], widths, axis=0)
-        values = np.log((counts + _PSEUDO) / total)
-        base = np.log((sizes + _PSEUDO) / (sizes.sum() + _PSEUDO * len(sizes)))
+    for _ in range(max_iter):
+        total = np.repeat(sizes + PSEUDO_ROWS * widths[:, None], widths, axis=0)
+        values = np.log((counts + PSEUDO_ROWS) / total)
+        base = np.log((sizes + PSEUDO_ROWS) / (sizes.sum() + PSEUDO_ROWS * len(sizes)))
         found, counts, sizes = expect(rows.cells, rows.weight, base, values)
         if found - before < 1e-6 * abs(found):
             break
@@ -232,14 +234,14 @@ def latent_classes(rows: Rows, k: int, rng: np.random.Generator) -> float:
     return found
 
 
-def in_bins(table: Table) -> Table:
+def in_bins(table: Table, *, n_bins: int = 6) -> Table:
     """Return a table of categories: numbers and grades as they are, or in bins.
 
     Datetimes are numbers here. Their cycles would be columns that depend on each other whatever
     the rows are, and classes of independent columns would multiply to explain that.
     """
     table = datetime_as_numeric(table)
-    numbering = Numbering(Numbering.of(table, _BINS).edges, {})
+    numbering = Numbering(Numbering.of(table, n_bins).edges, {})
     names = [c.name for c in table.schema.columns if c.kind != "set"]
     if not names:
         raise ValueError("expected columns of categories or numbers, got sets alone")
@@ -322,10 +324,12 @@ class _KMeans:
             model = KMeans(k, n_init=3, random_state=self.seed).fit(self.points[rows])
             return model.predict(self.points).astype(int), float(model.inertia_)
 
-    def silhouette(self, labels: np.ndarray, rng: np.random.Generator) -> float:
+    def silhouette(
+        self, labels: np.ndarray, rng: np.random.Generator, *, max_paired_rows: int = 1_000
+    ) -> float:
         from sklearn.metrics import silhouette_score
 
-        some = rng.permutation(len(labels))[:_PAIRED]
+        some = rng.permutation(len(labels))[:max_paired_rows]
         if len(np.unique(labels[some])) < 2:
             return -1.0
         return float(silhouette_score(self.points[some], labels[some]))
@@ -357,7 +361,7 @@ def _gap(
 ) -> float:
     """Return how much narrower clusters are than those of shuffled columns, in logs."""
     reference = []
-    for _ in range(_DRAWS):
+    for _ in range(N_DRAWS):
         orders = [rng.permutation(table.n_rows) for _ in table.schema.columns]
         alone = (table.select([name]) for name in table.schema.names)
         columns = [take_rows(*pair).columns[0] for pair in zip(alone, orders, strict=True)]
@@ -380,7 +384,7 @@ def _stability(fit: Any, k: int, n_rows: int, rng: np.random.Generator) -> float
     from sklearn.metrics import adjusted_rand_score
 
     found = []
-    for _ in range(_DRAWS):
+    for _ in range(N_DRAWS):
         order = rng.permutation(n_rows)
         one, other = (fit(k, np.sort(part))[0] for part in np.array_split(order, 2))
         found.append(adjusted_rand_score(one, other))

@@ -30,10 +30,7 @@ from tabweave.embed.register import embedder
 from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table
 
-_BLOCK = 1 << 15  # rows transformed at a time
-_MOMENT_BLOCK = 1 << 14  # rows added up at a time
-_LONGEST = 8e307  # of a number: differences of two must be finite
-_LARGEST = 1e150  # of a power: products of two must stay below the end of float64
+MAX_NUMBER = 8e307  # of a number: differences of two must be finite
 
 
 @embedder(
@@ -208,8 +205,9 @@ class CoupledNumeric(TransformerMixin, Estimator):
         table, model = self._read(X, fitted=True), self.learn()._model
         out = np.empty((table.n_rows, model.map.shape[1]), np.dtype(self.dtype))
         factor = 1 / model.deviation if self.standardize else np.ones(len(model.deviation))
-        for start in range(0, len(out), _BLOCK):
-            rows = slice(start, start + _BLOCK)
+        block_rows = 1 << 15
+        for start in range(0, len(out), block_rows):
+            rows = slice(start, start + block_rows)
             extended = self._extended(stacked(table, rows), model)
             part = extended @ (model.map * factor)
             out[rows] = part - model.centre * factor if self.standardize else part
@@ -366,7 +364,9 @@ def scaling(moments: PowerMoments, scale: str | None) -> tuple[np.ndarray, np.nd
     return origin + unit * moments.mean[each, each, 0], unit * deviation
 
 
-def check_moments(moments: PowerMoments, names: list[str], scale: str | None) -> None:
+def check_moments(
+    moments: PowerMoments, names: list[str], scale: str | None, *, max_power_size: float = 1e150
+) -> None:
     """Raise for what has no correlations, by column."""
     seen = np.diagonal(moments.n)
     L = moments.mean.shape[2]
@@ -383,7 +383,7 @@ def check_moments(moments: PowerMoments, names: list[str], scale: str | None) ->
                 f"{int(seen[j])} rows; leave the column out"
             )
         largest = max(abs(low), abs(high))
-        if scale is None and largest > 1 and L * np.log(largest) > np.log(_LARGEST):
+        if scale is None and largest > 1 and L * np.log(largest) > np.log(max_power_size):
             raise ValueError(
                 f"column {name!r}: {largest:g} overflows at power {L}; use scale='minmax' or a "
                 "lower max_power"
@@ -394,9 +394,9 @@ def check_extremes(values: np.ndarray, names: list[str]) -> None:
     """Raise for numbers so large that the range of their column is beyond float64."""
     largest = np.max(np.abs(values), axis=0, initial=0, where=~np.isnan(values))
     for name, size in zip(names, largest, strict=True):
-        if size > _LONGEST:
+        if size > MAX_NUMBER:
             raise ValueError(
-                f"column {name!r}: expected numbers up to {_LONGEST:g}, got {size:g}; scale it"
+                f"column {name!r}: expected numbers up to {MAX_NUMBER:g}, got {size:g}; scale it"
             )
 
 
@@ -430,14 +430,14 @@ class PowerMoments:
     signed: bool = False
 
     @classmethod
-    def of(cls, values: np.ndarray, max_power: int, *, signed: bool = False) -> PowerMoments:
+    def of(
+        cls, values: np.ndarray, max_power: int, *, signed: bool = False, block_rows: int = 1 << 14
+    ) -> PowerMoments:
         """Add up the rows of an array with NaN for missing."""
         low, high = _bounds(values)
         total: PowerMoments | None = None
-        for start in range(0, max(len(values), 1), _MOMENT_BLOCK):
-            part = _block_moments(
-                values[start : start + _MOMENT_BLOCK], low, high, max_power, signed
-            )
+        for start in range(0, max(len(values), 1), block_rows):
+            part = _block_moments(values[start : start + block_rows], low, high, max_power, signed)
             total = part if total is None else total._merged(part)
         assert total is not None
         return total

@@ -36,8 +36,8 @@ from tabweave.rows.frames import in_memory
 from tabweave.rows.table import Codes, Numbers, Schema, Table
 from tabweave.rows.vocabulary import Label
 
-_DENSE = 2048  # features up to which all eigenvalues are found at once
-_FLAT = 1e-12  # share of the largest eigenvalue below which an axis is rounding
+MAX_DENSE_FEATURES = 2048  # features up to which all eigenvalues are found at once
+EIGENVALUE_TOLERANCE = 1e-12  # share of the largest eigenvalue below which an axis is rounding
 
 
 class Factorial(Embedder):
@@ -710,10 +710,10 @@ class Features:
 
     def eigenvalues(self, n_axes: int | None = None) -> np.ndarray:
         """Return the largest eigenvalues, or all."""
-        if n_axes is None and len(self.root) > _DENSE:
+        if n_axes is None and len(self.root) > MAX_DENSE_FEATURES:
             raise ValueError(
                 f"Benzécri's shares need all eigenvalues of {len(self.root)} values, more than "
-                f"{_DENSE}; use correction='greenacre', which needs their sum alone"
+                f"{MAX_DENSE_FEATURES}; use correction='greenacre', which needs their sum alone"
             )
         return leading(self.covariance(), len(self.root) if n_axes is None else n_axes)[0]
 
@@ -825,7 +825,7 @@ def leading(matrix: Any, n_axes: int) -> tuple[np.ndarray, np.ndarray]:
         values, vectors = eigh(matrix, n_axes)
     order = np.argsort(-values, kind="stable")
     values, vectors = values[order], vectors[:, order]
-    kept = values > _FLAT * max(values.max(), 1.0)
+    kept = values > EIGENVALUE_TOLERANCE * max(values.max(), 1.0)
     return values[kept], fix_signs(vectors[:, kept])
 
 
@@ -835,7 +835,7 @@ def benzecri(eigenvalues: np.ndarray, n_columns: int) -> np.ndarray:
     if k < 2:
         return np.zeros(len(eigenvalues))
     above = np.maximum(eigenvalues - 1 / k, 0)
-    return (k / (k - 1) * np.where(above > _FLAT, above, 0)) ** 2
+    return (k / (k - 1) * np.where(above > EIGENVALUE_TOLERANCE, above, 0)) ** 2
 
 
 def greenacre_total(squares: float, n_columns: int, n_values: int) -> float:

@@ -37,8 +37,6 @@ from tabweave.rows.table import Codes, Schema, Table, distinct_rows
 from tabweave.rows.vocabulary import Label, positions, union
 
 LINEAR = couplings.kernel_family((), (1,))
-OWN_WEIGHTS = 64  # a column of at most so many values has an identity weight for each of them
-_LARGEST_KEPT = 1 << 20  # blocks of a column larger than this are built twice, not kept
 
 
 @embedder("helic", "couplings with weights learned from classes", "Zhu 2019, ch. 6", needs_y=True)
@@ -218,12 +216,13 @@ class HELIC(ValueEmbedder):
         return tables
 
     def _weighted(self, counts: Counts) -> ValueTables:
+        max_kept_entries = 1 << 20  # of a column; larger blocks are built twice
         columns = range(len(counts.names))
         kept: dict[int, list[Block]] = {}
         met, tables, names, starts, stiffness = [], [], [], [], []
         for a in columns:
             blocks = self._blocks(counts, a)
-            if len(blocks) == 1 or sum(b.rows.size for b in blocks) <= _LARGEST_KEPT:
+            if len(blocks) == 1 or sum(b.rows.size for b in blocks) <= max_kept_entries:
                 kept[a] = blocks
             pairs = ValuePairs.of(self.pairs_, a, int(counts.sizes[a]))
             met.append(pairs)
@@ -314,7 +313,12 @@ def coupling_spaces(counts: Counts, column: int) -> dict[str, couplings.Points]:
 
 
 def column_blocks(
-    counts: Counts, column: int, kernels: dict[str, couplings.Kernel], balanced: bool
+    counts: Counts,
+    column: int,
+    kernels: dict[str, couplings.Kernel],
+    balanced: bool,
+    *,
+    max_weighted_values: int = 64,
 ) -> list[Block]:
     """Return the blocks of a column; a column with one value has none.
 
@@ -337,7 +341,7 @@ def column_blocks(
     for block in kept:
         share = 1 / (len(n_kernels) * n_kernels[block.space])
         first = share if balanced else float(block.space == "identity")
-        if block.space == "identity" and len(f) <= OWN_WEIGHTS:
+        if block.space == "identity" and len(f) <= max_weighted_values:
             out += _own_blocks(counts, column, mean / gini, first, share)
         else:
             name = f"{block.space}/{block.kernel}"

@@ -31,7 +31,6 @@ from tabweave.io.register import storable
 from tabweave.rows.table import Schema
 from tabweave.rows.vocabulary import Vocabulary, union
 
-HISTORY = 100  # windows that history_ looks back
 SMOOTHING = 5.0
 
 
@@ -178,14 +177,14 @@ class UNICORN(Remembering, ValueEmbedder):
         hold = self._hold_next if self.align else self._hold
         hold(counts)
 
-    def _note(self, n_rows: int) -> Self:
+    def _note(self, n_rows: int, *, max_windows: int = 100) -> Self:
         entry = {
             "window": self._memory.n_windows,
             "rows": n_rows,
             "values": int(self.counts_.sizes.sum()),
             "drift": self.drift_.overall if n_rows else float("nan"),
         }
-        self.history_ = [*self.history_, entry][-HISTORY:]
+        self.history_ = [*self.history_, entry][-max_windows:]
         return self
 
     # -- learning --------------------------------------------------------------------------

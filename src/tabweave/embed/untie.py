@@ -25,8 +25,6 @@ from tabweave.counts.spectra import leading_axes, projected, responses
 from tabweave.embed.register import embedder
 from tabweave.embed.weave import check_clusters, mean_one
 
-ANY_CLUSTERS = 8  # that weights bring out where nobody says how many
-
 
 @embedder("untie", "couplings with weights learned without labels", "Zhu 2019, ch. 7")
 class UNTIE(ValueEmbedder):
@@ -125,7 +123,7 @@ class UNTIE(ValueEmbedder):
             if m.fixed is not None
         }
         share = column_weights(counts)
-        n_sought = ANY_CLUSTERS if self.n_clusters is None else self.n_clusters
+        n_sought = 8 if self.n_clusters is None else self.n_clusters
         betas, self.objective_ = entropic(
             counts, mixtures, share, n_sought, self.temperature, self.max_iter
         )

@@ -291,7 +291,7 @@ class ValueMetric(ValueEmbedder):
 
 # -- between a measure's tables and a lookup: checks, the unknown value, distortion
 
-_ROUNDING = 1e-10  # relative size of an error that is rounding
+ROUNDING_TOLERANCE = 1e-10  # relative size of an error that is rounding
 
 
 def check_counts(chosen: Measure, counts: Counts) -> None:
@@ -342,7 +342,7 @@ def _fault(d: np.ndarray, size: int) -> str:
         return f"the shape {d.shape}, not {(size, size)}"
     if not np.isfinite(d).all():
         return "entries that are not finite"
-    slack = _ROUNDING * np.abs(d).max(initial=0)
+    slack = ROUNDING_TOLERANCE * np.abs(d).max(initial=0)
     if (np.abs(d - d.T) > slack).any():
         return "entries that are not symmetric"
     if (np.abs(np.diagonal(d)) > slack).any():
@@ -392,12 +392,12 @@ def distortion(dissimilarities: list[np.ndarray], tables: ValueTables) -> tuple[
     for a, (d, rows) in enumerate(zip(dissimilarities, tables.tables, strict=True)):
         largest[a] = d.max(initial=0)
         error = np.abs(cdist_squared(rows[:-1], rows[:-1]) - d).max(initial=0)
-        errors[a] = error if error > _ROUNDING * largest[a] else 0
+        errors[a] = error if error > ROUNDING_TOLERANCE * largest[a] else 0
     share = np.divide(errors, largest, out=np.zeros_like(errors), where=largest > 0)
     return share, float(errors.sum() / max(largest.sum(), np.finfo(float).tiny))
 
 
-_LARGEST_TABLES = 1 << 27  # entries of all tables of pairs together: 1 GB
+MAX_TABLE_ENTRIES = 1 << 27  # entries of all tables of pairs together: 1 GB
 
 
 def fit_metric(
@@ -465,7 +465,7 @@ def value_lookups(metric: ValueEmbedder) -> tuple[list[np.ndarray], bool]:
         if column.kind == "set":
             raise ValueError(f"column {column.name!r} holds sets, which have no table of values")
     sizes = metric.counts_.sizes + 1
-    if int((sizes.astype(np.int64) ** 2).sum()) > _LARGEST_TABLES:
+    if int((sizes.astype(np.int64) ** 2).sum()) > MAX_TABLE_ENTRIES:
         worst = int(np.argmax(sizes))
         raise ValueError(
             f"column {metric.counts_.names[worst]!r} has {sizes[worst] - 1} values, too many for a "

@@ -27,9 +27,8 @@ from tabweave.counts.couplings import (
 from tabweave.measures.register import measure
 from tabweave.rows.vocabulary import slices
 
-PSEUDO_COUNT = 1.0
-SIGNIFICANCE = 0.05  # of the chi-square test that lets a column into the context
-CELLS = 2**21  # rows × columns² at a time
+PSEUDO_ROWS = 1.0
+BLOCK_ENTRIES = 2**21  # rows × columns² at a time
 
 
 @measure(
@@ -41,7 +40,7 @@ def le_ho(counts: Counts) -> list[np.ndarray]:
     """Eq. (2.8): ``d = Σ_q p(q|v) log p(q|v)/p(q|w) + p(q|w) log p(q|w)/p(q|v)``.
 
     q runs over the values of all other columns. Where a value never meets q the published sum is
-    infinite; every value therefore gets ``PSEUDO_COUNT`` (one) extra row, shared out as q's column
+    infinite; every value therefore gets ``PSEUDO_ROWS`` (one) extra row, shared out as q's column
     is: ``p(q|v) = (C_vq + f_q) / (c_v + 1)``. In (2.9) ``p(q|v)`` means joint over marginal count.
     """
     return divergences(counts, np.ones((len(counts.sizes),) * 2, dtype=bool))
@@ -69,12 +68,12 @@ def cbdl_prediction(counts: Counts) -> list[np.ndarray]:
     "le_ho over the columns that depend on this one by a chi-square test",
     "Khorshidpour, Hashemi & Hamzeh 2011; Zhu 2019, section 2.4.2",
 )
-def cbdl_chi2(counts: Counts) -> list[np.ndarray]:
+def cbdl_chi2(counts: Counts, *, level: float = 0.05) -> list[np.ndarray]:
     """Eq. (2.8) over the columns whose independence is rejected at 5 %, :func:`chi_square`.
 
     Without such a column all values are at 0 from each other.
     """
-    return divergences(counts, chi_square(counts) < SIGNIFICANCE)
+    return divergences(counts, chi_square(counts) < level)
 
 
 def divergences(counts: Counts, chosen: np.ndarray) -> list[np.ndarray]:
@@ -84,7 +83,7 @@ def divergences(counts: Counts, chosen: np.ndarray) -> list[np.ndarray]:
     for a, table in enumerate(out):
         for b, block in partners(counts, a):
             if chosen[a, b]:
-                table += jeffreys(shares(block + PSEUDO_COUNT * prior[b]))
+                table += jeffreys(shares(block + PSEUDO_ROWS * prior[b]))
     return out
 
 
@@ -215,10 +214,10 @@ def jia(counts: Counts, left: Sequence[np.ndarray], right: Sequence[np.ndarray])
     ours, theirs = (np.stack([np.asarray(c) for c in side], axis=1) for side in (left, right))
     out = np.empty((len(ours), len(theirs)))
     total = np.empty(len(theirs))
-    for part in slices(len(theirs), len(lookups) ** 2, CELLS):
+    for part in slices(len(theirs), len(lookups) ** 2, BLOCK_ENTRIES):
         total[part] = _pair_weights(lookups, theirs[part]).sum((1, 2))
     with one_blas_thread():  # many small products
-        for part in slices(len(ours), len(lookups) ** 2, CELLS):
+        for part in slices(len(ours), len(lookups) ** 2, BLOCK_ENTRIES):
             for i, pairs in enumerate(_pair_weights(lookups, ours[part]), part.start):
                 same = (theirs == ours[i]).astype(float)
                 both = pairs.sum() + total

@@ -40,8 +40,6 @@ from tabweave.sources.gbc.training import (
 )
 from tabweave.sources.graphs import averaging, blend
 
-LONGEST = 100.0  # step that the line search tries: where labels are separated there is no best one
-
 
 class _Published(gbc.GBC):
     """What the published classifier and regressor share: parameters, and Algorithm 1."""
@@ -259,7 +257,9 @@ class SummedTeam(Team):
         return self._seen[i]
 
 
-def search_step(terms: Terms, scores: np.ndarray, tree: np.ndarray, means: Any) -> np.ndarray:
+def search_step(
+    terms: Terms, scores: np.ndarray, tree: np.ndarray, means: Any, *, max_step: float = 100.0
+) -> np.ndarray:
     """Eq. (3.8): the step of smallest objective along a tree, for each output by itself."""
     out = np.zeros(scores.shape[1])
     for k in range(len(out)):
@@ -270,7 +270,7 @@ def search_step(terms: Terms, scores: np.ndarray, tree: np.ndarray, means: Any) 
             return terms.value(moved, means)
 
         if tree[:, k].any():
-            found = minimize_scalar(value, bounds=(0.0, LONGEST), method="bounded")
+            found = minimize_scalar(value, bounds=(0.0, max_step), method="bounded")
             out[k] = found.x if found.fun < value(0.0) else 0.0
     return out
 

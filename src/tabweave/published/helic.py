@@ -19,10 +19,6 @@ from tabweave.embed.helic import Pairs, ValuePairs, coupling_spaces
 from tabweave.io.register import storable
 from tabweave.published.untie import Adam
 
-BATCH = 20  # pairs of a step, Section 6.4.1
-LOOK = 50  # steps between two looks at the objective over all pairs
-PATIENCE = 3  # looks without a fall after which it stops
-
 
 @storable
 class HELIC(helic.HELIC):
@@ -149,6 +145,10 @@ def descend(
     sparsity: float,
     max_iter: int,
     seed: int,
+    *,
+    batch_size: int = 20,
+    check_interval: int = 50,
+    patience: int = 3,
 ) -> tuple[list[np.ndarray], float, list[float]]:
     """Section 6.4.1: Adam on Eq. (6.19), steps of 10⁻³, batches of 20 pairs, from ω = 1.
 
@@ -163,14 +163,14 @@ def descend(
     optimizer = Adam(lower=np.append(np.zeros(len(point) - 1), -np.inf))
     best, trace = point, []
     for step in range(max_iter if pairs.weight.any() else 0):
-        if step % LOOK == 0:
+        if step % check_interval == 0:
             omega, b = point[:-1], float(point[-1])
             trace.append(hinge(_distances(features, columns, omega), b, omega, pairs, sparsity))
             if trace[-1] <= min(trace):
                 best = point
-            if len(trace) - 1 - int(np.argmin(trace)) >= PATIENCE:
+            if len(trace) - 1 - int(np.argmin(trace)) >= patience:
                 break
-        batch = rng.choice(len(pairs.weight), BATCH, p=pairs.weight)
+        batch = rng.choice(len(pairs.weight), batch_size, p=pairs.weight)
         point = optimizer.step(point, batch_gradient(features, pairs, batch, point, sparsity))
     return _split(best[:-1], features), float(best[-1]), trace
 

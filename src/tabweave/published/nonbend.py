@@ -22,8 +22,6 @@ from tabweave.embed.nonbend.variational import (
 from tabweave.io.register import storable
 from tabweave.rows.vocabulary import canonical, positions
 
-PSEUDO_COUNT = 0.1  # of values that a vector leaves out
-
 
 @storable
 class NonBEND(nonbend.NonBEND):
@@ -111,9 +109,11 @@ class NonBEND(nonbend.NonBEND):
         return [gram * column_weight(own[pseudo > 0]) ** 2 for gram, own, pseudo in columns]
 
 
-def pseudo_counts(given: dict[str, Any], counts: Counts) -> np.ndarray:
+def pseudo_counts(
+    given: dict[str, Any], counts: Counts, *, pseudo_count: float = 0.1
+) -> np.ndarray:
     """Eq. (5.26): return ``α₀ᵢ^(j)`` of each value of each column."""
-    out = np.full(int(counts.offsets[-1]), PSEUDO_COUNT)
+    out = np.full(int(counts.offsets[-1]), pseudo_count)
     for name, own in given.items():
         if name not in counts.names:
             raise ValueError(f"alpha0: expected columns {', '.join(counts.names)}, got {name!r}")

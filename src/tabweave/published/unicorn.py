@@ -28,8 +28,6 @@ from tabweave.io.register import storable
 from tabweave.published.untie import Adam, Features, features, weights_of
 from tabweave.rows.vocabulary import positions
 
-STEPS = 250  # Section 8.4.2
-
 
 @storable
 class UNICORN(unicorn.UNICORN):
@@ -216,12 +214,14 @@ def descend(
     other: np.ndarray | None,
     delta: float,
     sigma: float,
+    *,
+    n_steps: int = 250,
 ) -> tuple[list[np.ndarray], list[float]]:
     """Minimise (8.18) over ω ≥ 0 by Adam, with exact gradients over the whole window."""
     edges = np.cumsum([c.stack.shape[1] for c in columns])
     omega, optimizer = np.ones(edges[-1]), Adam()
     trace: list[float] = []
-    for _ in range(STEPS):
+    for _ in range(n_steps):
         value, gradient = objective(columns, np.split(omega, edges[:-1]), window, other, delta)
         trace.append(float(value + sigma * omega.sum()))
         omega = optimizer.step(omega, gradient + sigma)

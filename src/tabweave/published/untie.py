@@ -25,8 +25,7 @@ from tabweave.embed.nonbend.model import RowKeeper, Rows
 from tabweave.embed.weave import check_clusters
 from tabweave.io.register import storable
 
-STEPS = 20  # of Adam between two updates of H
-DELTA = 0.01  # Algorithm 3 stops when the loss changes by δ, which is not printed: 1 % here
+N_STEPS = 20  # of Adam between two updates of H
 BOUNDED = couplings.kernel_family(degrees=()) | {
     f"poly{d}": partial(couplings.bounded_polynomial, degree=d) for d in couplings.DEGREES
 }
@@ -198,7 +197,7 @@ def descend(
     for _ in range(max_iter):
         slope = gradient(counts, columns, omega, edges, n_clusters)
         trace.append(float(omega @ slope))
-        for _ in range(STEPS):
+        for _ in range(N_STEPS):
             omega = optimizer.step(omega, slope)
     return np.split(omega, edges[1:-1]), trace
 
@@ -210,6 +209,8 @@ def descend_in_batches(
     max_iter: int,
     batch_size: int,
     rng: np.random.Generator,
+    *,
+    tolerance: float = 0.01,
 ) -> tuple[list[np.ndarray], list[float]]:
     """Section 7.4.1: the same over batches, each with the eigenvectors of its own S."""
     edges = np.cumsum([c.stack.shape[1] for c in columns])
@@ -218,7 +219,7 @@ def descend_in_batches(
     trace: list[float] = []
     for _ in range(max_iter):
         loss = 0.0
-        for _ in range(STEPS):
+        for _ in range(N_STEPS):
             batch = cells[rng.choice(len(cells), batch_size, p=share)]
             X = np.hstack([c.stack[batch[:, a]] for a, c in enumerate(columns)])
             _, vectors = np.linalg.eigh((X * omega) @ X.T)
@@ -226,8 +227,8 @@ def descend_in_batches(
             slope = np.maximum(left, 0)
             loss += float(omega @ slope)
             omega = optimizer.step(omega, slope)
-        trace.append(loss / STEPS)
-        if len(trace) > 1 and abs(trace[-2] - trace[-1]) <= DELTA * trace[-2]:
+        trace.append(loss / N_STEPS)
+        if len(trace) > 1 and abs(trace[-2] - trace[-1]) <= tolerance * trace[-2]:
             break
     return np.split(omega, edges[:-1]), trace
 

@@ -24,15 +24,7 @@ from tabweave.io.register import storable
 from tabweave.sources.container import Sources
 from tabweave.sources.tables import IdIndex, labels_of_rows, read_labels
 
-DENSE = 512  # up to this size the matrix is written out: cheaper than iterating
-_CELLS = 1 << 24  # numbers held at once while it is written out
-_UNHEARD = 1e-3  # variance of all other columns, relative to one: what counts is that one
-_CONSTANT = 1e-24  # variance that is only rounding, relative to the squared mean
-_EDGES = 10  # between labels, from which on these judge a graph
-_LABELLED = 20  # rows, from which on their neighbours do, too
-_JUDGED = 1_000  # of them at most
-_LIKENESS = 0.1  # of rows joined by edges, where 0 is chance and 1 means equal rows
-_RANK = 10  # principal components by which a source is judged: fixed, so that fits are nested
+MIN_EDGES_TO_JUDGE = 10  # between labels, from which on these judge a graph
 
 
 @storable
@@ -241,9 +233,9 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _learns_weights(self) -> bool:
         return self.weights == "learned"
 
-    def _principal(self, view: View) -> np.ndarray:
+    def _principal(self, view: View, *, n_components: int = 10) -> np.ndarray:
         operator = collective([view], np.ones(1), 1.0, None)
-        k = min(_RANK, view.width)
+        k = min(n_components, view.width)
         return view.forward(leading(operator, k, view.n, self.solver)[1])
 
     def _root_weight(self, name: str, n_tables: int) -> float:
@@ -409,7 +401,9 @@ def plain_source(estimator: Any, X: Any, reset: bool) -> Sources:
     return Sources({"X": (np.arange(X.shape[0]), X)})
 
 
-def learned_view(sources: Sources, name: str, unit_trace: bool = True) -> View:
+def learned_view(
+    sources: Sources, name: str, unit_trace: bool = True, *, constant_ratio: float = 1e-24
+) -> View:
     """Return a source with its own mean, scaled to unit trace; scale 0 if it never varies."""
     matrix = cells(sources, name)
     mean = column_means(matrix)
@@ -421,19 +415,21 @@ def learned_view(sources: Sources, name: str, unit_trace: bool = True) -> View:
     else:
         total = (matrix**2).sum()
     variance = total / n_rows
-    varies = variance > _CONSTANT * (mean @ mean) and n_rows > 1
+    varies = variance > constant_ratio * (mean @ mean) and n_rows > 1
     scale = float(1 / np.sqrt(variance)) if unit_trace and varies else float(varies)
     return View(len(sources), sources.rows(name), matrix, mean, scale)
 
 
-def warn_of_units(name: str, view: View, columns: Sequence[str]) -> None:
+def warn_of_units(
+    name: str, view: View, columns: Sequence[str], *, min_variance_ratio: float = 1e-3
+) -> None:
     """Warn of a column beside which the others of its table do not count."""
     if sp.issparse(view.matrix):
         return
     squares = np.einsum("ij,ij->j", view.matrix, view.matrix)
     largest = int(np.argmax(squares))
     others = np.delete(squares, largest)
-    if others.any() and others.sum() < _UNHEARD * squares[largest]:
+    if others.any() and others.sum() < min_variance_ratio * squares[largest]:
         warn_caller(
             f"table {name!r}: expected columns of similar units, got {columns[largest]!r} beside "
             f"which the others hardly vary, so that they do not count; scale the columns first, "
@@ -534,11 +530,19 @@ def within(graph: sp.csr_array) -> LinearOperator:
     return LinearOperator(graph.shape, matvec=apply, matmat=apply, dtype=np.float64)
 
 
-def leading(operator: LinearOperator, k: int, rows: int, solver: str) -> tuple[np.ndarray, ...]:
+def leading(
+    operator: LinearOperator,
+    k: int,
+    rows: int,
+    solver: str,
+    *,
+    dense_size: int = 512,
+    block_entries: int = 1 << 24,
+) -> tuple[np.ndarray, ...]:
     """Return the k largest eigenvalues and their eigenvectors; ``rows`` sizes the batches."""
     size = operator.shape[0]
-    if solver == "dense" or k >= size - 1 or (solver == "auto" and size <= DENSE):
-        step = max(1, _CELLS // max(rows, 1))
+    if solver == "dense" or k >= size - 1 or (solver == "auto" and size <= dense_size):
+        step = max(1, block_entries // max(rows, 1))
         unit = np.eye(size)
         matrix = np.hstack([operator.matmat(unit[:, i : i + step]) for i in range(0, size, step)])
         values, vectors = eigh(matrix, k)
@@ -645,7 +649,7 @@ def _by_classes(edges: sp.coo_array, links: Links) -> tuple[np.ndarray, float, s
     codes[links.labelled] = links.classes
     a, b = (codes[ends] for ends in edges.coords)
     seen = (a >= 0) & (b >= 0)
-    if seen.sum() < _EDGES:
+    if seen.sum() < MIN_EDGES_TO_JUDGE:
         return None
     share = np.bincount(np.append(a[seen], b[seen])) / (2 * seen.sum())
     same = (a[seen] == b[seen]).astype(float)
@@ -656,13 +660,15 @@ def _by_classes(edges: sp.coo_array, links: Links) -> tuple[np.ndarray, float, s
 def _by_links(graph: sp.csr_array, links: Links) -> tuple[np.ndarray, float, str] | None:
     """Return which links that are edges are must-links, None if there are too few."""
     linked, must = _connected(graph, links), (links.sign > 0).astype(float)
-    if linked.sum() < _EDGES:
+    if linked.sum() < MIN_EDGES_TO_JUDGE:
         return None
     what = f"the share of must-links among linked edges is {must[linked].mean():.2f}"
     return must[linked], float(must.mean()), what
 
 
-def _by_rows(edges: sp.coo_array, phi: np.ndarray) -> tuple[np.ndarray, float, float, str]:
+def _by_rows(
+    edges: sp.coo_array, phi: np.ndarray, *, min_likeness: float = 0.1
+) -> tuple[np.ndarray, float, float, str]:
     """Return the cosines of the rows at the ends of edges."""
     size = np.linalg.norm(phi, axis=1)
     here = (size[edges.coords[0]] > 0) & (size[edges.coords[1]] > 0)
@@ -670,14 +676,21 @@ def _by_rows(edges: sp.coo_array, phi: np.ndarray) -> tuple[np.ndarray, float, f
     a, b = (unit[ends[here]] for ends in edges.coords)
     alike = (a * b).sum(axis=1) if here.any() else np.zeros(1)
     chance = float(a.mean(axis=0) @ b.mean(axis=0)) if here.any() else 0.0
-    return alike, chance, _LIKENESS, f"rows joined by edges have correlation {alike.mean():.2f}"
+    return alike, chance, min_likeness, f"rows joined by edges have correlation {alike.mean():.2f}"
 
 
-def _by_neighbors(graph: sp.csr_array, phi: np.ndarray, links: Links) -> str:
+def _by_neighbors(
+    graph: sp.csr_array,
+    phi: np.ndarray,
+    links: Links,
+    *,
+    min_labels: int = 20,
+    max_rows: int = 1_000,
+) -> str:
     """Return why labelled rows do better without the graph, nothing if they do not."""
-    some = np.linspace(0, len(links.labelled) - 1, min(len(links.labelled), _JUDGED)).astype(int)
+    some = np.linspace(0, len(links.labelled) - 1, min(len(links.labelled), max_rows)).astype(int)
     rows, classes = links.labelled[some], links.classes[some]
-    if len(rows) < _LABELLED:
+    if len(rows) < min_labels:
         return ""
     around = normalised(graph, alone=False)[rows] @ phi
     without, with_it = (_neighbor_errors(z, classes) for z in (phi[rows], phi[rows] + around))

@@ -27,7 +27,6 @@ from tabweave.embed.nonbend.variational import (
     tidied,
     value_expectations,
 )
-from tabweave.io.codec import restored
 
 
 def planted(k, n, n_columns=10, n_values=4, concentration=0.2, seed=0):
@@ -264,7 +263,7 @@ def test_many_blocks_equal_one(monkeypatch):
     rows, _ = rows_of(X)
     base, values = np.zeros(4), np.random.default_rng(0).normal(size=(rows.n_values, 4))
     one = variational.expect(rows.cells, rows.weight, base, values)
-    monkeypatch.setattr(variational, "_BLOCK_ROWS", 100)
+    monkeypatch.setattr(variational, "BLOCK_ROWS", 100)
     many = variational.expect(rows.cells, rows.weight, base, values)
     for a, b in zip(one, many, strict=True):
         np.testing.assert_allclose(a, b)
@@ -533,11 +532,6 @@ def test_progress_is_told_of_each_fit_on_batches():
     heard = []
     NonBEND(VI(progress=heard.append), n_fits=2, random_state=0).fit_batches([TINY, TINY])
     assert [p.done for p in heard] == [1, 2] and heard[-1].note.endswith("passes")
-
-
-@pytest.mark.parametrize("engine", [VI, Gibbs])
-def test_settings_that_could_print_load_without(engine):
-    assert restored(engine, vars(engine(truncation=9)) | {"verbose": True}) == engine(truncation=9)
 
 
 @parametrize_with_checks([NonBEND()])

@@ -83,7 +83,7 @@ def test_large_error_matrices_stay_operators(monkeypatch):
     atoms = _atoms.first_atoms(X, 12, np.random.RandomState(0))
     codes = KSVD(12, n_nonzero=3)._pursue(X, atoms)[0]
     expected, _ = _atoms.update_atoms(X, atoms, codes, True)
-    monkeypatch.setattr(_atoms, "_DENSE_CELLS", 0)
+    monkeypatch.setattr(_atoms, "MAX_DENSE_ENTRIES", 0)
     found, _ = _atoms.update_atoms(X, atoms, codes, True)
     np.testing.assert_allclose(found, expected, atol=1e-6)
 

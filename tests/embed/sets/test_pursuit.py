@@ -119,7 +119,7 @@ def test_sparse_signals_are_never_densified_whole(problem, pursue, monkeypatch):
 def test_chunks_do_not_change_codes(problem, pursue, monkeypatch):
     atoms, X = problem
     expected = pursue(X, atoms, n_nonzero=3)
-    monkeypatch.setattr(pursuit, "_CHUNK_CELLS", 300)
+    monkeypatch.setattr(pursuit, "CHUNK_ENTRIES", 300)
     codes = pursue(X, atoms, n_nonzero=3)
     np.testing.assert_array_equal(expected.indices, codes.indices)
     np.testing.assert_allclose(expected.data, codes.data, rtol=1e-12)

@@ -143,7 +143,7 @@ def test_blocks_do_not_change_anything(monkeypatch):
     rows = {"t": [list(map(int, rng.choice(20, rng.randint(6)))) for _ in range(200)]}
     whole = SetTfidf(3).fit(rows)
     expected = whole.transform(rows)
-    monkeypatch.setattr(_terms, "_BLOCK_TERMS", 50)
+    monkeypatch.setattr(_terms, "BLOCK_TERMS", 50)
     parts = SetTfidf(3).fit(rows)
     assert parts.counts_ == whole.counts_
     assert abs(parts.transform(rows) - expected).nnz == 0

@@ -25,10 +25,6 @@ from tabweave.io.store import CacheNotSaved
 from tabweave.rows.table import Codes, Table, check_codes, distinct_rows
 from tabweave.search.scan import Copies, Found, Nodes, Queries, nearest_rows, without_self
 
-_MANY = 60_000  # rows from which neighbours are found through faiss, where it is installed
-_LINKS = 16  # of a row, in the graph that finds them
-_FEW = 5_000  # new rows up to which each is projected alone, whatever else is in the batch
-
 
 @embedder(
     "drdh",
@@ -186,7 +182,7 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         if self.neighbors == "auto":
             from importlib.util import find_spec
 
-            return n_rows > _MANY and find_spec("faiss") is not None
+            return n_rows > 60_000 and find_spec("faiss") is not None
         if self.neighbors == "faiss":
             require("faiss", "search")
         return self.neighbors == "faiss"
@@ -208,7 +204,8 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         perplexity = min(5.0, self.perplexity_)
         layout = _finished(self.map_, self._index)
         # Forces by interpolation depend on the whole batch; a few rows are projected one by one.
-        few = rows.shape[0] <= _FEW or self.n_components > 2
+        max_single_rows = 5_000
+        few = rows.shape[0] <= max_single_rows or self.n_components > 2
         partial = layout.prepare_partial(rows, k=near, perplexity=perplexity)
         partial.optimize(
             n_iter=100,
@@ -337,11 +334,11 @@ class TreeIndex(CacheNotSaved):
 
         return nearest_rows(nodes, copies, asked.queries(self.rows), k, search=search)
 
-    def _walker(self, nodes: Nodes, copies: Copies) -> Any:
+    def _walker(self, nodes: Nodes, copies: Copies, *, n_links: int = 16) -> Any:
         from tabweave.search.graph import Graph, Walker
 
         vectors = self.rows.coordinates()[copies.heads]
-        graph = Graph.of(lambda step: iter([vectors[::step]]), len(nodes), 1, _LINKS)
+        graph = Graph.of(lambda step: iter([vectors[::step]]), len(nodes), 1, n_links)
         return Walker(graph, nodes)
 
 

@@ -24,7 +24,6 @@ from tabweave.rows.table import Codes, Column, Numbers, Schema, Table
 from tabweave.rows.vocabulary import Label
 
 LINKAGES = ("single", "average", "complete")
-_MOST_VALUES = 10_000  # of a column whose tree is grown: the dissimilarities take V² numbers
 
 
 @embedder(
@@ -271,7 +270,7 @@ def _seen(counts: Counts, name: str) -> tuple[Codes, np.ndarray]:
 # -- trees from counts ---------------------------------------------------------------------------
 
 
-def dissimilarity(counts: Counts, column: str) -> np.ndarray:
+def dissimilarity(counts: Counts, column: str, *, max_values: int = 10_000) -> np.ndarray:
     """Eq. (11): ``d(A, B) = Σ_D |p(D|A) - p(D|B)|`` over the classes D.
 
     Without classes the values of each other categorical column are the probes, and the columns
@@ -281,7 +280,7 @@ def dissimilarity(counts: Counts, column: str) -> np.ndarray:
 
     a = counts.names.index(column)
     n_values = int(counts.sizes[a])
-    if n_values > _MOST_VALUES:
+    if n_values > max_values:
         raise ValueError(
             f"column {column!r} has {n_values} values, too many to learn a tree from; pass a "
             f"tree, or group its values"

@@ -14,11 +14,11 @@ import numpy as np
 from scipy.special import gammaln
 
 from tabweave._compat import Interval, StrOptions, njit
-from tabweave.embed.nonbend.model import LOWEST, Fit, Prior, Rows, add_assigned, value_evidence
+from tabweave.embed.nonbend.model import MIN_LOG, Fit, Prior, Rows, add_assigned, value_evidence
 from tabweave.engines.progress import ProgressCallback
 from tabweave.io.register import storable
 
-_SAMPLE_ROWS, _SAMPLE_SWEEPS = 5_000, 20
+SAMPLE_ROWS, SAMPLE_SWEEPS = 5_000, 20
 
 
 @storable
@@ -163,14 +163,14 @@ def sampled_fit(rows: Rows, prior: Prior, rng: np.random.Generator) -> Fit:
 
     The largest ``truncation`` subspaces are kept, with their counts scaled up to all rows.
     """
-    if rows.total <= _SAMPLE_ROWS and rows.has_copies:
+    if rows.total <= SAMPLE_ROWS and rows.has_copies:
         cells = rows.copies()
     else:
         share = rows.weight / rows.total
-        cells = rows.cells[np.sort(rng.choice(len(share), _SAMPLE_ROWS, p=share))]
+        cells = rows.cells[np.sort(rng.choice(len(share), SAMPLE_ROWS, p=share))]
     first = rng.integers(min(prior.truncation, len(cells)), size=len(cells))
     sampler = Sampler(cells, prior, first)
-    for _ in range(_SAMPLE_SWEEPS):
+    for _ in range(SAMPLE_SWEEPS):
         sampler.sweep(rng)
     fit = fit_of(cells, sampler.assignment, prior, [])
     scale = rows.total / fit.sizes.sum()
@@ -214,7 +214,7 @@ def _choose(scores, n_slots, uniform):
     total = 0.0
     for t in range(n_slots):
         gap = scores[t] - top
-        if gap > LOWEST:
+        if gap > MIN_LOG:
             total += np.exp(gap)
         scores[t] = total
     aim = uniform * total

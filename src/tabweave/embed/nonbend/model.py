@@ -19,7 +19,7 @@ from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Schema, Table, check_offsets, distinct_rows
 from tabweave.rows.vocabulary import Vocabulary
 
-LOWEST = -38.0  # exp of this is below half a unit in the last place of 1
+MIN_LOG = -38.0  # exp of this is below half a unit in the last place of 1
 
 
 class RowKeeper(ValueEmbedder):

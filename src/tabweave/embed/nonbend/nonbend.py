@@ -27,7 +27,7 @@ from tabweave.embed.register import embedder
 from tabweave.engines import progress_reporter
 from tabweave.rows.table import Table, distinct_rows
 
-_MOST_CELLS = 10_000_000
+MAX_CELLS = 10_000_000
 
 
 @embedder("nonbend", "mixture of subspaces with independent columns", "Zhu 2019, ch. 5")
@@ -273,9 +273,9 @@ class NonBEND(RowKeeper):
         """
         self.learn()
         chosen = [self.counts_.vocabulary.index(c) for c in columns or self.counts_.names]
-        if np.prod([self.theta_[a].shape[1] for a in chosen], dtype=float) > _MOST_CELLS:
+        if np.prod([self.theta_[a].shape[1] for a in chosen], dtype=float) > MAX_CELLS:
             raise ValueError(
-                f"the distribution of {len(chosen)} columns has more than {_MOST_CELLS:,} cells; "
+                f"the distribution of {len(chosen)} columns has more than {MAX_CELLS:,} cells; "
                 "name fewer columns, or use score_samples for given rows"
             )
         out = self.weights_[:, None]

@@ -20,17 +20,13 @@ from tabweave.base import remember_names
 from tabweave.blocks.block import in_threads
 from tabweave.counts.counts import Counts
 from tabweave.embed.nonbend.gibbs import sampled_fit
-from tabweave.embed.nonbend.model import LOWEST, Fit, Prior, Rows, add_assigned, value_evidence
+from tabweave.embed.nonbend.model import MIN_LOG, Fit, Prior, Rows, add_assigned, value_evidence
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table, append_rows, take_rows
 
-_SEED_WEIGHT = 50.0  # log odds of one matching column in a start from rows
-_EMPTY = 1e-12  # share of the rows below which a subspace is dropped
 SAMPLE_ROWS = 20_000  # of all batches, which every fit starts on
-_BLOCK_ROWS = 1 << 14
-_MOST_BLOCKS = 8  # fixed, so that sums do not depend on the number of cores
-_BLOCK_BYTES = 1 << 28
+BLOCK_ROWS = 1 << 14
 Passes = Callable[[], Iterable[Rows]]
 
 
@@ -116,7 +112,9 @@ class VI:
 # -- starts ------------------------------------------------------------------------------------
 
 
-def first_fit(rows: Rows, prior: Prior, kind: str, rng: np.random.Generator) -> Fit:
+def first_fit(
+    rows: Rows, prior: Prior, kind: str, rng: np.random.Generator, *, log_odds: float = 50.0
+) -> Fit:
     """Return a first guess: rows in random subspaces, or with the nearest of some rows."""
     if kind == "sweeps":
         return sampled_fit(rows, prior, rng)
@@ -130,7 +128,7 @@ def first_fit(rows: Rows, prior: Prior, kind: str, rng: np.random.Generator) -> 
     share = rows.weight / rows.weight.sum()
     seeds = rng.choice(len(rows.cells), n_subspaces, replace=False, p=share)
     for t, seed in enumerate(seeds):
-        counts[rows.cells[seed], t] = _SEED_WEIGHT
+        counts[rows.cells[seed], t] = log_odds
     counts[prior.gaps] = 0.0
     _, counts, sizes = expect(rows.cells, rows.weight, np.zeros(n_subspaces), counts)
     return Fit(counts, sizes)
@@ -231,9 +229,11 @@ def assign(
     return chosen, normaliser
 
 
-def _number_of_blocks(n_rows: int, bytes_each: int) -> int:
-    room = max(1, _BLOCK_BYTES // max(bytes_each, 1))
-    return int(min(_MOST_BLOCKS, room, max(1, n_rows // _BLOCK_ROWS)))
+def _number_of_blocks(
+    n_rows: int, bytes_each: int, *, max_blocks: int = 8, block_bytes: int = 1 << 28
+) -> int:
+    room = max(1, block_bytes // max(bytes_each, 1))
+    return int(min(max_blocks, room, max(1, n_rows // BLOCK_ROWS)))
 
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
@@ -252,7 +252,7 @@ def _responsibilities(row, base, values, scores):
     total = 0.0
     for t in range(n_subspaces):
         gap = scores[t] - top
-        scores[t] = np.exp(gap) if gap > LOWEST else 0.0
+        scores[t] = np.exp(gap) if gap > MIN_LOG else 0.0
         total += scores[t]
     for t in range(n_subspaces):
         scores[t] /= total
@@ -299,11 +299,11 @@ def stick_evidence(sizes: np.ndarray, alpha: float) -> float:
     return float((betaln(1.0 + sizes[:-1], alpha + rest) - betaln(1.0, alpha)).sum())
 
 
-def tidied(fit: Fit, prior: Prior) -> Fit:
+def tidied(fit: Fit, prior: Prior, *, min_share: float = 1e-12) -> Fit:
     """Drop empty subspaces and put the others by size, unless that lowers the bound."""
     sizes = fit.sizes
     order = np.argsort(-sizes, kind="stable")
-    order = order[sizes[order] > _EMPTY * sizes.sum()]
+    order = order[sizes[order] > min_share * sizes.sum()]
     if len(order) == len(sizes):
         gain = stick_evidence(sizes[order], prior.alpha) - stick_evidence(sizes, prior.alpha)
         if gain <= 0:

@@ -24,13 +24,7 @@ from tabweave.embed.register import embedder
 from tabweave.embed.sets.pursuit import FAST_SUMS, code_errors, energies, pursue, stopping
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 
-_FORGET = 2.0  # how fast partial_fit lets go of what older dictionaries coded
-_STALLED = 1e-6  # relative fall of the error below which learning stops
-_SLOW = 1e-2  # ... below which it tries other atoms
-_OTHERS = 3  # single atoms tried after all else was refused
-_ALIKE = 0.99  # directions with a larger cosine are the same
-_TRIES = 20  # signals looked at for each atom wanted
-_DENSE_CELLS = 1 << 24  # of one atom's error matrix: beyond, it stays a product
+MAX_DENSE_ENTRIES = 1 << 24  # of one atom's error matrix: beyond, it stays a product
 
 
 @embedder(
@@ -179,7 +173,7 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         codes, errors = self._pursue(X, self.components_)
         self.error_trace_ = np.append(self.error_trace_, np.sqrt(errors.sum()))
         self.size_trace_ = np.append(self.size_trace_, codes.nnz / X.shape[0])
-        self._remember(X, codes, (1 - 1 / self.n_iter_) ** _FORGET)
+        self._remember(X, codes, (1 - 1 / self.n_iter_) ** 2)
         unused = np.flatnonzero(self._overlaps.diagonal() == 0)
         atoms = refit(self.components_, self._overlaps, self._sums)
         self._keep(replaced(X, atoms, unused, errors, energies(X)))
@@ -314,7 +308,9 @@ class Learner:
     by_error: bool
     exact: bool
 
-    def run(self, atoms: np.ndarray, max_iter: int) -> Iterator[State]:
+    def run(
+        self, atoms: np.ndarray, max_iter: int, *, min_fall: float = 1e-6, slow_fall: float = 1e-2
+    ) -> Iterator[State]:
         """Yield the state with the first atoms and after each turn; the error never rises."""
         state = State(atoms, *self.pursue(self.X, atoms))
         yield state
@@ -330,8 +326,8 @@ class Learner:
             state = self.turn(state)
             yield state
             fall = 1 - (state.error / before) ** 0.5 if before else 0.0
-            slow = fall < _SLOW
-            if fall < _STALLED and not trials:
+            slow = fall < slow_fall
+            if fall < min_fall and not trials:
                 return
 
     def turn(self, state: State) -> State:
@@ -359,11 +355,11 @@ class Learner:
         return None if denser or trial.error >= state.error else trial
 
 
-def _trials(n_atoms: int) -> list[slice]:
+def _trials(n_atoms: int, *, max_single_atoms: int = 3) -> list[slice]:
     """Return which of the least missed atoms to swap, refusal after refusal: fewer, then others."""
     many = max(1, n_atoms // 16)
     sizes = [many >> i for i in range(many.bit_length())]
-    others = [slice(i, i + 1) for i in range(1, min(_OTHERS, n_atoms - 1) + 1)]
+    others = [slice(i, i + 1) for i in range(1, min(max_single_atoms, n_atoms - 1) + 1)]
     return [slice(0, size) for size in sizes] + others
 
 
@@ -377,18 +373,20 @@ def first_atoms(X: Any, n_atoms: int, rng: np.random.RandomState) -> np.ndarray:
     return np.vstack([chosen, rest / np.linalg.norm(rest, axis=1, keepdims=True)])
 
 
-def distinct_signals(X: Any, order: np.ndarray, wanted: int) -> np.ndarray:
+def distinct_signals(
+    X: Any, order: np.ndarray, wanted: int, *, max_cosine: float = 0.99, signals_per_atom: int = 20
+) -> np.ndarray:
     """Return up to ``wanted`` signals, scaled to length 1, that point in different directions."""
     out = np.empty((wanted, X.shape[1]))
     found = 0
-    for i in order[: _TRIES * wanted + 100]:
+    for i in order[: signals_per_atom * wanted + 100]:
         if found == wanted:
             break
         signal = X[[i]].toarray()[0] if sparse.issparse(X) else X[i]
         length = np.linalg.norm(signal)
         if length > 0:
             signal = signal / length
-            if not found or np.abs(out[:found] @ signal).max() < _ALIKE:
+            if not found or np.abs(out[:found] @ signal).max() < max_cosine:
                 out[found] = signal
                 found += 1
     return out[:found]
@@ -487,7 +485,7 @@ def _parts(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _leading(error: _Error, atom: np.ndarray) -> np.ndarray:
     """Return the first right singular vector of E, pointing the same way as the atom did."""
     n, d = error.shape
-    if n * d > _DENSE_CELLS:
+    if n * d > MAX_DENSE_ENTRIES:
         from scipy.sparse.linalg import LinearOperator, svds
 
         operator = LinearOperator(

@@ -18,9 +18,7 @@ from tabweave._compat import njit, one_blas_thread
 from tabweave.blocks.block import in_threads
 from tabweave.rows.vocabulary import slices
 
-_CHUNK_CELLS = 1 << 22  # atoms and coefficients held before they are packed: 48 MB
-_ROWS = 512  # rows a thread takes at once: their products with the atoms stay in its cache
-_UNIT = 1e-6  # how far a squared length may be from 1
+CHUNK_ENTRIES = 1 << 22  # atoms and coefficients held before they are packed: 48 MB
 _TIE = 1.0 - 1e-10  # products this close are equal: the first atom wins, however they were rounded
 _NEGLIGIBLE = 1e-10  # a product below this share of the signal's length is rounding
 _DEPENDENT = 1e-10  # squared distance of an atom from the span of those chosen before it
@@ -164,7 +162,7 @@ def pursue(
     errors, parts = np.empty(len(energy)), [sparse.csr_array((0, len(atoms)))]
     # No signal needs more atoms than there are dimensions: the others would be dependent.
     limit = min(limit, atoms.shape[1])
-    for chunk in slices(X.shape[0], limit, _CHUNK_CELLS):
+    for chunk in slices(X.shape[0], limit, CHUNK_ENTRIES):
         shape = (chunk.stop - chunk.start, limit)
         support, coefficients = np.empty(shape, np.int32), np.empty(shape)
         size = np.empty(len(support), np.int64)
@@ -238,8 +236,8 @@ def _signals(X: Any, atoms: Any) -> tuple[Any, np.ndarray]:
     return X, atoms
 
 
-def _check_lengths(squared: np.ndarray, says: str) -> None:
-    odd = np.flatnonzero(np.abs(squared - 1) > _UNIT)
+def _check_lengths(squared: np.ndarray, says: str, *, tolerance: float = 1e-6) -> None:
+    odd = np.flatnonzero(np.abs(squared - 1) > tolerance)
     if len(odd):
         raise ValueError(
             f"expected atoms of length 1, got atom {odd[0]}: {says} {squared[odd[0]]:.6g}; divide "
@@ -247,10 +245,10 @@ def _check_lengths(squared: np.ndarray, says: str) -> None:
         )
 
 
-def share_rows(work: Callable[[slice], None], n_rows: int) -> None:
+def share_rows(work: Callable[[slice], None], n_rows: int, *, block_rows: int = 512) -> None:
     """Call ``work(rows)`` for blocks of rows, on all cores."""
     with one_blas_thread():
-        in_threads(work, slices(n_rows, 1, _ROWS))
+        in_threads(work, slices(n_rows, 1, block_rows))
 
 
 # -- compiled loops -------------------------------------------------------------------------------

@@ -41,8 +41,8 @@ from tabweave.rows.table import Codes, Schema, Sets, Table
 from tabweave.rows.vocabulary import Label, identity, order, positions
 from tabweave.rows.vocabulary import union as label_union
 
-_MOST_TERMS = 1 << 20  # of one cell
-_BLOCK_TERMS = 1 << 22  # made at a time
+MAX_TERMS = 1 << 20  # of one cell
+BLOCK_TERMS = 1 << 22  # made at a time
 Found = tuple[np.ndarray, np.ndarray]  # numbers of the terms found, and which candidates they were
 
 
@@ -486,8 +486,8 @@ def walk(
 
 def row_blocks(starts: np.ndarray, depth: int | None) -> Iterator[slice]:
     """Cut rows so that a block makes a bounded number of terms."""
-    made = np.minimum(terms_made(np.diff(starts), depth), _MOST_TERMS)
-    block = (np.cumsum(made) - made) // _BLOCK_TERMS
+    made = np.minimum(terms_made(np.diff(starts), depth), MAX_TERMS)
+    block = (np.cumsum(made) - made) // BLOCK_TERMS
     edges = np.concatenate([[0], np.flatnonzero(np.diff(block)) + 1, [len(made)]])
     for a, b in pairwise(edges):
         yield slice(int(a), int(b))
@@ -544,8 +544,8 @@ def _check_explosion(name: str, sizes: np.ndarray, depth: int | None) -> None:
     worst = int(np.argmax(sizes))
     size = int(sizes[worst])
     made = n_subsets(size, depth)
-    if made > _MOST_TERMS:
-        fits = 2 if n_subsets(size, 2) <= _MOST_TERMS else 1
+    if made > MAX_TERMS:
+        fits = 2 if n_subsets(size, 2) <= MAX_TERMS else 1
         raise ValueError(
             f"column {name!r}: row {worst} has {size} elements, and max_subset={depth} makes "
             f"{made:,} terms of it; use max_subset={fits} ({n_subsets(size, fits):,} terms)"

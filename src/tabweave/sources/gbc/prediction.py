@@ -29,10 +29,9 @@ SHARPNESS = (1.0, 0.3, 0.1)  # z of Eq. (3.10)
 SCALES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # of the fused score, at most the number of sources
 SHRUNKEN = (0.7, 0.5, 0.35, 0.25)  # of one that is too sure of itself
 SHRUNK = (1.0, 0.5, 0.25)  # scores of a source that is too sure of itself
-EVIDENCE = 2.0  # standard errors by which a source must beat the constant
+STANDARD_ERRORS_TO_BEAT = 2.0  # standard errors by which a source must beat the constant
 STRENGTHS = (0.5, 1.0, 2.0, 3.0, 4.5)  # of smoothing
-ROUNDS = 12  # of smoothing
-BALANCING = 5  # steps; after them the mix of classes is right to a percent or so
+SMOOTHING_ROUNDS = 12  # of smoothing
 
 
 # -- fusion -------------------------------------------------------------------------------------
@@ -116,7 +115,7 @@ def choose_fusion(
     near = [one for one, found in zip(shares, trials, strict=True) if not better(least, found)]
     best, least = _scaled(judge, start, scores, np.mean(near, axis=0))
     candidate, found = _scaled(judge, start, scores, every)
-    return candidate if better(found, least, EVIDENCE) else best
+    return candidate if better(found, least, STANDARD_ERRORS_TO_BEAT) else best
 
 
 def beliefs(losses: np.ndarray, useful: np.ndarray, joined: bool) -> list[np.ndarray]:
@@ -169,7 +168,7 @@ def informative(
         count = np.maximum((~np.isnan(gain)).sum(axis=1), 1)
         mean = np.nan_to_num(gain).sum(axis=1) / count
         error = np.sqrt(np.nan_to_num((gain - mean[:, None]) ** 2).sum(axis=1)) / count
-        out |= (mean > EVIDENCE * error) & (count > 2)
+        out |= (mean > STANDARD_ERRORS_TO_BEAT * error) & (count > 2)
     return out
 
 
@@ -359,7 +358,7 @@ class ClassSmoother(Smoother):
         own = np.log(np.maximum(out, 1e-12)) * np.where(total > 0, trust, 1.0)
         for voice in graphs:
             own -= voice.graph.sum(axis=1)[:, None] * voice.speaks_for(prior[None])
-        for _ in range(ROUNDS):
+        for _ in range(SMOOTHING_ROUNDS):
             seen = out.copy()
             seen[fused.labeled] = labels
             belief = own + sum(voice.graph @ voice.speaks_for(seen) for voice in graphs)
@@ -383,10 +382,12 @@ class ClassSmoother(Smoother):
             out.append(ratio / max(np.abs(ratio).max(), 1e-12))
         return out
 
-    def balanced(self, predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    def balanced(
+        self, predictions: np.ndarray, labels: np.ndarray, *, n_steps: int = 5
+    ) -> np.ndarray:
         """Class mass normalisation: pseudo-labels must not let large classes grow."""
         out, prior = predictions, self.prior(labels)
-        for _ in range(BALANCING):
+        for _ in range(n_steps):
             out = out * (prior / np.maximum(out.mean(axis=0), 1e-12))
             out = out / np.maximum(out.sum(axis=1, keepdims=True), 1e-300)
         return out
@@ -427,7 +428,7 @@ class NumberSmoother(Smoother):
         graph = sp.csr_array(sum((voice.graph for voice in graphs[1:]), start=graphs[0].graph))
         total = 1 + graph.sum(axis=1)[:, None]
         rest = np.zeros_like(scores)
-        for _ in range(ROUNDS):
+        for _ in range(SMOOTHING_ROUNDS):
             seen = rest.copy()
             seen[fused.labeled] = labels - scores[fused.labeled]
             rest = graph @ seen / total

@@ -19,7 +19,6 @@ from tabweave.sources.container import Sources
 from tabweave.sources.graphs import averaging
 
 Pair = tuple[np.ndarray, np.ndarray]
-SMALL = 1_000_000  # cells of a table up to which threads cost more than they bring
 
 
 class Team:
@@ -203,10 +202,17 @@ def _scores(booster: Any, valid: bool) -> np.ndarray:
 class Binned:
     """The tables of some sources as LightGBM has them: binned once, whatever is trained on them."""
 
-    def __init__(self, sources: Sources, params: Mapping[str, Any], n_outputs: int) -> None:
+    def __init__(
+        self,
+        sources: Sources,
+        params: Mapping[str, Any],
+        n_outputs: int,
+        *,
+        max_single_thread_cells: int = 1_000_000,
+    ) -> None:
         self.sources = sources
         cells = max(np.prod(sources.matrix(name).shape) for name in sources.names)
-        threads = {"num_threads": 1} if cells <= SMALL else {}
+        threads = {"num_threads": 1} if cells <= max_single_thread_cells else {}
         self.params = {**threads, **params, "num_class": n_outputs}
         self.n_outputs = n_outputs
         self.rows: list[np.ndarray] = []  # the row of every id in each table, -1 if it has none

@@ -39,17 +39,10 @@ from tabweave.sources.gbc.team import (
 )
 from tabweave.sources.graphs import blend
 
-EVERY = 5  # rounds between two looks at the fused loss
-PATIENCE = 3  # looks without a better one
-STEP = 1.0  # λ that is tried
-CAUTION = 2.0  # standard errors that λ must gain on the one fold it is tried on
-UNLABELED = 2  # unlabeled rows used in the search of λ, per labeled row
-EDGES = 2_000  # edges looked at for the weight of a graph
 JOINED = "all columns"  # the member of a team that sees every table
-MANY = 5_000  # labels from which on one part of them is held out, once, and λ is not tried
-WATCHED = 5_000  # labeled rows whose losses are noted after each round of the last training
-PSEUDO_LABELS = 20_000  # at most; with as many labels there is no need of them
-LONGER = 2  # times the rounds where there are pseudo-labels, as there is more to learn
+MANY_LABELS = 5_000  # labels from which on one part of them is held out, once, and λ is not tried
+MAX_PSEUDO_LABELS = 20_000  # at most; with as many labels there is no need of them
+PSEUDO_LABEL_ROUNDS = 2  # times the rounds where there are pseudo-labels, as there is more to learn
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,9 +148,9 @@ class Training:
         n_folds = min(settings.cv, len(problem.labeled) // 2)
         self.folds = folds_of(problem.strata, len(problem.labeled), max(n_folds, 1), rng)
         # Of many labels a part is held out once: it says as much as folds of few.
-        self.many = len(problem.labeled) > MANY
+        self.many = len(problem.labeled) > MANY_LABELS
         if self.many:
-            k = max(5, -(-len(problem.labeled) // MANY))
+            k = max(5, -(-len(problem.labeled) // MANY_LABELS))
             folds = folds_of(problem.strata, len(problem.labeled), k, rng)
             self.folds = np.where(folds == 0, 0, -1)
         self.held = problem.part(self.folds >= 0)
@@ -202,13 +195,15 @@ class Training:
 
     # -- what held-out rows choose ---------------------------------------------------------
 
-    def _validate(self) -> None:
+    def _validate(self, *, patience_rounds: int = 3) -> None:
         """Choose rounds and source weights from held-out rows; without any, take all as equal."""
         p = self.problem
         self.found: Validation | None = None
         self.fold_scores: list[np.ndarray] = []  # of all ids, by each fold's boosters
         if self.validated:
-            patience = PATIENCE if self.many else 2 * PATIENCE  # few rows are told apart late
+            patience = (
+                patience_rounds if self.many else 2 * patience_rounds
+            )  # few rows are told apart late
             self.found = validate(
                 p, self.held, self.folds, self.settings.n_rounds, self._fuse, patience
             )
@@ -292,17 +287,17 @@ class Training:
         """
         p, s = self.problem, self.settings
         asked = s.graph_smoothing == s.connectivity == "auto" and s.consensus in ("auto", 0)
-        few = len(p.labeled) < PSEUDO_LABELS
+        few = len(p.labeled) < MAX_PSEUDO_LABELS
         if not (asked and self.smoothing.any and len(p.unlabeled) and few):
             return
-        self.extra = self.rng.permutation(p.unlabeled)[:PSEUDO_LABELS]
+        self.extra = self.rng.permutation(p.unlabeled)[:MAX_PSEUDO_LABELS]
         again: list[np.ndarray] = []
         self.committee_after: list[list[Any]] = []
         for k, scores in enumerate(self.fold_scores):
             labels = self._pseudo_labels(scores, self.folds != k)
             team = Team(p.binned, p.loss, *labels[:2], p.labeled[:0], labels[2])
             team.begin(self.fusion.weights > 0)
-            for _ in range(LONGER * self.n_rounds):
+            for _ in range(PSEUDO_LABEL_ROUNDS * self.n_rounds):
                 team.step()
             again.append(self._all_scores(team.boosters, team.n_rounds))
             self.committee_after.append(team.finish())
@@ -324,7 +319,7 @@ class Training:
         ids, targets = np.concatenate([p.labeled[seen], free]), [p.targets[seen], made]
         return ids, np.concatenate(targets), weights
 
-    def _choose_lambdas(self) -> None:
+    def _choose_lambdas(self, *, unlabeled_ratio: int = 2) -> None:
         """Choose λ0 and λ1 on the first fold, unless they are given or pseudo-labels do better."""
         p, asked = self.problem, (self.settings.consensus, self.settings.connectivity)
         self.graph = blend(p.graphs, self.graph_weights) if p.graphs else None
@@ -332,7 +327,7 @@ class Training:
             first, second = (0.0 if value == "auto" else float(value) for value in asked)
             self.lambdas = (first, second)
             return
-        some = self.rng.permutation(p.unlabeled)[: UNLABELED * len(p.labeled)]
+        some = self.rng.permutation(p.unlabeled)[: unlabeled_ratio * len(p.labeled)]
         before = self.found.losses[self.folds == 0]
         if self.smoothing.any:
             before = self._first_losses(self.fold_scores[0])
@@ -375,7 +370,7 @@ class Training:
         """Train again, on labels and on what the boosters and their graphs say of other rows."""
         seen = np.full(len(self.problem.labeled), True)
         labels = self._pseudo_labels(self._mean_scores(), seen)
-        self.n_rounds, self.smoothing = LONGER * self.n_rounds, self.smoothing_after
+        self.n_rounds, self.smoothing = PSEUDO_LABEL_ROUNDS * self.n_rounds, self.smoothing_after
         self.committee = self.committee_after
         # Scores come less the constant of these labels; fusion adds that of the true ones, so that
         # classes keep their share.
@@ -417,10 +412,10 @@ class Watch(NamedTuple):
     pairs: list[np.ndarray]
 
     @classmethod
-    def of(cls, problem: Problem, pairs: list[np.ndarray]) -> Watch:
+    def of(cls, problem: Problem, pairs: list[np.ndarray], *, max_rows: int = 5_000) -> Watch:
         """Watch labeled ids (some of them, if there are many) and the ends of some edges."""
         n = len(problem.labeled)
-        some = np.linspace(0, n - 1, min(n, WATCHED)).astype(np.intp)
+        some = np.linspace(0, n - 1, min(n, max_rows)).astype(np.intp)
         labeled = problem.labeled[some]
         ids = np.unique(np.concatenate([labeled, *(ends.ravel() for ends in pairs)]))
         at = np.searchsorted(ids, labeled)
@@ -434,12 +429,14 @@ def labeled_fusion(problem: Problem) -> Fusion:
     return Fusion(usable / max(usable.sum(), 1))
 
 
-def sampled_edges(graphs: Sequence[sp.csr_array], rng: np.random.Generator) -> list[np.ndarray]:
+def sampled_edges(
+    graphs: Sequence[sp.csr_array], rng: np.random.Generator, *, max_edges: int = 2_000
+) -> list[np.ndarray]:
     """Return the ends of some edges of each graph, an edge at most once."""
     out = []
     for graph in graphs:
         pairs = np.array(sp.triu(graph, format="coo").coords)
-        out.append(pairs[:, np.sort(rng.permutation(pairs.shape[1])[:EDGES])])
+        out.append(pairs[:, np.sort(rng.permutation(pairs.shape[1])[:max_edges])])
     return out
 
 
@@ -487,6 +484,8 @@ def validate(
     n_rounds: int,
     fuse: Callable[[np.ndarray], Fusion],
     patience: int,
+    *,
+    check_interval: int = 5,
 ) -> Validation:
     """Train on all rows but those of a fold, for each; stop when the loss of held-out rows rises.
 
@@ -505,7 +504,7 @@ def validate(
             scores[:, own == k] = team.watched_scores()
         losses = held.losses(scores)
         history.append({"losses": losses})
-        if t % EVERY and t < n_rounds:
+        if t % check_interval and t < n_rounds:
             continue
         fusion = fuse(scores)
         fused = held.judge(fusion(p.start, scores))
@@ -534,6 +533,9 @@ def search_lambdas(
     coupling: Coupling,
     judge: Callable[[Team], np.ndarray],
     before: np.ndarray,
+    *,
+    strength: float = 1.0,
+    min_standard_errors: float = 2.0,
 ) -> tuple[tuple[float, float], list[dict[str, Any]]]:
     """Turn λ0 and λ1 on where held-out rows gain by it; one that is given stays.
 
@@ -552,7 +554,7 @@ def search_lambdas(
         if value != "auto" or hopeless[i]:
             continue
         trial = kept.copy()
-        trial[i] = STEP
+        trial[i] = strength
         team = _without_fold(problem, folds == 0)
         team.couple(free, (trial[0], trial[1]), found.fusion.weights, coupling.graph)
         team.begin(useful)
@@ -561,6 +563,6 @@ def search_lambdas(
         losses = judge(team)
         log.append({"lambdas": tuple(trial), "loss": float(losses.mean())})
         log[-1]["loss_before"] = float(before.mean())
-        if better(losses, before, CAUTION):
+        if better(losses, before, min_standard_errors):
             kept, before = trial, losses
     return (kept[0], kept[1]), log

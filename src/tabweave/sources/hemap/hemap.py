@@ -51,19 +51,14 @@ from tabweave.sources.tables import labels_of_rows, read_labels
 
 EMBED_FIRST = "HeMap reads numbers: embed categories first, e.g. with tabweave.MixedEmbedder"
 _HELD = {"pairs": "pairs", "source": "outputs"}  # of a source, by parameter of fit
-_NEIGHBORS = 10
-_FEWEST = 10
+N_NEIGHBORS = 10
 # Without the source: the learner, the learner in the common space, the commonest class or mean. A
 # bridge that says the same of every source class falls back to the last: nothing is transferred.
 _RIVALS = ("target", "projected", "prior")
-_LEAST_SHARE = 0.05
-_LEVEL = 0.05  # the probability with which a source without anything to tell is let in
-_JUDGED = 1_000  # rows of either table that are judged, at most
-_ROUNDS = 3  # in which rows are aligned again in the space found
 
 
 def _gives_probabilities(model: HeMap) -> bool:
-    return hasattr(model._estimator(_NEIGHBORS), "predict_proba")
+    return hasattr(model._estimator(N_NEIGHBORS), "predict_proba")
 
 
 @storable
@@ -300,7 +295,7 @@ class HeMap(Estimator):
             raise ValueError(
                 "alignment='pairs': expected pairs, the source row of each row, got none in fit"
             )
-        return how, partial(align, how), 0 if how == "pairs" else _ROUNDS
+        return how, partial(align, how), 0 if how == "pairs" else 3
 
     def _options(self, align: Align, rounds: int) -> Options:
         return Options(
@@ -317,7 +312,7 @@ class HeMap(Estimator):
 
     def _estimator(self, n_rows: int) -> Any:
         if self.estimator is None:
-            return KNeighborsClassifier(min(_NEIGHBORS, n_rows))
+            return KNeighborsClassifier(min(N_NEIGHBORS, n_rows))
         return clone(self.estimator)
 
     def _is_regressor(self) -> bool:
@@ -382,7 +377,7 @@ class HeMap(Estimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        own = get_tags(self._estimator(_NEIGHBORS))
+        own = get_tags(self._estimator(N_NEIGHBORS))
         tags.estimator_type = own.estimator_type
         tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
         if tags.classifier_tags is not None:
@@ -581,22 +576,30 @@ class Attempt(NamedTuple):
         return self.verdict.refused, self.verdict.losses.get("transfer", np.inf)
 
 
-def too_risky(n_selected: int, n_rows: int) -> Verdict | None:
+def too_risky(n_selected: int, n_rows: int, *, min_share: float = 0.05) -> Verdict | None:
     """Section 5.5.2: refuse a source of which hardly a row lies among the target's rows."""
-    if n_selected >= _LEAST_SHARE * n_rows:
+    if n_selected >= min_share * n_rows:
         return None
     text = f"{n_selected} of {n_rows} source rows lie among the target rows: too risky"
     return Verdict(True, text, {})
 
 
 def judge(
-    options: Options, target: Target, source: Source, n_folds: int, n_sources: int = 1
+    options: Options,
+    target: Target,
+    source: Source,
+    n_folds: int,
+    n_sources: int = 1,
+    *,
+    min_labels: int = 10,
+    level: float = 0.05,
+    max_rows: int = 1_000,
 ) -> Verdict:
     """Refuse unless the transfer beats every rival by a standard error, and all shuffled copies."""
     n = len(target.y)
-    if n < max(_FEWEST, n_folds):
+    if n < max(min_labels, n_folds):
         return Verdict(True, f"{n} labeled rows are too few to judge the source", {})
-    target, source = fewer(target, source, _JUDGED)
+    target, source = fewer(target, source, max_rows)
     folds = fold_numbers(target.y, n_folds, np.random.RandomState(options.seed))
     losses, transfers = held_out_losses(options, target, source, folds)
     gains = losses[1:] - losses[0]
@@ -606,7 +609,7 @@ def judge(
     if not np.all(gains.mean(axis=1) > errors):
         return Verdict(True, f"no clear gain: {_reason(found, options.numeric)}", found)
     # One of many sources comes first more easily: each has to beat as many more copies.
-    n_copies = int(np.ceil(n_sources / _LEVEL)) - 1
+    n_copies = int(np.ceil(n_sources / level)) - 1
     limit = float(losses[0].sum())
     for what, copy in shuffled(target, source, n_copies, options.seed):
         known = transfers if what == "outputs" and ignores_outputs(options) else None

@@ -21,16 +21,6 @@ from sklearn.metrics import pairwise_distances_argmin
 from tabweave._compat import eigh, fix_signs
 from tabweave.io.register import storable
 
-_FOLDS = 3
-_RIDGE = 1e-3  # of the mean square of a column: columns may outnumber rows
-_RANK = 1e-10
-_CLUSTERS = 20
-_MATCHED = 2_000  # rows that look for their nearest ones
-_BINS = 5
-_COMPONENTS = 9
-_ALIGNED_CLUSTERS = 8
-_PRIOR = 0.05  # of the turn that class means ask for: what they leave open keeps its order
-
 
 class Target(NamedTuple):
     """The target's rows, the labels of those that have one, and the source row of each (or -1)."""
@@ -248,10 +238,10 @@ def _scores(given: Scaled) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _out_of_fold(
-    options: Options, S: np.ndarray, v: np.ndarray, names: np.ndarray | None
+    options: Options, S: np.ndarray, v: np.ndarray, names: np.ndarray | None, *, n_folds: int = 3
 ) -> np.ndarray:
     """Return predictions (or p(name|row)) of each row by a learner of the other folds."""
-    folds = fold_numbers(v, _FOLDS, np.random.RandomState(options.seed))
+    folds = fold_numbers(v, n_folds, np.random.RandomState(options.seed))
     out = np.zeros((len(S), 1 if names is None else len(names)))
     for fold in np.unique(folds):
         seen, asked = folds != fold, folds == fold
@@ -264,18 +254,20 @@ def _out_of_fold(
     return out
 
 
-def nearest(A: np.ndarray, B: np.ndarray) -> Aligned:
+def nearest(A: np.ndarray, B: np.ndarray, *, max_queries: int = 2_000) -> Aligned:
     """Give rows of A their nearest row of B; some of A, evenly, if there are many.
 
     They serve to find a few directions: more than some thousands would only cost time.
     """
-    rows = np.linspace(0, len(A) - 1, min(len(A), _MATCHED)).astype(int)
+    rows = np.linspace(0, len(A) - 1, min(len(A), max_queries)).astype(int)
     return rows, pairwise_distances_argmin(A[rows], B)
 
 
-def by_components(T: np.ndarray, S: np.ndarray, codes: Codes) -> Aligned:
+def by_components(
+    T: np.ndarray, S: np.ndarray, codes: Codes, *, max_components: int = 9
+) -> Aligned:
     """Match rows by their first principal components, turned so that shared classes meet."""
-    p = min(_COMPONENTS, *T.shape, *S.shape)
+    p = min(max_components, *T.shape, *S.shape)
     A, B = components(T, p), components(S, p)
     return nearest(A, B @ turn(A, B, codes))
 
@@ -294,14 +286,14 @@ def components(Z: np.ndarray, p: int) -> np.ndarray:
     return scores * np.where(bend < 0, -1.0, 1.0)
 
 
-def turn(A: np.ndarray, B: np.ndarray, codes: Codes) -> np.ndarray:
+def turn(A: np.ndarray, B: np.ndarray, codes: Codes, *, prior_weight: float = 0.05) -> np.ndarray:
     """Return the rotation of B whose class means are nearest to those of A (Procrustes)."""
     prior = np.diag(np.sqrt(np.mean(A * A, axis=0) * np.mean(B * B, axis=0)))
     means = None if codes is None else _class_means(A, B, *codes)
     if means is None:
         return np.eye(A.shape[1])
     cross = means[1].T @ means[0]
-    weight = _PRIOR * np.linalg.norm(cross) / max(np.linalg.norm(prior), 1e-300)
+    weight = prior_weight * np.linalg.norm(cross) / max(np.linalg.norm(prior), 1e-300)
     U, _, Vt = svd(cross + weight * prior)
     return U @ Vt
 
@@ -317,9 +309,11 @@ def _class_means(
     return M_A - M_A.mean(axis=0), M_B - M_B.mean(axis=0)
 
 
-def by_clusters(T: np.ndarray, S: np.ndarray, codes: Codes, rng: np.random.RandomState) -> Aligned:
+def by_clusters(
+    T: np.ndarray, S: np.ndarray, codes: Codes, rng: np.random.RandomState, *, max_clusters: int = 8
+) -> Aligned:
     """Match clusters by what they hold, then the rows of two clusters by principal component."""
-    k = min(_ALIGNED_CLUSTERS, len(T), len(S)) if codes is None else len(np.unique(codes[1]))
+    k = min(max_clusters, len(T), len(S)) if codes is None else len(np.unique(codes[1]))
     k = min(k, len(np.unique(T, axis=0)), len(np.unique(S, axis=0)))
     seeds = rng.randint(2**31 - 1, size=2)
     in_T = KMeans(k, n_init=5, random_state=seeds[0]).fit_predict(T)
@@ -430,7 +424,7 @@ class Factor(NamedTuple):
         return np.block([[(Z * a**2) @ Z.T, across], [across, (Z * b**2) @ Z.T]])
 
 
-def embed(F: Factor, n_components: int) -> Embedding:
+def embed(F: Factor, n_components: int, *, rank_tolerance: float = 1e-10) -> Embedding:
     """Return the top eigenvectors of A = FFᵀ, through FᵀF when that is smaller.
 
     With FᵀF = VΛVᵀ the eigenvectors of A are FVΛ^(-1/2). Each is turned so that its largest
@@ -440,7 +434,7 @@ def embed(F: Factor, n_components: int) -> Embedding:
     size = len(gram)
     values, V = eigh(gram, min(n_components, size))
     values, V = values[::-1], V[:, ::-1]
-    kept = values > _RANK * max(values[0], 1e-300)
+    kept = values > rank_tolerance * max(values[0], 1e-300)
     values, V = values[kept], V[:, kept]
     if size == F.Z.shape[1]:
         V = np.vstack([F.Z @ (F.a[:, None] * V), F.Z @ (F.b[:, None] * V)]) / np.sqrt(values)
@@ -448,7 +442,7 @@ def embed(F: Factor, n_components: int) -> Embedding:
     return Embedding(V[: len(F.Z)], V[len(F.Z) :], values)
 
 
-def linear_map(features: np.ndarray, B: np.ndarray) -> np.ndarray:
+def linear_map(features: np.ndarray, B: np.ndarray, *, ridge_ratio: float = 1e-3) -> np.ndarray:
     """Return W with features @ W ≈ B (ridge): how a row alone, without its partner, is projected.
 
     A projected target row depends on the source row it is aligned with; a new row has none, so
@@ -456,7 +450,7 @@ def linear_map(features: np.ndarray, B: np.ndarray) -> np.ndarray:
     """
     n, m = features.shape
     gram = features @ features.T if m > n else features.T @ features
-    gram[np.diag_indices_from(gram)] += max(_RIDGE * np.trace(gram) / m, 1e-300)
+    gram[np.diag_indices_from(gram)] += max(ridge_ratio * np.trace(gram) / m, 1e-300)
     if m > n:
         return features.T @ solve(gram, B, assume_a="pos")
     return solve(gram, features.T @ B, assume_a="pos")
@@ -470,7 +464,9 @@ def paired_rows(target: Target) -> np.ndarray:
     return np.setdiff1d([] if target.pairs is None else target.pairs, [-1]).astype(np.intp)
 
 
-def selected_rows(B_T: np.ndarray, B_S: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+def selected_rows(
+    B_T: np.ndarray, B_S: np.ndarray, rng: np.random.RandomState, *, max_clusters: int = 20
+) -> np.ndarray:
     """Eq. (5.17): the source rows in clusters that the target fills alike.
 
     The two clouds are clustered together. Each cluster gives at most as many source rows as the
@@ -479,7 +475,7 @@ def selected_rows(B_T: np.ndarray, B_S: np.ndarray, rng: np.random.RandomState) 
     """
     both = np.vstack([B_T, B_S])
     # Rows are as many as their sums under random weights: sorting numbers is cheaper than rows.
-    k = min(_CLUSTERS, len(np.unique(both @ rng.uniform(1, 2, both.shape[1]))))
+    k = min(max_clusters, len(np.unique(both @ rng.uniform(1, 2, both.shape[1]))))
     cluster = KMeans(k, n_init=1, random_state=rng.randint(2**31 - 1)).fit_predict(both)
     in_T, in_S = cluster[: len(B_T)], cluster[len(B_T) :]
     chosen = []
@@ -512,9 +508,9 @@ def number_bridge(y_s: np.ndarray, v: np.ndarray, classes: bool) -> np.ndarray:
     return y_s.mean() + slope * centred
 
 
-def quantile_codes(values: np.ndarray) -> np.ndarray:
+def quantile_codes(values: np.ndarray, *, n_bins: int = 5) -> np.ndarray:
     """Return which fifth of the numbers each one lies in."""
-    edges = np.quantile(values, np.arange(1, _BINS) / _BINS)
+    edges = np.quantile(values, np.arange(1, n_bins) / n_bins)
     return np.searchsorted(edges, values, side="right")
 
 

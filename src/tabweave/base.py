@@ -7,7 +7,6 @@ from counts: a method is a subclass with a constructor and ``_learn``.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,11 +14,10 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import partial, wraps
 from inspect import unwrap
-from itertools import islice
 from threading import Lock, RLock
 from types import FunctionType
 from typing import Any, ClassVar, Literal, Self, TypeVar
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.sparse import issparse
@@ -40,10 +38,11 @@ from tabweave.blocks.block import Block, label_column, turns
 from tabweave.blocks.numbers import Numbering, column_parts
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
+from tabweave.counts.unknown import report_unknown, spelled_columns
 from tabweave.engines import count_for, is_distributed, is_source, read, vectors_of
 from tabweave.io.store import Storable
 from tabweave.rows.frames import DATETIMES, columns_of, in_memory, object_array, objects, typed
-from tabweave.rows.kinds import CODE_NAMES, FEW_ROWS, Finding, Kinds, aside_line
+from tabweave.rows.kinds import FEW_ROWS, Finding, Kinds, aside_line
 from tabweave.rows.table import (
     Codes,
     Column,
@@ -60,11 +59,7 @@ _locking = Lock()
 _UPDATES = ("fit", "partial_fit", "fit_counts", "learn", "add", "remove", "forget")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _MOST_FRACTIONS = 20  # numbers with fractions that may be classes, such as half stars
-_ENOUGH = 20  # values of a column that make it worth a word that all, or many, are unknown
-_MOST = 0.5  # share of values that are new, or occur once, in a column where that is to be expected
-_MANY = 0.05  # share of values that are new in any other column
-# Of each embedder, after which counts and of which columns it has warned.
-_warned: WeakKeyDictionary[Any, tuple[ref[Counts], set[str]]] = WeakKeyDictionary()
+MIN_ROWS_TO_WARN = 20  # Fewer rows say little of whether the values of a column repeat.
 
 
 def lock_of(owner: Any) -> Any:
@@ -242,8 +237,8 @@ def warn_of_numbers(reader: str, table: Table, declared: Schema) -> None:
         if isinstance(data, Codes)
         and column.name not in declared
         and (column.why == DATETIMES or "numbers" in types_of(data.labels))
-        and table.n_rows >= _ENOUGH
-        and (np.bincount(data.codes) == 1).sum() > _MOST * table.n_rows
+        and table.n_rows >= MIN_ROWS_TO_WARN
+        and (np.bincount(data.codes) == 1).sum() > table.n_rows / 2
     ]
     if odd:
         more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""
@@ -364,102 +359,6 @@ def check_discrete(name: str, y: Any) -> None:
             f"{name}: expected classes in y, got numbers such as {given[0]:.6g}; bin them, or "
             f"use SupervisedWeave, which learns from numbers"
         )
-
-
-def tell_unknown(embedder: Any, table: Table) -> None:
-    """Raise for a column that fit has seen nothing of, warn once of one that it saw little of.
-
-    A column is refused if its values are of another type than in fit; or if none of at least 20 is
-    known, unless new ones are to be expected: fit saw one value only, or mostly values that occur
-    once [Good 1953], its name says that they are codes (a fold of other shops has other shop_ids),
-    or the column is compared by spelling. Such a column is warned of if more than half of at least
-    20 values are unknown; any other if more than a twentieth are, and clearly more than the values
-    that occur once in fit lead to expect.
-    """
-    vocabulary = embedder._vocabulary()
-    for name, values in vocabulary.unknown(table).items():
-        column, known = table[name], vocabulary.labels[vocabulary.index(name)]
-        check_types(name, column, known)
-        given = {value: times for value, times in values.items() if value is not None}
-        unknown, total = sum(given.values()), _filled(column)
-        spelled = name in spelled_columns(embedder)
-        times = _times(embedder.counts_, name)
-        closed = not spelled and not CODE_NAMES.search(name) and _is_closed(times)
-        if total >= _ENOUGH and unknown == total and closed:
-            raise ValueError(
-                f"column {name!r}: none of its {total} values was seen in fit, e.g. "
-                f"{_examples(given)}; in fit it had e.g. {_examples(known)}. Write them as in "
-                f"fit, fit again with them, or leave the column out"
-            )
-        if total >= _ENOUGH and unknown > (_bearable(times, total) if closed else _MOST * total):
-            fate = "lie between values spelled like them" if spelled else "count as average"
-            _warn_once(embedder, name, f"{unknown} of {total}", given, fate)
-
-
-def spelled_columns(embedder: Any) -> set[str]:
-    """Return the columns whose unknown values lie between those that are spelled like them."""
-    return set(getattr(vars(embedder).get("tables_"), "spelling", ()))
-
-
-def check_types(name: str, column: Any, known: Sequence[Label]) -> None:
-    """Raise if a column has values, and none of the types of those that fit has seen."""
-    met = np.bincount(column.codes, minlength=len(column.labels))
-    values = [label for label, times in zip(column.labels, met, strict=True) if times]
-    asked, fitted = types_of(values), types_of(known) - {"buckets"}
-    if asked and fitted and not asked & fitted:
-        raise ValueError(
-            f"column {name!r}: expected {' or '.join(sorted(fitted))} as in fit (e.g. "
-            f"{_examples(known)}), got {' and '.join(sorted(asked))} (e.g. {_examples(values)}); "
-            "convert the column to the type that it had in fit"
-        )
-
-
-def _filled(column: Any) -> int:
-    """Return how many values a column has that are not missing."""
-    if None not in column.labels:
-        return len(column.codes)
-    return int(np.count_nonzero(column.codes != column.labels.index(None)))
-
-
-def _times(counts: Counts, name: str) -> np.ndarray:
-    """Return how often each value of a column occurs; gaps say nothing of what is to come."""
-    labels = counts.labels[counts.names.index(name)]
-    present = np.array([label is not None for label in labels], bool)
-    return counts.value_counts[counts.span(name)][present]
-
-
-def _is_closed(times: np.ndarray) -> bool:
-    """Return whether fit saw several values, and most rows had one that occurs again."""
-    return len(times) > 1 and bool(times[times <= 1].sum() < _MOST * times.sum())
-
-
-def _bearable(times: np.ndarray, total: int) -> float:
-    """Return how many of so many values may be unknown by chance.
-
-    The share of values that are new is about that of the values that occurred once [Good 1953].
-    """
-    expected = total * int(np.count_nonzero(times <= 1) + 1) / float(times.sum() + 1)
-    return max(_MANY * total, expected + 4 * math.sqrt(expected) + 3)
-
-
-def _warn_once(
-    embedder: Any, name: str, share: str, values: Mapping[Label, int], fate: str
-) -> None:
-    counted, names = _warned.get(embedder, (None, set()))
-    if counted is None or counted() is not embedder.counts_:
-        names = set()
-        _warned[embedder] = ref(embedder.counts_), names
-    if name not in names:
-        names.add(name)
-        warn_caller(
-            f"column {name!r}: {share} values were not seen in fit, e.g. {_examples(values)}; "
-            f"they {fate} ({type(embedder).__name__}.unknown_counts lists them; its "
-            "unknown='error' raises an error instead)"
-        )
-
-
-def _examples(values: Any) -> str:
-    return ", ".join(repr(value) for value in islice((v for v in values if v is not None), 3))
 
 
 class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
@@ -608,7 +507,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         """Read rows that are asked about: what fit has not seen is reported, or refused."""
         table = self.learn()._read_fitted(X)
         if self._policy() == "centroid":
-            tell_unknown(self, table)
+            report_unknown(self, table)
         return table
 
     def _read_one(self, row: Any) -> Table:

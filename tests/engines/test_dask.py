@@ -9,7 +9,7 @@ import uuid
 import numpy as np
 import pytest
 
-from tabweave import UNTIE, Counts, Table, count
+from tabweave import UNTIE, Counts, OneHot, Table, count
 from tabweave.engines import transform
 
 pytest.importorskip("pyarrow", reason="the tests write Arrow files")
@@ -111,3 +111,28 @@ def test_a_worker_killed_in_the_middle_changes_nothing(cluster, frame, wanted, t
 
 def _workers(client):
     return [{"pid": pid} for pid in client.run(os.getpid).values()]
+
+
+def test_dask_vectors_in_one_column(frame, plain):
+    untie = UNTIE(n_clusters=3).fit(plain)
+    found = transform(untie, frame, keep=["class"], vector="v").compute()
+    assert list(found.columns) == ["class", "v"]
+    np.testing.assert_array_equal(np.stack(found["v"]), untie.transform(plain))
+
+
+def test_a_column_that_is_not_there_is_refused_before_workers_look_for_it(frame, plain):
+    untie = UNTIE(n_clusters=3).fit(plain)
+    with pytest.raises(ValueError, match="column not found: 'size'"):
+        transform(untie, frame.drop(columns="size"))
+
+
+def test_rows_sorted_by_a_column_with_new_values_are_transformed(tmp_path):
+    frames = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    fitted = pandas.DataFrame({"city": ["a", "b"] * 50, "size": list("xxyy") * 25})
+    rows = pandas.DataFrame({"city": ["a"] * 60 + ["c"] * 30, "size": ["x", "y"] * 45})
+    model = OneHot().fit(fitted)
+    with pytest.warns(UserWarning, match="column 'city': 30 of 90 values were not seen in fit"):
+        expected = model.transform(rows)
+    found = transform(model, frames.from_pandas(rows, npartitions=3)).compute()
+    np.testing.assert_array_equal(found.to_numpy(), expected)

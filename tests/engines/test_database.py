@@ -1,5 +1,6 @@
 """Databases: SQLite and PostgreSQL give what memory gives, and say so when they fail."""
 
+import contextlib
 import sqlite3
 import threading
 
@@ -216,3 +217,44 @@ def test_rows_that_are_not_committed_count_on_every_connection(tmp_path, postgre
     assert light.in_transaction and count((light, "SELECT * FROM t")) == wanted
     light.rollback()
     light.close()
+
+
+class TextQuotes:
+    """SQLite behind a driver nobody knows, where double quotes stand around text, as in MySQL."""
+
+    def __init__(self, connection):
+        self.connection = connection
+
+    def cursor(self):
+        cursor = self.connection.cursor()
+
+        class Cursor:
+            description = property(lambda self: cursor.description)
+            fetchall, fetchmany, close = cursor.fetchall, cursor.fetchmany, cursor.close
+
+            def execute(self, query):
+                cursor.execute(query.replace('"', "'"))
+
+        return Cursor()
+
+
+def test_names_are_not_read_as_text_where_double_quotes_mean_that(tmp_path):
+    expected = sqlite_file(tmp_path / "t.db")
+    with contextlib.closing(sqlite3.connect(tmp_path / "t.db")) as connection:
+        quoting = TextQuotes(connection)
+        assert count((quoting, "SELECT * FROM t"), numbers="nominal") == expected
+        part = count((quoting, "SELECT b, a FROM t"), columns=["a"])
+        assert part.labels == (("x", "y"),)
+        with pytest.raises(ValueError, match="expected a database whose SQL is known"):
+            count((quoting, "SELECT * FROM t"), engine="pushdown")
+
+
+def test_drivers_of_spark_write_names_in_backticks():
+    class Connection:
+        pass
+
+    for module in ("databricks.sql.client", "pyhive.hive", "google.cloud.bigquery.dbapi"):
+        Connection.__module__ = module
+        assert database._selected(Connection(), ["a b", "c"]) == "`a b`, `c`"
+    Connection.__module__ = "pymysql.connections"
+    assert database._selected(Connection(), ["a b", "c"]) == "*"

@@ -34,3 +34,5 @@ def test_spark_gives_the_same(spark, rows, plain, wanted):
     assert count(frame, columns=["size"], max_values=3) == count(
         rows, columns=["size"], max_values=3
     )
+    whole = transform(untie, spark.createDataFrame(rows), keep=["class"], vector="v").toArrow()
+    np.testing.assert_array_equal(np.stack(whole["v"].to_pylist()), expected)

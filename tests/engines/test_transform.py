@@ -10,7 +10,7 @@ import pytest
 from tabweave import HELIC, UNICORN, UNTIE, NonBEND, OneHot, Table, ValueMetric, Weave
 from tabweave.engines import batches, read, transform
 
-pytest.importorskip("pyarrow", reason="the tests write Arrow files")
+pyarrow = pytest.importorskip("pyarrow", reason="the tests write Arrow files")
 _transform = sys.modules["tabweave.engines.transform"]  # the function has its name
 
 
@@ -315,3 +315,26 @@ def test_only_columns_that_repeat_are_written_as_dictionaries(tmp_path):
             columns = [table[n].to_numpy() for n in names] if vector is None else table["vector"]
             written = np.stack(columns, axis=1) if vector is None else np.array(columns.to_pylist())
             np.testing.assert_array_equal(written, vectors)
+
+
+def sorted_by_city(tmp_path, n_new):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="no pyarrow")
+    path = tmp_path / "sorted.parquet"
+    city = ["a"] * 60 + ["c"] * n_new
+    size = (["x", "y"] * len(city))[: len(city)]
+    parquet.write_table(pyarrow.table({"city": city, "size": size}), path)
+    return OneHot().fit({"city": ["a", "b"] * 50, "size": list("xxyy") * 25}), path
+
+
+def test_new_values_are_judged_when_all_batches_were_read(tmp_path):
+    model, path = sorted_by_city(tmp_path, 30)
+    with pytest.warns(UserWarning, match="column 'city': 30 of 90 values were not seen in fit"):
+        assert transform(model, path, tmp_path / "out.parquet", batch_rows=30) == 90
+
+
+def test_values_all_of_which_are_new_are_refused_and_nothing_is_written(tmp_path):
+    _, path = sorted_by_city(tmp_path, 30)
+    model = OneHot().fit({"city": ["p", "q"] * 50, "size": list("xxyy") * 25})
+    with pytest.raises(ValueError, match="column 'city': none of its 90 values was seen in fit"):
+        transform(model, path, tmp_path / "out.parquet", batch_rows=25)
+    assert not (tmp_path / "out.parquet").exists()

@@ -19,15 +19,14 @@ from tabweave.base import (
     Embedder,
     ValueEmbedder,
     check_feature_names,
-    check_types,
     remember_names,
     require_rows,
-    tell_unknown,
 )
 from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import Dissimilarities, ValueTables, lookup_sum
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets, check_table_size, check_values
+from tabweave.counts.unknown import check_types, report_unknown
 from tabweave.embed.register import embedder
 from tabweave.measures.frequency import occurrences
 from tabweave.measures.register import MEASURES, Measure, find
@@ -447,7 +446,7 @@ def read_asked(task: Any, X: Any) -> Table:
     """Read rows that are asked about: what fit has not seen is reported, or refused."""
     table = read_rows(task, X)
     if task.metric_._policy() == "centroid":
-        tell_unknown(task.metric_, table)
+        report_unknown(task.metric_, table)
     return table
 
 

@@ -17,7 +17,6 @@ from tabweave._compat import require
 from tabweave.engines.duck import describe, in_brackets, query_batches, row_batches
 from tabweave.engines.pushdown import DIALECTS, SqlTable, kept
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, n_rows_of
-from tabweave.io.files import sql_name
 
 _DRIVERS = {
     "sqlite": "adbc_driver_sqlite.dbapi",
@@ -31,6 +30,7 @@ _SPOKEN = {  # how a driver's name begins, and the SQL that is spoken behind it
     **dict.fromkeys(("psycopg", "pg8000", "asyncpg", "postgresql"), "postgres"),
     "chdb": "clickhouse",
     "google": "bigquery",
+    **dict.fromkeys(("databricks", "pyhive.hive", "tcliservice"), "spark"),
 }
 
 
@@ -74,18 +74,34 @@ class DatabaseSource(Source):
         return SqlTable(dialect, self.inner, run, keep if keeps else None)
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        query = f"SELECT {', '.join(map(sql_name, columns))} FROM {self.inner}"
         done = 0
         try:
             with errors_naming(self.name), _connected(self.where) as connection:
+                query = f"SELECT {_selected(connection, columns)} FROM {self.inner}"
                 for batch in _batches(connection, query, batch_rows):
-                    yield batch
+                    yield _columns_of(batch, columns)
                     done += n_rows_of(batch)
         except ValueError as error:
             mixed = ""
             if "Type mismatch" in str(error):
                 mixed = "; CAST it to one type, or pass (sqlite3.connect(file), query) instead"
             raise ValueError(f"{error}{mixed} (after {done} rows; nothing is kept)") from error
+
+
+def _selected(connection: Any, columns: Sequence[str]) -> str:
+    """Return the columns as the connection's SQL writes their names; all where it is not known.
+
+    In MySQL and others a name in double quotes is a text, which would be read in its place.
+    """
+    dialect = DIALECTS.get(_spoken(connection) or "")
+    return "*" if dialect is None else ", ".join(map(dialect.name, columns))
+
+
+def _columns_of(batch: Any, columns: Sequence[str]) -> Any:
+    """Return some columns of a batch, in order."""
+    if isinstance(batch, Mapping):
+        return {name: batch[name] for name in columns}
+    return batch.select(list(columns))
 
 
 def is_database(source: Any) -> bool:
@@ -205,7 +221,8 @@ def _described(connection: Any, query: str) -> dict[str, str]:
     if not hasattr(connection, "adbc_get_info"):
         with closing(connection.cursor()) as cursor:
             cursor.execute(f"{query} LIMIT 0")
-            return {column[0]: "" for column in cursor.description}
+            names = (column[0].removeprefix("tabweave_source.") for column in cursor.description)
+            return dict.fromkeys(names, "")  # Hive names the table, too
     # SQLite knows types only by looking at rows; others know them without.
     few = "" if _is_sqlite(connection) else " LIMIT 0"
     with _executed(connection, query + few) as reader:
@@ -284,15 +301,24 @@ def _chdb_reader(connection: Any, query: str, batch_rows: int) -> Any:
     return connection.send_query(query, "Arrow").record_batch(rows_per_batch=batch_rows)
 
 
+def _library(connection: Any) -> str:
+    """Return the database, or the package of its driver."""
+    if hasattr(connection, "adbc_get_info"):
+        return str(connection.adbc_get_info().get("vendor_name", ""))
+    return type(connection).__module__
+
+
+def _spoken(connection: Any) -> str | None:
+    """Return which SQL a connection speaks, if that is known."""
+    library = _library(connection).lower().lstrip("_")
+    return next((d for start, d in _SPOKEN.items() if library.startswith(start)), None)
+
+
 def _dialect(connection: Any) -> str:
     """Return which SQL a connection speaks."""
-    if hasattr(connection, "adbc_get_info"):
-        library = str(connection.adbc_get_info().get("vendor_name", ""))
-    else:
-        library = type(connection).__module__.partition(".")[0]
-    for start, dialect in _SPOKEN.items():
-        if library.lower().lstrip("_").startswith(start):
-            return dialect
+    if (dialect := _spoken(connection)) is not None:
+        return dialect
+    library = _library(connection).partition(".")[0]
     raise ValueError(
         f"{library}: expected a database whose SQL is known, one of {', '.join(DIALECTS)}; "
         "count by reading the rows: engine='auto'"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tabweave._compat import require
+from tabweave.counts.unknown import UnknownTally, tallying
 from tabweave.engines.frames import FrameSource, gathered
 from tabweave.engines.progress import progress_reporter
 from tabweave.engines.source import Source
@@ -51,28 +52,43 @@ class DaskSource(Source):
         report(step, self.frame.npartitions)
         return result
 
-    def vectors(self, embedder: Any, keep: Sequence[str]) -> Any:
+    def vectors(
+        self, embedder: Any, keep: Sequence[str], names: Sequence[str], vector: str | None
+    ) -> Any:
         """Return the vectors of the rows as another frame, partition by partition."""
         pandas = require("pandas", "frames")
-        names = embedder.get_feature_names_out()
         kept = self.frame._meta[list(keep)]
-        empty = pandas.DataFrame({name: pandas.Series([], dtype=embedder.dtype) for name in names})
+        types = dict.fromkeys(names, embedder.dtype) if vector is None else {vector: object}
+        empty = pandas.DataFrame({n: pandas.Series([], dtype=kind) for n, kind in types.items()})
         meta = pandas.concat([kept, empty.set_index(kept.index[:0])], axis=1)
-        return self.frame.map_partitions(
-            _pandas_vectors, embedder, list(keep), list(names), meta=meta
-        )
+        work = _PandasVectors(embedder, tuple(keep), tuple(names), vector)
+        return self.frame.map_partitions(work, meta=meta)
 
 
-def _pandas_vectors(part: Any, embedder: Any, keep: list[str], names: list[str]) -> Any:
-    import pandas
+@dataclass(frozen=True)
+class _PandasVectors:
+    """The vectors of one partition, beside the columns that are kept."""
 
-    from tabweave.engines.transform import fitted_names
+    embedder: Any
+    keep: tuple[str, ...]
+    names: tuple[str, ...]
+    vector: str | None
 
-    fitted = fitted_names(embedder)
-    rows = part.drop(columns=keep) if fitted is None else part[fitted]
-    vectors = embedder.transform(rows)
-    frame = pandas.DataFrame(vectors, columns=names, index=part.index)
-    return pandas.concat([part[keep], frame], axis=1)
+    def __call__(self, part: Any) -> Any:
+        import pandas
+
+        from tabweave.engines.transform import fitted_names
+
+        keep, fitted = list(self.keep), fitted_names(self.embedder)
+        rows = part.drop(columns=keep) if fitted is None else part[fitted]
+        with tallying(UnknownTally()):
+            vectors = self.embedder.transform(rows)
+        if self.vector is None:
+            frame = pandas.DataFrame(vectors, columns=self.names, index=part.index)
+        else:
+            cells = pandas.Series(list(vectors), index=part.index, dtype=object)
+            frame = cells.to_frame(self.vector)
+        return pandas.concat([part[keep], frame], axis=1)
 
 
 class SparkSource(Source):
@@ -109,14 +125,18 @@ class SparkSource(Source):
             report(step, len(parts))
         return work.merge(parts)
 
-    def vectors(self, embedder: Any, keep: Sequence[str]) -> Any:
+    def vectors(
+        self, embedder: Any, keep: Sequence[str], names: Sequence[str], vector: str | None
+    ) -> Any:
         """Return the vectors of the rows as another frame, computed by the executors."""
         types = require("pyspark.sql.types", "spark")
         number = types.FloatType() if embedder.dtype == "float32" else types.DoubleType()
-        names = embedder.get_feature_names_out()
-        kept = [self.frame.schema[name] for name in keep]
-        schema = types.StructType([*kept, *(types.StructField(name, number) for name in names)])
-        work = _ArrowVectors(embedder, tuple(keep), tuple(names))
+        if vector is None:
+            fields = [types.StructField(name, number) for name in names]
+        else:
+            fields = [types.StructField(vector, types.ArrayType(number))]
+        schema = types.StructType([*(self.frame.schema[name] for name in keep), *fields])
+        work = _ArrowVectors(embedder, tuple(keep), tuple(names), vector)
         return self.frame.mapInArrow(work, schema)
 
 
@@ -161,10 +181,22 @@ class _ArrowVectors:
     embedder: Any
     keep: tuple[str, ...]
     names: tuple[str, ...]
+    vector: str | None
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         from tabweave.engines.transform import vector_batch
 
         for batch in batches:
             if len(batch):
-                yield vector_batch(self.embedder, batch, self.keep, self.names)
+                with tallying(UnknownTally()):
+                    part = vector_batch(self.embedder, batch, self.keep, self.names, self.vector)
+                yield part if self.vector is None else _with_lists(part, self.vector)
+
+
+def _with_lists(batch: Any, name: str) -> Any:
+    """Return a batch whose lists of a fixed size are plain ones, which Spark reads."""
+    import pyarrow as pa
+
+    i = batch.schema.get_field_index(name)
+    vectors = batch.column(i)
+    return batch.set_column(i, name, vectors.cast(pa.list_(vectors.type.value_type)))

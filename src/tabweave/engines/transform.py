@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
+from tabweave.counts.unknown import UnknownTally, tallying
 from tabweave.engines.opening import kind_of, open_fitted, open_source
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.engines.source import Source, check_batch_rows, has_arrow, n_rows_of
@@ -101,7 +102,7 @@ def transform(
     if isinstance(keep, str):
         raise TypeError(f"expected keep to be a list of names, as in [{keep!r}], got {keep!r}")
     if target is None and kind_of(source) in ("dask", "spark"):
-        return vectors_of(embedder, source, keep)
+        return vectors_of(embedder, source, keep, vector)
     check_batch_rows(batch_rows)
     path, form = (None, "arrow") if target is None else _target(Path(target), format, overwrite)
     if form == "csv" and vector is not None:
@@ -118,12 +119,15 @@ def transform(
     report = progress_reporter(progress, "rows", opened.n_rows)
 
     def vectors() -> Iterator[Any]:
-        done = 0
+        done, unknown = 0, UnknownTally()
         for batch in opened.batches_ahead(wanted, min(batch_rows, affordable)):
             if n := n_rows_of(batch):
-                yield vector_batch(embedder, batch, keep, names, vector)
+                with tallying(unknown):
+                    part = vector_batch(embedder, batch, keep, names, vector)
+                yield part
                 done += n
                 report("transforming", done)
+        unknown.report()
         if not done:
             raise ValueError(f"{opened.name}: expected at least one row, got none")
 
@@ -149,10 +153,16 @@ def _written(batches: Iterator[Any], source: Source, path: Path, form: str) -> i
     return done
 
 
-def vectors_of(embedder: Any, frame: Any, keep: Sequence[str] = ()) -> Any:
-    """Return the vectors of a Dask or Spark frame as another; nothing is computed yet."""
+def vectors_of(
+    embedder: Any, frame: Any, keep: Sequence[str] = (), vector: str | None = None
+) -> Any:
+    """Return the vectors of a Dask or Spark frame as another; nothing is computed yet.
+
+    A worker sees its own part of the rows only, so values that fit has not seen are not reported.
+    """
     opened: Any = open_source(frame)
-    return opened.vectors(embedder, list(keep))
+    _wanted(embedder, opened, None, keep)  # what is not there is refused here, not in a worker
+    return opened.vectors(embedder, list(keep), _names(embedder, keep, vector), vector)
 
 
 def vector_batch(

@@ -19,7 +19,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import require, warn_caller
-from tabweave.base import Embedder, require_rows, spelled_columns, tell_unknown
+from tabweave.base import Embedder, require_rows
+from tabweave.counts.unknown import report_unknown, spelled_columns
 from tabweave.embed.weave import Weave
 from tabweave.engines.transform import fitted_names
 from tabweave.io.register import storable
@@ -261,7 +262,7 @@ def _as_read(embedder: Any, table: Table) -> Table:
         return table
     table = embedder._vocabulary().in_words(table)
     if embedder._policy() != "error":
-        tell_unknown(embedder, table)
+        report_unknown(embedder, table)
     return table
 
 
@@ -327,7 +328,7 @@ def _report_unknown(embedder: Embedder, table: Table) -> None:
     """Tell or refuse what the embedder has not seen; a set of nothing known is no empty set."""
     if embedder._policy() == "error":
         return
-    tell_unknown(embedder, table)
+    report_unknown(embedder, table)
     vocabulary, few = embedder._vocabulary(), table.n_rows < _BY_HAND
     if few:
         _warn_of_levels(table)

@@ -21,10 +21,11 @@ from scipy.sparse import coo_array, csr_array
 from scipy.special import xlogy
 
 from tabweave._compat import eigh, one_blas_thread
-from tabweave.base import check_types, remember_names, require_rows, seed_of
+from tabweave.base import remember_names, require_rows, seed_of
 from tabweave.blocks.numbers import BINNED, Numbering
 from tabweave.counts.counts import Counts
 from tabweave.counts.spectra import CrossMoments
+from tabweave.counts.unknown import check_types
 from tabweave.embed.nonbend import VI
 from tabweave.embed.nonbend.nonbend import NonBEND, subspace_weights, value_probabilities
 from tabweave.io.register import storable

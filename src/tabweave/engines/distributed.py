@@ -19,6 +19,7 @@ from tabweave.io.files import sql_name
 
 _DASK_BRANCHES = 8  # results that are merged at a time
 _SPARK_BRANCHES = 16
+_RESULT = "part int, result binary"  # a row of what a partition gives
 
 
 class DaskSource(Source):
@@ -111,19 +112,17 @@ class SparkSource(Source):
         return FrameSource(rows).collect(columns)
 
     def _run(self, work: Any, columns: Sequence[str], progress: Any, step: str) -> Any:
-        """Do the work on each partition, merge some on the executors, and the rest here."""
-        rows = self._select(columns)
-        results = rows.mapInArrow(_Partition(work), "result binary")
-        n_parts = _partitions(rows)
-        while n_parts > 2 * _SPARK_BRANCHES:
-            n_parts = -(-n_parts // _SPARK_BRANCHES)
-            results = results.repartition(n_parts).mapInArrow(_Merge(work), "result binary")
-        report = progress_reporter(progress, "partitions", n_parts)
-        parts = []
-        for row in results.toLocalIterator():
-            parts.append(pickle.loads(row.result))  # noqa: S301
-            report(step, len(parts))
-        return work.merge(parts)
+        """Do the work on each partition, merge groups of results there, and the rest here.
+
+        It is one action, so Spark runs all partitions side by side, and what the frame is computed
+        from once. Results are merged in the order of their partitions: sums keep their bits.
+        """
+        report = progress_reporter(progress, "rows", None)
+        report(step, 0)
+        results = self._select(columns).mapInArrow(_Partition(work), _RESULT)
+        groups = results.repartition(_SPARK_BRANCHES, "part").mapInArrow(_Merge(work), _RESULT)
+        parts = sorted(groups.collect(), key=lambda row: row.part)
+        return work.merge([pickle.loads(row.result) for row in parts])  # noqa: S301
 
     def vectors(
         self, embedder: Any, keep: Sequence[str], names: Sequence[str], vector: str | None
@@ -147,7 +146,9 @@ class _Partition:
     work: Any
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        yield _row(self.work(gathered(batches)))
+        from pyspark import TaskContext
+
+        yield _row(TaskContext.get().partitionId(), self.work(gathered(batches)))
 
 
 @dataclass(frozen=True)
@@ -157,21 +158,18 @@ class _Merge:
     work: Any
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        parts = [pickle.loads(cell) for batch in batches for cell in batch.column(0).to_pylist()]  # noqa: S301
-        yield _row(self.work.merge(parts))
+        rows = (row for batch in batches for row in batch.to_pylist())
+        parts = sorted(rows, key=lambda row: row["part"])
+        if parts:
+            results = [pickle.loads(row["result"]) for row in parts]  # noqa: S301
+            yield _row(parts[0]["part"], self.work.merge(results))
 
 
-def _row(result: Any) -> Any:
+def _row(part: int, result: Any) -> Any:
     import pyarrow as pa
 
-    return pa.RecordBatch.from_pydict({"result": pa.array([pickle.dumps(result)], pa.binary())})
-
-
-def _partitions(frame: Any) -> int:
-    try:
-        return frame.rdd.getNumPartitions()
-    except Exception:  # Spark Connect has no RDDs; merge once, to be safe
-        return 4 * _SPARK_BRANCHES
+    cells = pa.array([part], pa.int32()), pa.array([pickle.dumps(result)], pa.binary())
+    return pa.RecordBatch.from_arrays(list(cells), ["part", "result"])
 
 
 @dataclass(frozen=True)

@@ -200,6 +200,29 @@ def test_a_target_has_no_part_in_what_teaches_its_own_row():
         assert np.array_equal(found, expected) == (17 in part)
 
 
+def test_rows_of_a_file_do_not_learn_from_their_own_target(tmp_path):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    pytest.importorskip("duckdb", reason="duckdb is not installed")
+    rng = np.random.default_rng(0)
+    rows = pandas.DataFrame({f"x{i}": rng.integers(0, 60, 400).astype(str) for i in range(4)})
+    rows["y"] = rng.choice(["p", "q"], 400)  # which depends on nothing
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    schema = dict.fromkeys(["x0", "x1", "x2", "x3"], "nominal")
+    from_file = SupervisedWeave(schema=schema).fit_transform(tmp_path / "rows.csv", "y")
+    for name in schema:
+        rows[name] = rows[name].astype(int)  # as a file's cells are read
+    in_memory = SupervisedWeave(schema=schema).fit_transform(rows[[*schema]], rows["y"])
+    np.testing.assert_array_equal(from_file, in_memory)
+
+
+def test_rows_on_a_cluster_are_not_cross_fitted():
+    frames = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    rows = pandas.DataFrame({"a": ["x", "y"] * 30, "y": ["p", "q"] * 30})
+    with pytest.raises(TypeError, match="got a frame on a cluster; collect it"):
+        SupervisedWeave().fit_transform(frames.from_pandas(rows, npartitions=2), "y")
+
+
 def test_rows_of_fit_transform_are_those_of_the_other_parts():
     rows, y = mixed()
     model = SupervisedWeave(schema=GRADES)

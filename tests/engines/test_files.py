@@ -609,3 +609,28 @@ def test_records_of_many_keys_or_few_of_them_are_rows(tmp_path, n_keys, n_each, 
     np.testing.assert_allclose(
         model.pairwise_distances(rows), OneHot().fit(rows).pairwise_distances(rows), atol=1e-12
     )
+
+
+@pytest.mark.parametrize(
+    ("log", "data", "name"),
+    [
+        ("t/_delta_log/0.json", "t", "Delta"),
+        ("t/_delta_log/0.json", "t/day=1", "Delta"),
+        ("t/metadata/v1.metadata.json", "t/data", "Iceberg"),
+        ("t/.hoodie/hoodie.properties", "t", "Hudi"),
+    ],
+)
+def test_files_of_a_table_with_deleted_rows_are_not_counted(tmp_path, log, data, name):
+    folder = tmp_path / data
+    for path in (tmp_path / log, folder / "rows.csv"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("a\nx\n")
+    for source in (folder, folder / "rows.csv", folder / "*.csv"):
+        with pytest.raises(ValueError, match=rf"t(/data)? belongs to a table of {name}"):
+            count(source)
+
+
+def test_a_folder_of_files_may_be_called_data(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "rows.csv").write_text("a\nx\n")
+    assert count(tmp_path / "data").n == 1

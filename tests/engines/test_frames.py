@@ -212,3 +212,37 @@ def test_options_of_a_scan_and_other_types_leave_it_to_its_library(kinds, parque
     for plan in (polars.scan_parquet(whole), duckdb.read_parquet(str(whole))):
         assert not open_source(plan).paths  # it has dates, decimals and bytes
     assert not open_source(duckdb.read_parquet(str(path)), engine="duckdb").paths
+
+
+def test_tables_with_a_log_say_which_rows_are_there(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="no pyarrow")
+    dataset = pytest.importorskip("pyarrow.dataset", reason="no pyarrow")
+    alive = pyarrow.table({"a": ["x", "y", "x"], "b": ["1", "2", "2"]})
+
+    class DeltaTable:
+        def to_pyarrow_dataset(self):
+            return dataset.dataset(alive)
+
+    class Scan:
+        def __init__(self, rows=alive):
+            self.rows = rows
+
+        def projection(self):
+            return self
+
+        def as_arrow(self):
+            return self.rows.schema
+
+        def select(self, *names):
+            return Scan(self.rows.select(names))
+
+        def to_arrow_batch_reader(self):
+            return self.rows.to_reader()
+
+    Scan.__module__, DeltaTable.__module__ = "pyiceberg.table", "deltalake.table"
+    for source in (DeltaTable(), Scan()):
+        assert count(source) == count(alive)
+        assert count(source, columns=["b"]) == count(alive, columns=["b"])
+        np.testing.assert_array_equal(
+            OneHot().fit(source).transform(alive), OneHot().fit(alive).transform(alive)
+        )

@@ -50,9 +50,10 @@ from tabweave.embed.weave import (
     mean_one,
     ties,
 )
+from tabweave.engines import is_distributed, read_with_classes
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
-from tabweave.rows.frames import in_memory, object_array
+from tabweave.rows.frames import object_array
 from tabweave.rows.spelling import Spelling
 from tabweave.rows.table import Table, take_rows
 from tabweave.rows.vocabulary import positions
@@ -499,15 +500,20 @@ class SupervisedWeave(CacheNotSaved, Weave):
         """Return cross-fitted vectors: each is learned without the target of its own row.
 
         Rows are cut into five parts at random, always in the same way; what the target teaches is
-        taken from the four others. Couplings, weights and scales are those of all rows. Rows that
-        are not in memory (a file, a database) are read once and not cut: of these it is
-        ``fit(X, y).transform(X)``.
+        taken from the four others. Couplings, weights and scales are those of all rows. A file or
+        the result of a query is read into memory, as its vectors are; Dask and Spark frames are
+        refused.
         """
+        if is_distributed(X):
+            raise TypeError(
+                f"{type(self).__name__}.fit_transform: expected rows that fit in memory, got a "
+                "frame on a cluster; collect it, or use fit, and transform on rows that fit has "
+                "not seen: of its own rows, transform would give away the target"
+            )
         self.__dict__.pop("target_", None)
+        X, y = read_with_classes(X, y)
         given = self._read_whole(X)
         self._fit_shared(given, y, sample_weight)
-        if not in_memory(X):
-            return self.release().transform(X)
         table = self._read_fitted(given)
         out = np.empty((table.n_rows, self.blocks_.width), np.dtype(self.dtype))
         for rows, pairs in self.left_out(table, y, sample_weight):

@@ -297,15 +297,40 @@ def _expand_one(text: str) -> list[Path]:
         )
     path = Path(text).expanduser()
     if path.is_dir():
+        _check_no_log(path)
         return _expand_folder(path)
     if path.exists():
+        _check_no_log(path.parent)
         return [path]
     if glob.has_magic(text):
         found = [Path(p) for p in sorted(glob.glob(str(path), recursive=True)) if Path(p).is_file()]
+        for folder in {file.parent for file in found}:
+            _check_no_log(folder)
         if found:
             return found
         raise FileNotFoundError(f"no file matches {text!r} (from {Path.cwd()})")
     raise FileNotFoundError(f"file not found: {text!r} (from {Path.cwd()})")
+
+
+_LOGS = {  # what lies in the folder of a table whose log says which rows are still there
+    "_delta_log": ("Delta", "pass deltalake.DeltaTable(folder)"),
+    "../metadata/*.metadata.json": ("Iceberg", "pass a table of pyiceberg, or its scan"),
+    ".hoodie": ("Hudi", "read it by an engine that knows Hudi, such as Spark"),
+}
+
+
+def _check_no_log(folder: Path) -> None:
+    """Raise for files of a table format, some rows of which may have been deleted since."""
+    folder = folder.absolute()
+    for parent in (folder, *folder.parents):
+        for pattern, (name, remedy) in _LOGS.items():
+            if pattern.startswith("..") and parent.name != "data":
+                continue
+            if glob.glob(f"{glob.escape(str(parent))}/{pattern}"):
+                raise ValueError(
+                    f"{parent} belongs to a table of {name}: its files also hold rows that were "
+                    f"deleted or replaced; {remedy}"
+                )
 
 
 def _expand_folder(path: Path) -> list[Path]:

@@ -106,8 +106,12 @@ class ArrowSource(Source):
 
     def __init__(self, rows: Any) -> None:
         self.arrow = require("pyarrow", "frames")
-        self.rows, self.library = rows, library_of(rows)
+        self.library = library_of(rows)
         name = f"{self.library} {type(rows).__name__}"
+        if self.library in _OPENED:
+            with errors_naming(name):
+                rows = _OPENED[self.library](rows)
+        self.rows = rows
         self.repeats = not hasattr(rows, "__next__")
         self.shared = self.library not in ("pyarrow", "datafusion", "daft") or not self.repeats
         self.first: Any = None
@@ -120,6 +124,8 @@ class ArrowSource(Source):
         """Return the columns, without reading a row where that can be helped."""
         if hasattr(self.rows, "__arrow_c_schema__"):
             return self.arrow.schema(self.rows)
+        if self.library == "pyiceberg":
+            return self.rows.projection().as_arrow()
         found: Any = getattr(self.rows, "schema", None)
         found = found() if callable(found) else found
         found = found.to_pyarrow() if hasattr(found, "to_pyarrow") else found
@@ -157,7 +163,7 @@ class ArrowSource(Source):
     def _reader(self, columns: list[str] | None, batch_rows: int) -> Any:
         """Return the batches, of some columns only if the library can select them."""
         rows, library = self.rows, self.library
-        if columns is not None and library in ("ibis", "daft"):
+        if columns is not None and library in ("ibis", "daft", "pyiceberg"):
             rows = rows.select(*columns)
         elif columns is not None and library == "datafusion":
             rows = rows.select(*map(sql_name, columns))
@@ -165,10 +171,12 @@ class ArrowSource(Source):
             return rows.to_pyarrow_batches(chunk_size=batch_rows)
         if library == "daft":
             return rows.to_arrow_iter()
+        if library == "pyiceberg":
+            return rows.to_arrow_batch_reader()
         if library == "lancedb":
             query = rows.search() if hasattr(rows, "search") else rows
             return (query if columns is None else query.select(columns)).to_batches(batch_rows)
-        if library == "pyarrow" and hasattr(rows, "scanner"):
+        if hasattr(rows, "scanner"):
             return rows.scanner(columns=columns, batch_size=batch_rows).to_reader()
         if hasattr(rows, "__arrow_c_stream__"):
             return self.arrow.RecordBatchReader.from_stream(rows)
@@ -178,8 +186,16 @@ class ArrowSource(Source):
         return exchange.from_dataframe(rows).to_reader(batch_rows)
 
 
+_OPENED = {  # tables whose log says which rows are there, as what gives their batches
+    "deltalake": lambda table: table.to_pyarrow_dataset(),
+    "pyiceberg": lambda table: table.scan() if hasattr(table, "scan") else table,
+}
+
+
 def speaks_arrow(X: Any) -> bool:
     """Tell whether rows can be had from an object as a stream of Arrow batches."""
+    if library_of(X) in _OPENED:
+        return True
     if library_of(X) == "lancedb":  # tables and queries
         return hasattr(X, "search") or hasattr(X, "to_batches")
     return any(hasattr(type(X), name) for name in _PROTOCOLS)

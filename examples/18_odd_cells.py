@@ -7,7 +7,7 @@ shows that they are wrong.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from tabweave import Oddities
+from tabweave import OutlierCells
 from tabweave.datasets import led24
 
 digits = led24(1000, noise=0.02, random_state=0)
@@ -18,7 +18,7 @@ for row in flipped:
     column = rows.columns[random.integers(7)]
     values = rows[column].unique()
     rows.loc[row, column] = values[values != rows[column][row]][0]
-model = Oddities(level=0.02)
+model = OutlierCells(level=0.02)
 for cell in model.fit_cells(rows, 5):  # each judged by what the others teach
     print(cell)
 fits = model.score_samples(rows)

@@ -7,7 +7,7 @@ data, with a metric you can trust and a table you can look into. Where to start:
 - ``SupervisedWeave``: vectors for another model, from rows and a target
 - ``WeaveClassifier``, ``WeaveRegressor``: predictions, explained by similar rows
 - ``SimilarityIndex``, ``KModes``, ``cluster``: similar rows, duplicates, clusters
-- ``Imputer``, ``Oddities``, ``associations``: missing cells, odd cells, dependences
+- ``Imputer``, ``OutlierCells``, ``associations``: missing cells, odd cells, dependences
 - ``count``: the counts of a file, a query or a database of any size, from which they all learn
 - ``report``, ``studio``: a page about a table, and one to explore it
 """
@@ -80,7 +80,7 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave.sources import Sources as Sources
     from tabweave.tasks.associations import associations as associations
     from tabweave.tasks.impute import Imputer as Imputer
-    from tabweave.tasks.oddities import Oddities as Oddities
+    from tabweave.tasks.outliers import OutlierCells as OutlierCells
 
 # Names of the package beside the embedders, which the register finds.
 _NAMES = {
@@ -98,7 +98,7 @@ _NAMES = {
     "sources": "CoCA GBCClassifier GBCRegressor HeMap Sources",
     "tasks.associations": "associations",
     "tasks.impute": "Imputer",
-    "tasks.oddities": "Oddities",
+    "tasks.outliers": "OutlierCells",
 }
 # Rooms that are reached by a shorter way than they lie.
 _SHORT = {"export": "io.export", "report": "apps.report", "studio": "apps.studio"}

@@ -105,7 +105,7 @@ MODELS = {
         {"one": ["color", "odd"], "two": ["size", "it's"]}, schema=NOMINAL
     ).fit(ROWS),
     "Imputer": lambda: tabweave.Imputer("counts", schema=NOMINAL).fit(ROWS),
-    "Oddities": lambda: tabweave.Oddities(engine="counts", schema=NOMINAL).fit(ROWS),
+    "OutlierCells": lambda: tabweave.OutlierCells(engine="counts", schema=NOMINAL).fit(ROWS),
     "CoupledNumeric": lambda: CoupledNumeric(standardize=True).fit(NUMBERS),
     "DistanceHierarchy": lambda: DistanceHierarchy(schema=MIXED_SCHEMA).fit(MIXED, Y),
     "CoCA": lambda: tabweave.CoCA(2).fit(NUMBERS),

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tabweave
-from tabweave import Imputer, Oddities
+from tabweave import Imputer, OutlierCells
 from tabweave.rows.formats import number_of, parse_date, parse_iso, write_datetime
 from tabweave.tasks.impute import written_like
 from tabweave.tasks.row_model import ENGINES
@@ -547,7 +547,7 @@ def test_large_codes_fill_a_column_of_floats():
     assert Imputer().fit(holed).transform(holed)["x"].to_pylist()[0] in (-1e20, 1e20)
 
 
-@pytest.mark.parametrize("make", [Imputer, Oddities])
+@pytest.mark.parametrize("make", [Imputer, OutlierCells])
 def test_a_column_of_another_type_is_no_evidence_and_refused(make):
     """It was unknown in every row, and the guesses were made without it, without a word."""
     rows = pd.DataFrame({"code": [35, 40, 62] * 20, "b": ["u", "v", "w"] * 20})

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tabweave import Counts, Imputer, Oddities, Table
+from tabweave import Counts, Imputer, OutlierCells, Table
 from tabweave.counts.couplings import corrected_uncertainty, information
 from tabweave.tasks.row_model import Round, RowModel, _uncertainty
 
@@ -157,6 +157,6 @@ def test_the_largest_and_the_smallest_numbers_are_numbers(largest, tags):
     assert np.isfinite(model.sample(rows, 1)[0]["few"]).all()
     if largest > 1:
         assert np.sign(found["all"][7]) == signs[7]
-    odd = Oddities().fit(rows)
+    odd = OutlierCells().fit(rows)
     far = dict(rows, few=np.full(80, np.finfo(float).max))
     assert np.isfinite(odd.score_samples(rows)).all() and len(odd.cells(far))

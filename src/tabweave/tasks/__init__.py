@@ -10,7 +10,7 @@ from tabweave.io.register import lazy
 if TYPE_CHECKING:
     from tabweave.tasks.drift import DriftReport, drift_report
     from tabweave.tasks.impute import Imputer
-    from tabweave.tasks.oddities import Oddities
+    from tabweave.tasks.outliers import OutlierCells
     from tabweave.tasks.recommend import (
         MatrixFactorization,
         find_groups,
@@ -26,7 +26,7 @@ __all__ = [
     "DriftReport",
     "Imputer",
     "MatrixFactorization",
-    "Oddities",
+    "OutlierCells",
     "RiverEmbedder",
     "drift_report",
     "find_groups",
@@ -41,7 +41,7 @@ __getattr__ = lazy(
         "DriftReport": "drift",
         "Imputer": "impute",
         "MatrixFactorization": "recommend",
-        "Oddities": "oddities",
+        "OutlierCells": "outliers",
         "RiverEmbedder": "river",
         "drift_report": "drift",
         "find_groups": "recommend",

@@ -3,7 +3,7 @@
 Three engines look at a cell: a regression on the other cells, which needs counts and moments only;
 a mixture of independent parts (:class:`~tabweave.NonBEND`), which needs nothing of the gaps of the
 row; and the nearest rows under a metric learned for the column of the cell. The mean of what they
-say is the guess. :class:`~tabweave.Imputer` asks about gaps, :class:`~tabweave.Oddities` about
+say is the guess. :class:`~tabweave.Imputer` asks about gaps, :class:`~tabweave.OutlierCells` about
 cells that are there.
 """
 

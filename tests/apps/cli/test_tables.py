@@ -209,7 +209,7 @@ def test_fill_keeps_the_types_of_a_parquet_file(tmp_path):
     assert filled["text"].null_count == filled["category"].null_count == 0
 
 
-def test_drift_and_oddities_of_dates_are_said_as_dates(orders):
+def test_drift_and_odd_cells_of_dates_are_said_as_dates(orders):
     shown = here("drift", "orders.parquet", "orders.parquet", cwd=orders).out
     assert "2024-02-29" in shown and "days" in shown and "e+09" not in shown
     assert "e+09" not in here("odd", "orders.parquet", "--level", "0.4", cwd=orders).out
@@ -323,9 +323,9 @@ def test_what_is_asked_can_be_answered(doubtful):
 
 
 def test_a_number_that_counts_the_rows_is_not_called_aside_where_it_is_used(orders):
-    from tabweave import Oddities, Table
+    from tabweave import OutlierCells, Table
 
-    used = Oddities(random_state=0).fit(
+    used = OutlierCells(random_state=0).fit(
         Table.of(pd.read_parquet(orders / "orders.parquet"), rules="texts")
     )
     assert "key" in used.schema_.names

@@ -29,7 +29,7 @@ NASTY = [
 ]
 SECTIONS = [
     "warnings", "rows", "columns", "couplings", "values", "map", "clusters", "neighbours",
-    "associations", "oddities",
+    "associations", "outliers",
 ]  # fmt: skip
 
 

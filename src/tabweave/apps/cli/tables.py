@@ -1,4 +1,4 @@
-"""Commands about a whole table: a page, clusters, two tables, pairs of columns, gaps, oddities."""
+"""Commands about a whole table: a page, clusters, two tables, pairs of columns, gaps, odd cells."""
 
 from __future__ import annotations
 
@@ -407,13 +407,13 @@ def odd(
     json: Json = False,
 ) -> None:
     """Find cells that do not fit the rest of their row, most unusual first."""
-    from tabweave import Oddities
+    from tabweave import OutlierCells
 
     if not 0 < level < 0.5:
         raise Misuse(f"--level: expected a number between 0 and 0.5, got {level:g}")
     with job.opened() as job:
         table = job.table(job.rows(), rules="texts")
-        model = Oddities(level, random_state=job.seed)
+        model = OutlierCells(level, random_state=job.seed)
         with working("looking for cells that do not fit"):
             found = [c for c in model.fit_cells(table, most) if c.p_value <= level]
             _, scores, _ = model._judged_apart(table)

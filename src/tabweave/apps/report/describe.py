@@ -24,9 +24,9 @@ from tabweave.apps.report.columns import (
 from tabweave.apps.report.html import page, widget_script
 from tabweave.apps.report.notes import (
     describe_associations,
-    describe_oddities,
+    describe_outliers,
     describe_warnings,
-    learn_oddities,
+    learn_outliers,
     odd_columns,
 )
 from tabweave.apps.report.reading import Reading, read
@@ -107,7 +107,7 @@ def describe(
     Returns
     -------
     dict
-        ``columns``, ``some`` rows, ``gaps``, ``warnings``, ``associations``, ``oddities``,
+        ``columns``, ``some`` rows, ``gaps``, ``warnings``, ``associations``, ``outliers``,
         ``couplings``, ``values``, ``map``, ``clusters``, ``neighbors`` and the facts about how
         they were made.
 
@@ -146,11 +146,11 @@ def look_at(
     tell("counting", 0.1)
     counts = Counts.of(reading.values())
     out["couplings"] = describe_couplings(counts, reading.target)
-    tell("looking for oddities", 0.2)
+    tell("looking for odd cells", 0.2)
     out["warnings"] = describe_warnings(reading, out["couplings"])
     out["associations"] = None if wishes.at_once else describe_associations(reading)
-    odd = None if wishes.at_once else learn_oddities(reading, wishes.random_state)
-    out["oddities"] = describe_oddities(reading, odd)
+    odd = None if wishes.at_once else learn_outliers(reading, wishes.random_state)
+    out["outliers"] = describe_outliers(reading, odd)
     empty: dict[str, Any] = {"values": None, "map": None, "clusters": None, "neighbors": None}
     if not reading.kept:
         return out | {"method": None} | empty, None, None

@@ -25,7 +25,7 @@ from tabweave.rows.table import (
 )
 
 if TYPE_CHECKING:
-    from tabweave.tasks.oddities import Oddities
+    from tabweave.tasks.outliers import OutlierCells
 
 _DETERMINED = 0.9  # share of the target's entropy that one column may explain without a warning
 _FINE = 32  # bins of a number when it is compared with the target
@@ -221,12 +221,12 @@ def _conflicts(reading: Reading, target: str, classes: Codes) -> Iterator[Note]:
         yield _note("note", "conflicts", target, text + f" than {percent(best, 1)} of these rows")
 
 
-# -- associations and oddities --------------------------------------------------------------------
+# -- associations and odd cells --------------------------------------------------------------------
 
 _PAIRS = 30  # associations on a page
 _COMPARED = 20_000  # rows that they are found from
 _ODD = 15  # cells on a page
-_LEARNED = 2_000  # rows that oddities are learned from
+_LEARNED = 2_000  # rows that odd cells are learned from
 _JUDGED = 20_000  # rows that are looked at
 _COLOURS = 8  # of unordered groups on the map
 
@@ -261,9 +261,9 @@ def describe_associations(reading: Reading) -> dict[str, Any] | None:
     return {"of": table.n_rows, "found": len(found.pairs), "pairs": pairs}
 
 
-def learn_oddities(reading: Reading, random_state: int) -> Oddities | None:
+def learn_outliers(reading: Reading, random_state: int) -> OutlierCells | None:
     """Return what says which cells are odd, or None for a table too small to say."""
-    from tabweave.tasks.oddities import Oddities
+    from tabweave.tasks.outliers import OutlierCells
 
     names = reading.kept + ([reading.target] if reading.target else [])
     names = [name for name in names if _squares_fit(reading.table[name])]
@@ -272,10 +272,10 @@ def learn_oddities(reading: Reading, random_state: int) -> Oddities | None:
         return None
     table = take_rows(table, np.arange(min(table.n_rows, _JUDGED)))
     # Counts alone: a page is to be there soon.
-    return Oddities(engine="counts", max_rows=_LEARNED, random_state=random_state).fit(table)
+    return OutlierCells(engine="counts", max_rows=_LEARNED, random_state=random_state).fit(table)
 
 
-def describe_oddities(reading: Reading, model: Oddities | None) -> dict[str, Any] | None:
+def describe_outliers(reading: Reading, model: OutlierCells | None) -> dict[str, Any] | None:
     """Return the cells that fit their rows worst, if any is odd at one in a hundred."""
     if model is None:
         return None
@@ -287,11 +287,11 @@ def describe_oddities(reading: Reading, model: Oddities | None) -> dict[str, Any
     return {"of": table.n_rows, "cells": [_odd(cell) for cell in cells]}
 
 
-def odd_columns(reading: Reading, model: Oddities | None, rows: np.ndarray) -> dict[str, Any]:
+def odd_columns(reading: Reading, model: OutlierCells | None, rows: np.ndarray) -> dict[str, Any]:
     """Return in which column each of some rows is odd, as the map takes it; -1: in none."""
     if model is None:
         return {}
-    from tabweave.tasks.oddities import oddest
+    from tabweave.tasks.outliers import oddest
 
     names = list(model.schema_.names)
     table = take_rows(reading.table.select(names), rows)

@@ -21,9 +21,9 @@ tabweave.sections.push({
 });
 
 tabweave.sections.push({
-  id: "oddities", title: "Cells that do not fit",
+  id: "outliers", title: "Cells that do not fit",
   draw: (d) => {
-    const found = d.oddities;
+    const found = d.outliers;
     if (!found || !found.cells.length)
       return [tabweave.el("p", { class: "empty" }, d.method ? "No cell is odd, given the rest of its row." : tabweave.nothingLeft)];
     const intro = tabweave.el("p", {},

@@ -61,7 +61,7 @@ studio.report = () => {
     tabweave.fill(into, open ? null : tabweave.el("iframe", { src: address(ready[i]), sandbox: "allow-scripts", title: `Report by ${ready[i].method}` }));
   }));
   return [
-    tabweave.el("p", {}, "Columns, couplings, values and oddities, on a separate page."),
+    tabweave.el("p", {}, "Columns, couplings, values and odd cells, on a separate page."),
     tabweave.el("div", { class: "choosers" }, ready.map((one, i) => tabweave.el("span", { class: "chooser" }, buttons[i],
       tabweave.el("a", { href: address(one), target: "_blank", rel: "noopener", "aria-label": `Open the report by ${one.method} in a tab` }, "in a tab")))),
     into,

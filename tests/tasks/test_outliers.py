@@ -1,4 +1,4 @@
-"""Oddities: contradictions are found and explained, alarms are as rare as stated."""
+"""OutlierCells: contradictions are found and explained, alarms are as rare as stated."""
 
 import numpy as np
 import pandas as pd
@@ -6,8 +6,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import tabweave
-from tabweave import Oddities, Table
-from tabweave.tasks.oddities import conditionals, judge, oddest, regressions
+from tabweave import OutlierCells, Table
+from tabweave.tasks.outliers import conditionals, judge, oddest, regressions
 
 CITIES = {"Paris": "France", "Lyon": "France", "Santiago": "Chile", "Lima": "Peru"}
 
@@ -24,7 +24,7 @@ def drawn(n, seed):
 
 @pytest.fixture(scope="module")
 def model():
-    return Oddities(level=0.05).fit(drawn(400, 0))
+    return OutlierCells(level=0.05).fit(drawn(400, 0))
 
 
 def test_contradictions_are_found_and_explained(model):
@@ -63,11 +63,11 @@ def test_swapped_cells_stand_out(engine):
     odd[::50] = True
     other = rows["country"].map({"France": "Chile", "Chile": "Peru", "Peru": "France"})
     rows["country"] = rows["country"].where(~odd, other)
-    found = Oddities(engine=engine).fit(rows)
+    found = OutlierCells(engine=engine).fit(rows)
     assert roc_auc_score(odd, -found.score_samples(rows)) > 0.95
-    named = {oddity.row for oddity in found.cells(rows, 10)}
+    named = {cell.row for cell in found.cells(rows, 10)}
     assert len(named & set(np.flatnonzero(odd))) >= 8
-    answer = Oddities(level=0.03, engine=engine).fit_predict(rows)
+    answer = OutlierCells(level=0.03, engine=engine).fit_predict(rows)
     assert np.mean(odd[answer == -1]) > 0.5
 
 
@@ -75,7 +75,7 @@ def test_rows_of_fit_are_judged_by_what_others_teach():
     """The model has learned a value that occurs once; the other rows have not."""
     rows = drawn(150, 8)
     rows.loc[7, ["city", "luck"]] = "Atlantis", "edge"
-    model = Oddities()
+    model = OutlierCells()
     first = model.fit_cells(rows)[0]
     assert first.row == 7 and first.value in ("Atlantis", "edge")
     assert first.p_value == pytest.approx(1 / 150)
@@ -86,7 +86,7 @@ def test_rows_of_fit_are_judged_by_what_others_teach():
 def test_rows_of_fit_that_did_not_teach_are_judged_too():
     rows = drawn(300, 9)
     rows.loc[::50, "country"] = "Atlantis"
-    model = Oddities(max_rows=200, level=0.03, engine="counts")
+    model = OutlierCells(max_rows=200, level=0.03, engine="counts")
     answer = model.fit_predict(rows)
     apart, score, taught = model._judged_apart(Table.of(rows, model.schema_))
     assert taught.sum() == 200 and (np.flatnonzero(taught) == model._drawn).all()
@@ -99,7 +99,7 @@ def test_rows_of_fit_that_did_not_teach_are_judged_too():
 def test_probabilities_are_those_of_the_rest_of_the_row():
     """Without its own cell: what a cell is does not change what is expected of it."""
     rows = drawn(200, 4)
-    model = Oddities().fit(rows)._model
+    model = OutlierCells().fit(rows)._model
     other = rows.copy()
     other["city"] = "Lima"
     for a, name in enumerate(rows):
@@ -111,8 +111,10 @@ def test_probabilities_are_those_of_the_rest_of_the_row():
 
 def test_a_cell_is_as_likely_as_both_engines_say_on_average():
     rows = drawn(200, 0)
-    by = {name: Oddities(engine=name).fit(rows).surprise(rows) for name in ("counts", "mixture")}
-    found = Oddities().fit(rows).surprise(rows)
+    by = {
+        name: OutlierCells(engine=name).fit(rows).surprise(rows) for name in ("counts", "mixture")
+    }
+    found = OutlierCells().fit(rows).surprise(rows)
     expected = (np.exp(-by["counts"]) + np.exp(-by["mixture"])) / 2
     np.testing.assert_allclose(np.exp(-found), expected, atol=1e-6)
 
@@ -123,7 +125,7 @@ def test_a_gap_says_of_others_what_its_likely_values_say():
     kind = rng.integers(0, 3, 400)
     rows = {c: np.where(rng.random(400) < 0.6, kind, rng.integers(0, 3, 400)) for c in "abc"}
     rows = {c: np.array(["u", "v", "w"])[column].astype(object) for c, column in rows.items()}
-    model = Oddities().fit(rows)._model
+    model = OutlierCells().fit(rows)._model
     gap = {"a": ["u"] * 4, "b": [None, "u", "v", "w"], "c": ["v"] * 4}
     cells = model.cells(Table.of(gap, dict.fromkeys("abc", "nominal")))
     (found,) = regressions(model, cells, [0])
@@ -134,7 +136,7 @@ def test_a_gap_says_of_others_what_its_likely_values_say():
 
 
 def test_gaps_are_no_surprise_and_new_values_are():
-    model = Oddities(level=0.05).fit(drawn(200, 5))
+    model = OutlierCells(level=0.05).fit(drawn(200, 5))
     rows = pd.DataFrame(
         {"city": ["Paris", None, "Atlantis"], "country": ["France"] * 3, "luck": ["h"] * 3}
     ).assign(income=[40.0, np.nan, 40.0])
@@ -146,17 +148,17 @@ def test_gaps_are_no_surprise_and_new_values_are():
 
 def test_streams(model):
     rows = drawn(400, 0)
-    parts = Oddities(level=0.05).partial_fit(rows[:150]).partial_fit(rows[150:])
+    parts = OutlierCells(level=0.05).partial_fit(rows[:150]).partial_fit(rows[150:])
     new = drawn(50, 6)
     np.testing.assert_allclose(parts.score_samples(new), model.score_samples(new), rtol=1e-6)
-    latest = Oddities(max_rows=100).partial_fit(rows[:300]).partial_fit(rows[300:])
+    latest = OutlierCells(max_rows=100).partial_fit(rows[:300]).partial_fit(rows[300:])
     assert latest._rows.n_rows == 100
 
 
 def test_blocks_of_rows_and_files_change_nothing(model, monkeypatch, tmp_path):
     new = drawn(50, 7)
     whole = judge(model._model, Table.of(new))
-    monkeypatch.setattr("tabweave.tasks.oddities._NUMBERS", 7 * len(model._model.share))
+    monkeypatch.setattr("tabweave.tasks.outliers._NUMBERS", 7 * len(model._model.share))
     for one, other in zip(whole, judge(model._model, Table.of(new)), strict=True):
         np.testing.assert_allclose(one, other)
     model.save(tmp_path / "model")
@@ -172,7 +174,7 @@ def test_dates_and_money_are_shown_as_they_are_read():
     rows = {"id": [f"E{i}" for i in range(400)], "pay": [f"${x:,.0f}" for x in pay]}
     rows["since"] = [f"2020-{m:02d}-{d:02d}" for m, d in zip(month, month, strict=True)]
     rows["since"][7] = "2020-12-12" if month[7] < 6 else "2020-01-01"
-    model = Oddities().fit(rows)
+    model = OutlierCells().fit(rows)
     first = model.cells(rows, 1)[0]
     assert first.row == 7 and "id" not in model.schema_.names
     shown = str(first)
@@ -181,7 +183,7 @@ def test_dates_and_money_are_shown_as_they_are_read():
 
 def test_sets_alone_are_not_judged():
     rows = {"tags": [["a"], [], ["a", "b"]] * 10}
-    assert (Oddities().fit(rows).predict(rows) == 1).all()
+    assert (OutlierCells().fit(rows).predict(rows) == 1).all()
 
 
 def test_a_number_far_out_is_odd_whatever_its_bin_holds():
@@ -197,12 +199,12 @@ def test_a_number_far_out_is_odd_whatever_its_bin_holds():
     odd = rows.copy()
     odd.loc[3, "age"], odd.loc[70, "pay"] = 999, -1e6
     odd.loc[200, "day"] = pd.Timestamp("1924-05-01")
-    found = Oddities().fit_cells(odd, 3)
+    found = OutlierCells().fit_cells(odd, 3)
     assert {(o.row, o.column) for o in found} == {(3, "age"), (70, "pay"), (200, "day")}
     assert [str(o) for o in found if o.row == 3] == [
         "row 3: age=999: far from all seen before (p = 0.0025)"
     ]
-    model = Oddities().fit(rows)
+    model = OutlierCells().fit(rows)
     new = model.cells(odd.iloc[[3, 70, 200]])
     assert [o.column for o in sorted(new, key=lambda o: o.row)] == ["age", "pay", "day"]
     assert all(o.p_value == 1 / 401 and o.against is None for o in new)
@@ -214,12 +216,12 @@ def test_a_number_far_out_is_odd_whatever_its_bin_holds():
 
 def test_what_was_seen_is_not_called_new_where_nothing_speaks_against_it():
     colours = {"color": ["red", "green", "blue"] * 10}
-    said = [str(cell) for cell in Oddities().fit_cells(colours)]
+    said = [str(cell) for cell in OutlierCells().fit_cells(colours)]
     assert said and not any("seen before" in line for line in said)
     assert "no other cell speaks against it" in said[0]
     numbers = {"n": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "tags": [["a"], ["b"], ["a"], [], ["b"], ["a"]]}
-    assert not any(cell.is_new for cell in Oddities().fit_cells(numbers))
-    (far,) = Oddities(level=0.4).fit(numbers).cells({"n": [99.0], "tags": [["a"]]})
+    assert not any(cell.is_new for cell in OutlierCells().fit_cells(numbers))
+    (far,) = OutlierCells(level=0.4).fit(numbers).cells({"n": [99.0], "tags": [["a"]]})
     assert far.is_new and "far from all seen before" in str(far)
 
 

@@ -1,6 +1,6 @@
 """Cells swapped between rows of 15 tables, and who finds the rows.
 
-    TABWEAVE_DATA=... python benchmarks/oddities.py [--rows 1000] [--sets choosing|reporting|all]
+    TABWEAVE_DATA=... python benchmarks/outliers.py [--rows 1000] [--sets choosing|reporting|all]
 
 1 % of the cells of a table are swapped with cells of the same column in other rows that hold
 something else; the score of a method is the area under the ROC curve of its row scores, rows with a
@@ -64,17 +64,17 @@ def peer(name: str):
 
 def ours(**parameters: object):
     def score(frame: pd.DataFrame) -> np.ndarray:
-        from tabweave import Oddities
+        from tabweave import OutlierCells
 
-        return -Oddities(**parameters).fit(frame).score_samples(frame)
+        return -OutlierCells(**parameters).fit(frame).score_samples(frame)
 
     return score
 
 
 METHODS = {
-    "Oddities": ours(),
-    "Oddities, counts": ours(engine="counts"),
-    "Oddities, mixture": ours(engine="mixture"),
+    "OutlierCells": ours(),
+    "OutlierCells, counts": ours(engine="counts"),
+    "OutlierCells, mixture": ours(engine="mixture"),
     "isolation forest": peer("isolation forest"),
     "ECOD": peer("ECOD"),
     "LOF": peer("LOF"),
@@ -82,12 +82,12 @@ METHODS = {
 
 
 def alarms(frame: pd.DataFrame) -> float:
-    from tabweave import Oddities
+    from tabweave import OutlierCells
 
     order = np.random.default_rng(0).permutation(len(frame))
     half = len(frame) // 2
     fitted, fresh = frame.iloc[order[:half]], frame.iloc[order[half:]]
-    return float(np.mean(Oddities().fit(fitted).row_p_values(fresh) <= 0.05))
+    return float(np.mean(OutlierCells().fit(fitted).row_p_values(fresh) <= 0.05))
 
 
 def main() -> None:

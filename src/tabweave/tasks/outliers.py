@@ -1,4 +1,4 @@
-"""Oddities: rows and cells that do not fit, and why.
+"""OutlierCells: rows and cells that do not fit, and why.
 
 A cell is odd if the rest of its row makes it unlikely, however frequent its value is elsewhere:
 Paris is a common city and Chile a common country, but not in one row. The surprise of a cell is
@@ -35,7 +35,7 @@ _DIGITS = 9  # of a surprise, after the point: what differs in later ones is lev
 
 
 @storable
-class Oddities(TabularInput, OutlierMixin, Estimator):
+class OutlierCells(TabularInput, OutlierMixin, Estimator):
     """Find rows and cells that do not fit the rest of the table.
 
     Parameters
@@ -68,9 +68,9 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
 
     Examples
     --------
-    >>> from tabweave import Oddities
+    >>> from tabweave import OutlierCells
     >>> rows = {"city": ["Paris", "Santiago"] * 60, "country": ["France", "Chile"] * 60}
-    >>> model = Oddities(level=0.05).fit(rows)
+    >>> model = OutlierCells(level=0.05).fit(rows)
     >>> new = {"city": ["Paris", "Paris"], "country": ["France", "Chile"]}
     >>> model.predict(new).tolist()
     [1, -1]
@@ -188,7 +188,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
             out[:, a] = _p_values(self._surprises[:, a], found[:, a], taught)
         return np.where(found > 0, out, 1.0)
 
-    def cells(self, X: Any, n: int | None = 20) -> list[Oddity]:
+    def cells(self, X: Any, n: int | None = 20) -> list[OutlierCell]:
         """Return the most unusual cells of new rows, ranked and explained.
 
         Parameters
@@ -203,7 +203,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         found, _ = judge(self._model, table)
         return self._oddest_cells(table, found, self._cell_p_values(found), n)
 
-    def fit_cells(self, X: Any, n: int | None = 20) -> list[Oddity]:
+    def fit_cells(self, X: Any, n: int | None = 20) -> list[OutlierCell]:
         """Learn from rows and return their most unusual cells, scored by a model of the other rows.
 
         A value that occurs once is as odd to the others as it looks; the model has learned it.
@@ -214,7 +214,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
 
     def _oddest_cells(
         self, table: Table, found: np.ndarray, p_values: np.ndarray, n: int | None
-    ) -> list[Oddity]:
+    ) -> list[OutlierCell]:
         worst = oddest(found, p_values)
         rows = np.arange(len(found))
         surprise = found[rows, worst].round(_DIGITS)
@@ -224,11 +224,11 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         order = order[found[order, worst[order]] > 0][:n]
         cells = known_cells(self._model, take_rows(table, order))
         return [
-            self._oddity(table, cells, i, int(row), int(worst[row]), found, p_values)
+            self._outlier_cell(table, cells, i, int(row), int(worst[row]), found, p_values)
             for i, row in enumerate(order)
         ]
 
-    def _oddity(
+    def _outlier_cell(
         self,
         table: Table,
         cells: Cells,
@@ -237,7 +237,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         column: int,
         found: np.ndarray,
         p_values: np.ndarray,
-    ) -> Oddity:
+    ) -> OutlierCell:
         model = self._model
         name = model.names[column]
         if name in model.numbers:  # of rows of fit, those that judged it have not seen it
@@ -248,7 +248,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         against = None if is_new else contradiction(model, cells, at, column)
         value = _value(table, name, row)
         surprise, p_value = float(found[row, column]), float(p_values[row, column])
-        return Oddity(row, name, value, surprise, p_value, against, is_new)
+        return OutlierCell(row, name, value, surprise, p_value, against, is_new)
 
     def _judged_apart(
         self, table: Table, rows: np.ndarray | None = None
@@ -276,7 +276,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         return table
 
 
-class Oddity(NamedTuple):
+class OutlierCell(NamedTuple):
     """A cell that does not fit.
 
     Attributes

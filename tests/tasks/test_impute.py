@@ -557,3 +557,50 @@ def test_a_column_of_another_type_is_no_evidence_and_refused(make):
     ask(gaps)
     with pytest.raises(ValueError, match="column 'code': expected numbers as in fit"):
         ask(gaps.assign(code=gaps["code"].astype(str)))
+
+
+TEXTS = ("group", "key")
+
+
+def measured(n=90):
+    """Numbers written with one decimal, whole ones and unrounded ones, that depend on a group."""
+    rng = np.random.default_rng(7)
+    group = np.arange(n) % 3
+    rows = pd.DataFrame(
+        {
+            "group": np.array(["a", "b", "c"])[group],
+            "tenths": (30 + 5 * group + rng.normal(0, 1, n)).round(1),
+            "single": (group + rng.normal(0, 0.1, n)).round(2).astype(np.float32),
+            "whole": (10 * group + rng.integers(0, 5, n)).astype(float),
+            "exact": group + rng.normal(0, 0.1, n),
+            "key": [f"K{i // 2}" for i in range(n)],
+        }
+    )
+    gaps = rows.copy()
+    for j, name in enumerate(["tenths", "single", "whole", "exact"]):
+        gaps.loc[j::10, name] = np.nan
+    return gaps
+
+
+def test_numbers_are_filled_with_as_many_decimals_as_their_column_has():
+    gaps = measured()
+    model = Imputer().fit(gaps)
+    for given in (gaps, pl.from_pandas(gaps), gaps.to_dict("list")):
+        out = model.transform(given)
+        filled = {name: np.asarray(out[name], float) for name in gaps if name not in TEXTS}
+        tenths, whole = filled["tenths"], filled["whole"]
+        assert (np.round(tenths, 1) == tenths).all() and (np.rint(whole) == whole).all()
+        single = filled["single"].astype(np.float32)
+        assert (np.round(single.astype(float), 2).astype(np.float32) == single).all()
+        assert (np.round(filled["exact"], 3) != filled["exact"]).all()
+    frame = model.transform(gaps)
+    assert frame.dtypes.equals(gaps.dtypes)
+    notes = [note for note in model.explain(gaps) if note.column in ("tenths", "whole", "exact")]
+    assert [note.value for note in notes] == [frame.loc[n.row, n.column] for n in notes]
+
+
+def test_no_reason_rests_on_fewer_than_five_rows():
+    gaps = measured()
+    reasons = [r for note in Imputer().fit(gaps).explain(gaps) for r in note.reasons]
+    assert reasons and min(reason.n for reason in reasons) >= 5
+    assert "key" not in {reason.column for reason in reasons}

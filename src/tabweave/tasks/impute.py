@@ -99,10 +99,11 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     -----
     A number is filled with its expectation, within the range that fit has seen, a category with the
     likeliest value, a set with the elements that are likelier than not (or the likeliest one). Sets
-    are guessed by counts alone. Columns keep their types: a column of integers gets whole numbers,
-    dates stay dates, and text (``$1,200``, ``7/21/2016``) is written as the others are, or as in
-    fit where rows have none. (pandas turns integers with missing values into floats unless they are
-    ``Int64``; floats get fractions.) A column that is entirely missing stays so.
+    are guessed by counts alone. Columns keep their types and decimals: a column of whole numbers
+    gets whole numbers, one of tenths gets tenths, dates stay dates, and text (``$1,200``,
+    ``7/21/2016``) is written as the others are, or as in fit where rows have none. (pandas turns
+    integers with missing values into floats unless they are ``Int64``.) A column that is entirely
+    missing stays so. No reason rests on fewer than five rows.
     In a column with more than 200 values, only the most frequent 200 are guessed. Choosing engines
     column by column was tried and is no better than their mean (``benchmarks/reports/impute.md``).
 
@@ -351,8 +352,6 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         typical = self._typical.get(name, [])
         if example is None or (type(example) is float and typical and type(typical[0]) is int):
             example = next(iter(typical), example)  # rows with a gap show less than those of fit
-        if self._is_dated(name):
-            values = Datetimes(np.concatenate(self._model.seen[name])).nearest(values)
         if isinstance(example, str) and self.schema_[name].kind in ("numeric", "datetime"):
             values = self._written(given, name, values)
         elif isinstance(example, int | float) and self.schema_[name].date_order in DIGIT_FORMATS:

@@ -53,6 +53,8 @@ _SMOOTHING = 5.0  # pseudo-counts of the marginal in p(value | other value)
 _LEAST = 3e-4  # symmetric uncertainty of a column that says nothing
 _SHARPNESS = 4.0  # votes fall as exp(-4 d / d_k)
 _REFERENCE = 4096  # rows at most among which neighbours are looked for
+MIN_ROWS_OF_EVIDENCE = 5  # A value that fewer rows have is no reason for another.
+MAX_DECIMAL_PLACES = 12  # Numbers with more of them are measurements that nobody rounded.
 FLOOR = 1e-3  # probability of what an engine rules out
 _FITS = 4  # of the mixture
 _FAR = 1e100  # deviations from the mean at most
@@ -276,10 +278,21 @@ class RowModel:
                     j = self.numbers.index(name)
                     with np.errstate(over="ignore"):
                         number = number * self.scale[1][j] + self.scale[0][j]
-                    seen = np.concatenate(self.seen[name])  # no people of a negative age
-                    number = np.clip(number, seen.min(), seen.max())
+                    number = self.as_written(name, number)
                 out[name] = Guess(np.concatenate([g.rows for g in own]), proba, number)
         return out
+
+    def as_written(self, name: str, numbers: np.ndarray) -> np.ndarray:
+        """Return numbers within the range of a column, with as many decimals as it has.
+
+        Dates are at its resolution: days, hours, minutes or seconds.
+        """
+        seen = np.concatenate(self.seen[name])
+        if name in self.dated:
+            numbers = Datetimes(seen).nearest(numbers)
+        elif (places := decimal_places(seen)) is not None:
+            numbers = np.round(numbers, places) + 0.0  # no negative zero
+        return np.clip(numbers, seen.min(), seen.max())  # no people of a negative age
 
     def _of_gaps(self, name: str, guess: Guess, cells: Cells, start: int) -> Guess:
         """Return what is guessed of gaps: a value that fit has not seen is a cell all the same."""
@@ -657,17 +670,16 @@ class RowModel:
         cells = self.cells(take_rows(table, guess.rows))
         a = self.names.index(name)
         best = guess.proba.argmax(axis=1)
-        dated = isinstance(table[name], Datetimes) and len(guess.rows)
-        seen = Datetimes(np.concatenate(self.seen[name])) if dated else None
+        seen = Datetimes(np.concatenate(self.seen[name])) if name in self.dated else None
         for i, row in enumerate(guess.rows.tolist()):
             reasons = self.reasons(cells, i, a, int(best[i]))
             value = values[i].item() if isinstance(values[i], np.generic) else values[i]
             if seen is not None:
-                value = seen.text(float(seen.nearest(value)))  # as it is filled
+                value = seen.text(float(value))
             yield Note(row, name, value, float(guess.proba[i, best[i]]), tuple(reasons))
 
     def reasons(self, cells: Cells, row: int, a: int, value: int, most: int = 2) -> list[Reason]:
-        """Return the cells of a row that raise the odds of a value most."""
+        """Return the cells of a row that raise the odds of a value most, each in several rows."""
         share = self.share[self.spans[a]][value]
         found = []
         for reason in self.beside(cells, row, a, value):
@@ -675,6 +687,7 @@ class RowModel:
             smoothed = (reason.both + _SMOOTHING * share) / (reason.n + _SMOOTHING)
             found.append((np.log(smoothed / max(share, 1e-12)), reason))
         found.sort(key=lambda entry: -entry[0])
+        found = [(gain, reason) for gain, reason in found if reason.n >= MIN_ROWS_OF_EVIDENCE]
         return [reason for gain, reason in found[:most] if gain > 0.05]
 
     def beside(self, cells: Cells, row: int, a: int, value: int) -> Iterator[Reason]:
@@ -807,6 +820,21 @@ def shown(value: Any) -> str:
 
 
 # -- parts ----------------------------------------------------------------------------------------
+
+
+def decimal_places(numbers: np.ndarray) -> int | None:
+    """Return how many decimals numbers are written with at most; None for unrounded ones.
+
+    >>> decimal_places(np.array([40.3, 39.0])), decimal_places(np.array([np.pi]))
+    (1, None)
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_single = (numbers.astype(np.float32) == numbers).all()
+        precision = np.finfo(np.float32 if is_single else float).eps
+        for places in range(MAX_DECIMAL_PLACES + 1):
+            if (np.abs(np.round(numbers, places) - numbers) <= precision * np.abs(numbers)).all():
+                return places
+    return None
 
 
 def rows_to_learn(estimator: Any, X: Any) -> tuple[Table, np.ndarray]:

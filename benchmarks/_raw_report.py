@@ -1,0 +1,146 @@
+"""The report of the raw arena: each half apart, with means, medians, wins and losses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import raw
+from _cells import Cells
+from _raw_sets import HALVES, PACKAGES, TABLES, half
+
+PATH = Path(__file__).parent / "reports" / "raw.md"
+TIE = 1e-9
+
+
+class Measure(NamedTuple):
+    """A score of a task, what it is called, and whether more is better."""
+
+    task: str
+    score: str
+    title: str
+    more_is_better: bool = True
+    digits: int = 1
+
+
+MEASURES = (
+    Measure("neighbors", "precision", "Ten nearest rows: % of the row's class"),
+    Measure("clusters", "NMI", "As many clusters as classes: 100 NMI"),
+    Measure("clusters", "ARI", "As many clusters as classes: 100 ARI"),
+    Measure("odd ×10", "AUC", "Odd cells, ten times too large: AUC of rows", digits=3),
+    Measure("odd shifted", "AUC", "Odd cells, four deviations off: AUC of rows", digits=3),
+    Measure("odd swapped", "AUC", "Odd cells, swapped between rows: AUC of rows", digits=3),
+    Measure("fills", "categories", "Fills of categories: share wrong", False, 3),
+    Measure("fills", "numbers", "Fills of numbers: error over that of the median", False, 3),
+    Measure("fills", "dates", "Fills of dates: error over that of the median", False, 3),
+)
+
+
+def write(cells: Cells) -> None:
+    """Write the report from known cells."""
+    PATH.write_text("\n".join(lines(cells)) + "\n", encoding="utf-8")
+    print(f"written to benchmarks/reports/{PATH.name}")
+
+
+def lines(cells: Cells) -> Iterator[str]:
+    """Yield the lines of the report."""
+    sizes = {name: sum(half(other) == name for other in TABLES) for name in HALVES}
+    yield "# Raw tables\n"
+    yield "    " + f"pip install --no-deps --target FOLDER {' '.join(PACKAGES.values())} skrub"
+    yield "    PYTHONPATH=FOLDER python benchmarks/raw.py\n"
+    yield (
+        f"{len(TABLES)} tables of {len(PACKAGES) - 1} packages of the index as they come: with "
+        "gaps, names, strings and dates. Only columns that give the target away are left out "
+        f"(`_raw_sets.py` lists them). {sizes['choosing']} tables choose, {sizes['reporting']} "
+        "report, by hashes of their names; list and rule were written down before the first score. "
+        f"At most {raw.ROWS} rows a table ({raw.FILL_ROWS} for fills), drawn by hash. Peers see "
+        "dates as days. one-hot: missing is a category, missing numbers are the mean and flagged. "
+        "gower leaves gaps out. TF-IDF: triples of letters of the joined row. *Imputer, Weave*: "
+        "gaps filled first. Wins–losses are of the first method against the one of the line. A "
+        "table counts where all methods of the task have a score.\n"
+    )
+    for title, which in (("Reporting half", "reporting"), ("Choosing half", "choosing")):
+        yield f"## {title}\n"
+        for measure in MEASURES:
+            yield from summary(cells, measure, which)
+    yield from of_duplicates(cells)
+    yield from failures(cells)
+    yield "## Every table\n"
+    for measure in MEASURES:
+        yield from every_table(cells, measure)
+
+
+def board(cells: Cells, measure: Measure, which: str) -> tuple[list[str], list[str], np.ndarray]:
+    """Return tables, methods and scores; tables without a score of each method are left out."""
+    methods = list(raw.methods_of(measure.task))
+    tables = [name for name in TABLES if half(name) == which]
+    scores = [
+        [
+            cells.known.get((measure.task, name, method), {}).get(measure.score, np.nan)
+            for method in methods
+        ]
+        for name in tables
+    ]
+    table = np.array(scores, dtype=float)
+    complete = ~np.isnan(table).any(axis=1)
+    return [n for n, ok in zip(tables, complete, strict=True) if ok], methods, table[complete]
+
+
+def summary(cells: Cells, measure: Measure, which: str) -> Iterator[str]:
+    """Yield a table of means, medians, wins and losses."""
+    tables, methods, scores = board(cells, measure, which)
+    if not tables:
+        return
+    yield f"### {measure.title} ({len(tables)} tables)\n"
+    yield "| method | mean | median | wins–losses of " + methods[0] + " |"
+    yield "|---|---|---|---|"
+    better = 1 if measure.more_is_better else -1
+    for j, method in enumerate(methods):
+        gaps = better * (scores[:, 0] - scores[:, j])
+        counts = f"{(gaps > TIE).sum()}–{(gaps < -TIE).sum()}" if j else ""
+        mean, median = scores[:, j].mean(), np.median(scores[:, j])
+        yield f"| {method} | {mean:.{measure.digits}f} | {median:.{measure.digits}f} | {counts} |"
+    yield ""
+
+
+def of_duplicates(cells: Cells) -> Iterator[str]:
+    names, methods = [*raw.MISSING, *raw.FEBRL], list(raw.methods_of("duplicates"))
+    yield "## Duplicates\n"
+    yield (
+        "2,500 people of febrl4 and copies of 300 of them with typing errors in one to three "
+        "cells, then 0, 15 or 35 % of all cells blanked; febrl1 and febrl3 as they come. The best F of a "
+        "threshold on the distances of all pairs.\n"
+    )
+    yield f"| method | {' | '.join(names)} |"
+    yield "|---|" + "---|" * len(names)
+    for method in methods:
+        found = [cells.known.get(("duplicates", name, method), {}).get("F") for name in names]
+        shown = ["–" if score is None else f"{score:.3f}" for score in found]
+        yield f"| {method} | {' | '.join(shown)} |"
+    yield ""
+
+
+def failures(cells: Cells) -> Iterator[str]:
+    failed = {key: scores["error"] for key, scores in cells.known.items() if "error" in scores}
+    if failed:
+        yield "## What failed\n"
+        for (task, name, method), error in sorted(failed.items()):
+            yield f"- {method} on {name} ({task}): {error}"
+        yield ""
+
+
+def every_table(cells: Cells, measure: Measure) -> Iterator[str]:
+    """Yield the scores of every table."""
+    methods = list(raw.methods_of(measure.task))
+    yield f"### {measure.title}\n"
+    yield f"| table | half | {' | '.join(methods)} |"
+    yield "|---|---|" + "---|" * len(methods)
+    for which in reversed(HALVES):
+        tables, _, scores = board(cells, measure, which)
+        for name, row in zip(tables, scores, strict=True):
+            shown = " | ".join(f"{score:.{measure.digits}f}" for score in row)
+            yield f"| {name} | {which} | {shown} |"
+    yield ""

@@ -1,5 +1,7 @@
 """Associations against scipy, scikit-learn and plain formulas."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +19,8 @@ from tabweave.tasks.associations import (
     of_block,
     phi_k,
 )
+
+KINDS = {"a": "nominal", "b": "nominal"}
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +82,95 @@ def test_two_numbers(rows, found, pair):
     spearman = stats.spearmanr(*both.to_numpy().T)
     np.testing.assert_allclose(ours["spearman"], spearman.statistic)
     np.testing.assert_allclose(ours["p_value"], spearman.pvalue)
+
+
+TITANIC = {  # R's table of that name: men and women, by class or crew, age and survival
+    ("Child", "No"): [(0, 0), (0, 0), (35, 17), (0, 0)],
+    ("Adult", "No"): [(118, 4), (154, 13), (387, 89), (670, 3)],
+    ("Child", "Yes"): [(5, 1), (11, 13), (13, 14), (0, 0)],
+    ("Adult", "Yes"): [(57, 140), (14, 80), (75, 76), (192, 20)],
+}
+R_PEARSON_AND_V = {  # chi-square and Cramér's V as printed by R's vcd::assocstats
+    ("Class", "Survived"): (190.4, 0.294),
+    ("Sex", "Survived"): (456.87, 0.456),
+    ("Age", "Survived"): (20.96, 0.098),
+    ("Class", "Sex"): (349.91, 0.399),
+}
+
+
+@pytest.fixture(scope="module")
+def titanic():
+    rows = [
+        (cabin, sex, age, survived)
+        for (age, survived), counts in TITANIC.items()
+        for cabin, pair in zip(["1st", "2nd", "3rd", "Crew"], counts, strict=True)
+        for sex, count in zip(["Male", "Female"], pair, strict=True)
+        for _ in range(count)
+    ]
+    return pd.DataFrame(rows, columns=["Class", "Sex", "Age", "Survived"])
+
+
+@pytest.mark.parametrize("pair", R_PEARSON_AND_V)
+def test_strengths_of_titanic_are_those_of_r_less_chance(titanic, pair):
+    """Bergsma (2013), Eqs. (1) and (2), from R's statistic, beside the uncorrected ones."""
+    ours = entry(associations(titanic), *sorted(pair, key=list(titanic).index))
+    pearson, v = R_PEARSON_AND_V[pair]
+    assert ours["statistic"] == pytest.approx(pearson, rel=1e-3)
+    assert ours["cramers_v"] == pytest.approx(v, abs=6e-4)
+    n, (r, k) = 2201, (titanic[name].nunique() for name in pair)
+    square = max(0, ours["statistic"] / n - (r - 1) * (k - 1) / (n - 1))
+    least = min(size - (size - 1) ** 2 / (n - 1) for size in (r, k))
+    assert ours["strength"] == pytest.approx(np.sqrt(square / (least - 1)))
+    assert ours["strength"] == ours["cramers_v_corrected"] < ours["cramers_v"]
+
+
+@pytest.mark.parametrize("n_values", [2, 40, 800])
+def test_strength_of_shuffled_columns_is_near_none(n_values):
+    """The square of the corrected V is 0 in expectation, before it is cut at 0."""
+    rng = np.random.default_rng(n_values)
+    a, b = rng.integers(0, n_values, (2, 1000)).astype(str)
+    squares, raw = [], []
+    for _ in range(60):
+        ours = entry(associations({"a": a, "b": rng.permutation(b)}, schema=KINDS), "a", "b")
+        table = len(set(a)), len(set(b))
+        chance = np.prod([size - 1 for size in table]) / 999
+        squares.append(ours["statistic"] / 1000 - chance)
+        raw.append(ours["cramers_v"])
+        assert ours["strength"] <= 0.25
+    assert abs(np.mean(squares)) < 4 * np.std(squares) / np.sqrt(60)
+    assert n_values == 2 or np.mean(raw) > 0.19
+
+
+def test_columns_of_many_strings_take_little_memory():
+    """A table of all pairs of 20,000 values would take 3.2 GB."""
+    rng = np.random.default_rng(0)
+    codes = rng.permutation(np.arange(24_000) % 20_000)
+    a, b = ([f"{letter}{code}" for code in codes] for letter in "ab")
+    counts = Counts.of(
+        Table.of({"a": a, "b": b, "c": rng.permutation(b)}, KINDS | {"c": "nominal"})
+    )
+    tracemalloc.start()
+    found = associations(counts)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50e6
+    assert found.matrix("cramers_v").loc["a", "b"] == pytest.approx(1)
+    assert found.matrix("theils_u").loc["a", "b"] == pytest.approx(1)
+    assert found.matrix().loc["a", "c"] < 0.1
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_sparse_tables_give_what_dense_ones_do(gaps, monkeypatch):
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 1500, (2, 3000)).astype(str).astype(object)
+    b[::3] = a[::3]
+    a[5:50], b[40:90] = None, None
+    how = "drop" if gaps else "value"
+    found = associations({"a": a, "b": b}, schema=KINDS, missing=how)
+    monkeypatch.setattr(module, "_DENSE", 0)
+    thin = associations({"a": a, "b": b}, schema=KINDS, missing=how)
+    for measure in MEASURES:
+        np.testing.assert_allclose(thin.values[measure], found.values[measure])
 
 
 def test_bergsma_by_hand():
@@ -220,7 +313,9 @@ def test_tables_of_many_columns_are_cut_from_strips(monkeypatch):
     pairs = [("c0", "c1"), ("c0", "c519"), ("c7", "c8")]
     for dense in (0, 1 << 30):
         monkeypatch.setattr(module, "_DENSE", dense)
-        for pair, block in zip(pairs, module._blocks(counts, pairs), strict=True):
+        for pair, block in zip(pairs, module.pair_tables(counts, pairs), strict=True):
+            assert sparse.issparse(block) == (not dense)
+            block = block.toarray() if sparse.issparse(block) else block
             np.testing.assert_array_equal(block, counts.block(*pair))
 
 

@@ -1,5 +1,6 @@
 """Drift reports: exact tests, false alarms at their level, changed columns first."""
 
+import tracemalloc
 import types
 from itertools import product
 
@@ -9,12 +10,14 @@ from scipy import stats
 
 from tabweave import Counts, Table
 from tabweave.plots import drift as draw
+from tabweave.tasks.associations import bergsma
 from tabweave.tasks.drift import (
     _kolmogorov_smirnov,
     chi_square,
     drift_report,
     homogeneity,
     kolmogorov_smirnov,
+    mean_of_largest,
 )
 
 
@@ -230,11 +233,96 @@ def test_effect_sizes_are_those_of_the_field():
     before, after = {"a": ["p"] * 60 + ["q"] * 40}, {"a": ["p"] * 30 + ["q"] * 70}
     sizes = drift_report(before, after).columns[0].sizes
     table = np.array([[60, 40], [30, 70]])
-    assert sizes["Cramér's V"] == pytest.approx(
-        stats.contingency.association(table, method="cramer")
-    )
+    chi2 = stats.chi2_contingency(table, correction=False).statistic
+    assert sizes["Cramér's V"] == pytest.approx(bergsma(chi2, 200, 2, 2))
     p, q = (table + 0.5) / 101
     assert sizes["PSI"] == pytest.approx(((q - p) * np.log(q / p)).sum())
+
+
+@pytest.mark.parametrize("n_values", [12, 300, 900, 5000])
+def test_random_halves_of_any_number_of_values_hardly_differ(n_values):
+    """Without the correction, V is .1 to .9: the more values there are, the more."""
+    rng = np.random.default_rng(n_values)
+    sizes, raw = [], []
+    for _ in range(60):
+        before, after = rng.integers(0, n_values, (2, 500))
+        found = drift_report(
+            counts({"a": before}), counts({"a": after}), n_draws=99, couplings=False
+        ).columns[0]
+        table = np.stack([np.bincount(x, minlength=n_values) for x in (before, after)])
+        table = table[:, table.any(axis=0)]
+        chi2 = stats.chi2_contingency(table, correction=False).statistic
+        assert found.size == pytest.approx(bergsma(chi2, 1000, *table.shape), abs=1e-7)
+        sizes.append(found.size)
+        raw.append(np.sqrt(chi2 / 1000))
+    assert np.mean(sizes) < 0.1 and np.mean(raw) > min(0.09, n_values / 1000)
+    assert n_values < 900 or np.mean(raw) > 0.6
+
+
+def test_random_halves_of_sets_and_couplings_hardly_differ():
+    rng = np.random.default_rng(0)
+    sets, pairs = [], []
+    for _ in range(20):
+        both = []
+        for _ in range(2):
+            tags = [sorted(set(rng.integers(0, 60, 3).tolist())) for _ in range(200)]
+            a, b = rng.integers(0, 30, (2, 200))
+            kinds = {"s": "set", "a": "nominal", "b": "nominal"}
+            both.append(Counts.of(Table.of({"s": tags, "a": a, "b": b}, kinds)))
+        report = drift_report(*both, n_draws=99)
+        sets += [f.size for f in report.columns if f.name == "s"]
+        pairs += [f.size for f in report.couplings]
+    assert np.mean(sets) < 0.06 and np.mean(pairs) < 0.1
+
+
+def test_the_mean_of_the_largest_chi_square():
+    drawn = np.random.default_rng(0).chisquare(1, (20_000, 30))
+    for n in (1, 2, 30):
+        assert mean_of_largest(n) == pytest.approx(drawn[:, :n].max(axis=1).mean(), rel=0.03)
+
+
+def test_couplings_of_many_strings_take_little_memory():
+    """A table of all pairs of 12,000 values would take 1.2 GB."""
+    rng = np.random.default_rng(0)
+    whole = {name: [f"{name}{x}" for x in rng.permutation(15_000) % 12_000] for name in "ab"}
+    kinds = {"a": "nominal", "b": "nominal"}
+    before, after = (
+        Counts.of(Table.of({name: x[own] for name, x in whole.items()}, kinds))
+        for own in (slice(7000), slice(7000, None))
+    )
+    tracemalloc.start()
+    report = drift_report(before, after, n_draws=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6 and len(report.couplings) == 1 and report.couplings[0].size < 0.1
+
+
+@pytest.mark.parametrize("dense", [0, 1 << 22])
+def test_couplings_are_stratified_chi_squares(dense, monkeypatch):
+    """Against a sum of scipy's chi-squares, stratum by stratum."""
+    monkeypatch.setattr("tabweave.tasks.associations._DENSE", dense)
+    rng = np.random.default_rng(0)
+    n_values = {"a": 20, "b": 2100}  # pair counts of so many are sparse
+    before, after = (
+        {name: rng.integers(0, n, 900) for name, n in n_values.items()} for _ in range(2)
+    )
+    after["a"][:200] = 3
+    found = drift_report(counts(before), counts(after), n_draws=9).couplings[0]
+    sums = []
+    for strata, values in (("a", "b"), ("b", "a")):
+        total = 0.0
+        for v in np.union1d(before[strata], after[strata]):
+            sides = [x[values][x[strata] == v] for x in (before, after)]
+            table = np.stack([np.bincount(s, minlength=n_values[values]) for s in sides])
+            table = table[:, table.any(axis=0)]
+            if table.sum() > 3 and table.shape[1] > 1 and table.any(axis=1).all():
+                total += stats.chi2_contingency(table, correction=False).statistic
+        sums.append(total)
+    assert min(abs(found.statistic / total - 1) for total in sums) < 1e-9
+    moved = found.comparison[0]
+    a, b = (int(x) for x in moved[0].split(" & "))
+    for rows, share in zip((before, after), moved[1:], strict=True):
+        assert share == pytest.approx(np.mean((rows["a"] == a) & (rows["b"] == b)))
 
 
 def test_gaps_are_a_bin_of_the_stability_index():

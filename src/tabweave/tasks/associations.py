@@ -45,7 +45,7 @@ MEASURES = (
 _STEPS = 48  # correlations at which the chi-square of two normal numbers is known
 _NODES = 8  # of each piece of an integral over a bin
 _MOST_BINS = 100  # for which φ_K is computed
-_DENSE = 1 << 22  # cells of a strip of pair counts that is not kept sparse
+_DENSE = 1 << 22  # cells of a table of two columns that is not kept sparse
 _ROUNDING = 1e-12  # information below is none
 _REACH = 5.0  # bins of φ_K end here, in standard deviations
 
@@ -233,7 +233,7 @@ def _count_measures(
 ) -> None:
     """Fill in what the table of two columns says."""
     where = {name: name + BINNED if kind == "number" else name for name, kind in kinds.items()}
-    blocks = _blocks(counts, [(where[a], where[b]) for a, b in pairs])
+    blocks = pair_tables(counts, [(where[a], where[b]) for a, b in pairs])
     for p, ((a, b), block) in enumerate(zip(pairs, blocks, strict=True)):
         if drop:
             block = _without_gaps(counts, where[a], where[b], block)
@@ -243,11 +243,12 @@ def _count_measures(
             values["p_value"][p] = np.nan
 
 
-def _blocks(counts: Counts, pairs: Sequence[tuple[str, str]]) -> Iterator[np.ndarray]:
-    """Yield the contingency tables of pairs of columns, those with the same left column in a row.
+def pair_tables(counts: Counts, pairs: Sequence[tuple[str, str]]) -> Iterator[Any]:
+    """Yield the contingency table of each pair of columns, sparse where it has many cells.
 
-    All of these are cut from one strip of the pair counts. Cut one by one from sparse pair counts,
-    each would cost as much as all values of the table, and all the cube of its columns.
+    Tables with the same left column are cut from one strip of the pair counts. Cut one by one from
+    sparse pair counts, each would cost as much as all values of the table, and all the cube of its
+    columns. A table takes 32 MB at most, or as much as the pairs of values that occur.
     """
     left, strip = "", counts.pairs[:0]
     for a, b in pairs:
@@ -257,10 +258,11 @@ def _blocks(counts: Counts, pairs: Sequence[tuple[str, str]]) -> Iterator[np.nda
                 dense = strip.shape[0] * strip.shape[1] <= _DENSE
                 strip = strip.toarray() if dense else strip.tocsc()
         block = strip[:, counts.span(b)]
-        yield block.toarray() if sparse.issparse(block) else block
+        dense = sparse.issparse(block) and block.shape[0] * block.shape[1] <= _DENSE
+        yield block.toarray() if dense else block
 
 
-def _without_gaps(counts: Counts, a: str, b: str, block: np.ndarray) -> np.ndarray:
+def _without_gaps(counts: Counts, a: str, b: str, block: Any) -> Any:
     kept = [
         np.array(
             [label is not None for label in counts.labels[counts.vocabulary.index(name)]], bool
@@ -270,17 +272,16 @@ def _without_gaps(counts: Counts, a: str, b: str, block: np.ndarray) -> np.ndarr
     return block[kept[0]][:, kept[1]]
 
 
-def of_block(block: np.ndarray, with_phi: bool = True) -> dict[str, float]:
-    """Return the measures of one contingency table."""
-    n = float(block.sum())
-    block = block[block.sum(axis=1) > 0][:, block.sum(axis=0) > 0].astype(float)
-    r, k = block.shape
+def of_block(block: Any, with_phi: bool = True) -> dict[str, float]:
+    """Return the measures of one contingency table, dense or sparse, from its cells above 0."""
+    row, column, count = cells_of(block)
+    n = float(count.sum())
+    rows, columns = np.bincount(row, count), np.bincount(column, count)
+    r, k = np.count_nonzero(rows), np.count_nonzero(columns)
     if not n or min(r, k) < 2:
         return {"strength": 0.0, "cramers_v": np.nan, "p_value": np.nan, "mutual_information": 0.0}
-    rows, columns = block.sum(axis=1), block.sum(axis=0)
-    chi2 = n * max(float((block**2 / np.outer(rows, columns)).sum()) - 1, 0.0)
-    freedom = (r - 1) * (k - 1)
-    mutual, h_rows, h_columns = _entropies(block, rows, columns, n)
+    chi2 = n * max(float((count**2 / (rows[row] * columns[column])).sum()) - 1, 0.0)
+    mutual, h_rows, h_columns = _entropies(count, rows, columns, n)
     mutual = mutual if mutual > _ROUNDING else 0.0
     corrected = bergsma(chi2, n, r, k)
     return {
@@ -293,8 +294,15 @@ def of_block(block: np.ndarray, with_phi: bool = True) -> dict[str, float]:
         "theils_u_reversed": mutual / h_columns,
         "phi_k": phi_k(chi2, n, r, k) if with_phi else np.nan,
         "statistic": chi2,
-        "p_value": float(chdtrc(freedom, chi2)),
+        "p_value": float(chdtrc((r - 1) * (k - 1), chi2)),
     }
+
+
+def cells_of(block: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return row, column and count, a float, of the cells of a table that are not 0."""
+    row, column = block.nonzero()
+    count = block[row, column]
+    return row, column, np.asarray(count, np.float64).ravel()
 
 
 def _entropies(

@@ -13,11 +13,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import sparse, stats
+from scipy.special import erf
 
 from tabweave.base import seed_of
 from tabweave.counts.counts import Counts
@@ -27,6 +29,7 @@ from tabweave.rows.frames import columns_of
 from tabweave.rows.kinds import aside_line
 from tabweave.rows.table import Column, Schema, Table
 from tabweave.rows.vocabulary import positions, union
+from tabweave.tasks.associations import pair_tables
 
 _BINS = 10  # deciles of the numbers before, for the population stability index
 _EXACT = 1000  # numbers up to which the exact distribution of the KS statistic is affordable
@@ -160,6 +163,10 @@ def drift_report(
     the smaller p-value, doubled if there are gaps. Set-valued ones are compared element by
     element. Counts with decayed rows are not whole numbers; they are tested by the same matching,
     which is cautious there, since n is smaller than it was.
+
+    Cramér's V is that of Bergsma (2013), 0 where chance explains what changed: the mean of χ² among
+    all ways to cut the same rows in two is taken off, of sets that of the largest of as many χ² as
+    there are elements.
 
     The population stability index is ``Σ (q - p) log(q / p)`` over values, or over tenths of the
     numbers before and their gaps, with half a row added to each share.
@@ -320,7 +327,8 @@ def _valued(before: Counts, after: Counts, name: str, draws: int, rng: Any) -> F
     if kind == "set":
         return _set_valued(name, table, totals, labels)
     statistic, p, effect = chi_square(table, draws, rng)
-    sizes = {"Cramér's V": cramers_v(statistic, totals), "PSI": stability_index(table)}
+    mean = float(homogeneity(table[:, :, None])[1][0])
+    sizes = {"Cramér's V": cramers_v(statistic, mean, totals), "PSI": stability_index(table)}
     return Finding(name, statistic, p, p, effect, *_moved(table, totals, labels, sizes))
 
 
@@ -367,24 +375,38 @@ def homogeneity(tables: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     ----------
     tables : ndarray of shape (2, V, number of tables)
     """
-    rows, columns = tables.sum(axis=1), tables.sum(axis=0)
-    n = rows.sum(axis=0).astype(np.float64)
-    alive = (rows > 0).all(axis=0) & ((columns > 0).sum(axis=0) > 1) & (n > 3)
-    size = np.where(alive, n, 4.0)
-    expected = rows[:, None, :] * columns[None] / size
-    statistic = ((tables - expected) ** 2 / np.where(expected > 0, expected, 1)).sum(axis=(0, 1))
-    (v1, w1, r1), (v2, w2, r2) = (_margin_terms(m, size) for m in (rows, columns))
-    mean = size * (r1 - 1) * (r2 - 1) / (size - 1)
+    value, table = np.nonzero(tables.sum(axis=0))
+    return _homogeneity(tables[:, value, table], table, tables.shape[2])
+
+
+def _homogeneity(
+    cells: np.ndarray, table: np.ndarray, n_tables: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return :func:`homogeneity` of the cells of tables: two counts each, not both 0."""
+
+    def total(x: np.ndarray) -> np.ndarray:
+        return np.bincount(table, x, n_tables)
+
+    cells = cells.astype(np.float64)
+    pooled, rows = cells.sum(axis=0), np.array([total(cells[0]), total(cells[1])])
+    n, c = rows.sum(axis=0), np.bincount(table, minlength=n_tables)
+    alive = (rows > 0).all(axis=0) & (c > 1) & (n > 3)
+    size, rows = np.where(alive, n, 4.0), np.where(alive, rows, 2.0)
+    expected = pooled * (rows[1] / size)[table]
+    # Both rows of a table are as far from what is expected.
+    statistic = total((cells[1] - expected) ** 2 / pooled) * size**2 / rows.prod(axis=0)
+    (v1, w1), (v2, w2) = (
+        _margin_terms(inverse, r, size)
+        for inverse, r in (((1 / rows).sum(axis=0), 2), (total(1 / pooled), c))
+    )
+    mean = size * (c - 1) / (size - 1)
     variance = 2 * size / (size - 3) * (v1 - w1) * (v2 - w2) + size**2 / (size - 1) * w1 * w2
     return tuple(np.where(alive, x, 0.0) for x in (statistic, mean, np.maximum(variance, 0)))
 
 
-def _margin_terms(margin: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return v, w and r of a margin, as :func:`homogeneity` needs them."""
-    present = margin > 0
-    r = present.sum(axis=0)
-    inverse = np.where(present, 1 / np.where(present, margin, 1), 0).sum(axis=0)
-    return (n - r) * (r - 1) / (n - 1), (n * inverse - r**2) / (n - 2), r
+def _margin_terms(inverse: np.ndarray, r: Any, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return v and w of a margin, as :func:`homogeneity` needs them."""
+    return (n - r) * (r - 1) / (n - 1), (n * inverse - r**2) / (n - 2)
 
 
 def _gamma_tail(statistic: float, mean: float, variance: float) -> float:
@@ -399,9 +421,15 @@ def _excess(statistic: float, mean: float, variance: float) -> float:
     return (statistic - mean) / np.sqrt(variance) if variance > 0 else 0.0
 
 
-def cramers_v(statistic: float, totals: np.ndarray) -> float:
-    """Return Cramér's V of a table of two rows: ``√(χ² / n)``."""
-    return float(np.sqrt(max(statistic, 0.0) / totals.sum()))
+def cramers_v(statistic: float, mean: float, totals: np.ndarray) -> float:
+    """Return Cramér's V of tables of two rows, less what chance brings.
+
+    Bergsma (2013): ``√((χ² - E[χ²]) / n · (n-1) / (n-2))``, where E[χ²] is the exact mean if
+    nothing changed, and 0 if the statistic is below it.
+    """
+    n = float(totals.sum())
+    square = (statistic - mean) / n * (n - 1) / (n - 2) if n > 2 else 0.0
+    return float(np.sqrt(np.clip(square, 0, 1)))
 
 
 def stability_index(table: np.ndarray) -> float:
@@ -523,8 +551,14 @@ def _set_valued(name: str, table: np.ndarray, totals: np.ndarray, labels: list[A
     found = [fisher(np.stack([with_it, totals - with_it], axis=1)) for with_it in table.T]
     p, effect, statistic = min(found, key=lambda f: (f[0], -f[1]))
     p = min(1.0, p * len(found))
-    sizes = {"Cramér's V": cramers_v(statistic, totals)}
+    sizes = {"Cramér's V": cramers_v(statistic, mean_of_largest(len(found)), totals)}
     return Finding(name, statistic, p, p, effect, *_moved(table, totals, labels, sizes))
+
+
+def mean_of_largest(n: int) -> float:
+    """Return the mean of the largest of n independent chi-squares of one degree of freedom."""
+    z = np.linspace(0, 10, 1001)  # their roots
+    return float(np.trapezoid(2 * z * (1 - erf(z / np.sqrt(2)) ** n), z))
 
 
 def _moved(
@@ -551,45 +585,75 @@ def _expanded(counts: Counts, column: int, labels: list[Any]) -> np.ndarray:
 
 def _couplings(before: Counts, after: Counts) -> list[Finding]:
     """Test every pair of single-valued columns."""
-    columns = before.schema.categorical  # type: ignore[union-attr]
-    single = [i for i, c in enumerate(columns) if c.kind != "set"]
-    labels = [union(a, b) for a, b in zip(before.labels, after.labels, strict=True)]
+    single = [c.name for c in before.schema.categorical if c.kind != "set"]  # type: ignore[union-attr]
+    pairs = list(combinations(single, 2))
+    labels = {
+        name: union(a, b)
+        for name, a, b in zip(before.names, before.labels, after.labels, strict=True)
+    }
+    totals = np.array([before.n, after.n])
+    tables = [pair_tables(counts, pairs) for counts in (before, after)]
     out = []
-    for i, a in enumerate(single):
-        for b in single[i + 1 :]:
-            tables = np.array([_joint(c, a, b, labels) for c in (before, after)])
-            found = _coupling(f"{before.names[a]} × {before.names[b]}", tables)
-            totals = np.array([before.n, after.n])
-            sizes = {"Cramér's V": cramers_v(found.statistic, totals)}
-            moved = _met(tables / totals[:, None, None], labels[a], labels[b])
-            out.append(replace(found, sizes=sizes, comparison=moved))
+    for (a, b), *blocks in zip(pairs, *tables, strict=True):
+        cells = [
+            _located(block, counts, (a, b), labels)
+            for block, counts in zip(blocks, (before, after), strict=True)
+        ]
+        counted, place = _side_by_side(*cells)
+        out.append(_coupling(counted, place, (a, b), labels, totals))
     return out
 
 
-def _met(shares: np.ndarray, a: list[Any], b: list[Any]) -> tuple[tuple[str, float, float], ...]:
-    """Return the two pairs of values whose share moved most, with the shares before and after."""
-    order = np.argsort(-np.abs(shares[1] - shares[0]), axis=None, kind="stable")[:2]
-    pairs = zip(*np.unravel_index(order, shares.shape[1:]), strict=True)
-    return tuple((f"{a[v]} & {b[w]}", *shares[:, v, w].tolist()) for v, w in pairs)
+def _located(
+    block: Any, counts: Counts, pair: tuple[str, str], labels: Mapping[str, list[Any]]
+) -> sparse.coo_array:
+    """Return a table of two columns with the rows and columns of all labels, sparse."""
+    cells = sparse.coo_array(block)
+    where = [
+        np.asarray(positions(labels[name], counts.labels[counts.vocabulary.index(name)]))[i]
+        for name, i in zip(pair, cells.coords, strict=True)
+    ]
+    shape = tuple(len(labels[name]) for name in pair)
+    return sparse.coo_array((cells.data, tuple(where)), shape=shape)
 
 
-def _coupling(name: str, tables: np.ndarray) -> Finding:
+def _side_by_side(
+    before: sparse.coo_array, after: sparse.coo_array
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """Return the counts before and after of all cells that are not empty in both, and where."""
+    flat = [table.coords[0].astype(np.int64) * table.shape[1] + table.coords[1]
+            for table in (before, after)]  # fmt: skip
+    place, index = np.unique(np.concatenate(flat), return_inverse=True)
+    out = np.zeros((2, len(place)), np.result_type(before.data, after.data))
+    out[0, index[: before.nnz]], out[1, index[before.nnz :]] = before.data, after.data
+    met = out.any(axis=0)
+    return out[:, met], np.divmod(place[met], before.shape[1])
+
+
+def _coupling(
+    cells: np.ndarray,
+    place: tuple[np.ndarray, np.ndarray],
+    pair: tuple[str, str],
+    labels: Mapping[str, list[Any]],
+    totals: np.ndarray,
+) -> Finding:
     """Test p(a|b) and p(b|a): the larger p-value, since a coupling changed only if both did."""
     sides = []
-    for strata in (tables, tables.transpose(0, 2, 1)):
-        statistic, mean, variance = (float(x.sum()) for x in homogeneity(strata))
+    for name, stratum in zip(pair, place, strict=True):
+        found = _homogeneity(cells, stratum, len(labels[name]))
+        statistic, mean, variance = (float(x.sum()) for x in found)
         effect = _excess(statistic, mean, variance)
-        sides.append((_gamma_tail(statistic, mean, variance), -effect, statistic))
-    p, effect, statistic = max(sides)
-    return Finding(name, statistic, p, p, -effect)
-
-
-def _joint(counts: Counts, a: int, b: int, labels: list[list[Any]]) -> np.ndarray:
-    block = counts.block(a, b)
-    out = np.zeros((len(labels[a]), len(labels[b])), block.dtype)
-    indices = [positions(labels[c], counts.labels[c]) for c in (a, b)]
-    out[np.ix_(*indices)] = block
-    return out
+        sides.append((_gamma_tail(statistic, mean, variance), -effect, statistic, mean))
+    p, effect, statistic, mean = max(sides)
+    shares = cells / totals[:, None]
+    order = np.argsort(-np.abs(shares[1] - shares[0]), kind="stable")[:2]
+    met = tuple(
+        (" & ".join(str(labels[n][at[i]]) for n, at in zip(pair, place, strict=True)),
+         *shares[:, i].tolist())
+        for i in order
+    )  # fmt: skip
+    sizes = {"Cramér's V": cramers_v(statistic, mean, totals)}
+    return Finding(" × ".join(pair), statistic, p, p, -effect, (), sizes, met)
 
 
 def _ranked(findings: list[Finding]) -> tuple[Finding, ...]:

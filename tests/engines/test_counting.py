@@ -236,3 +236,37 @@ def test_batches_are_held_until_they_are_worth_a_matrix(monkeypatch):
 def test_a_limit_may_be_an_integer_of_numpy():
     rows = {"a": list("abcabc")}
     assert count(rows, max_values=np.int64(2)) == count(rows, max_values=2)
+
+
+def _late_large_number():
+    """Ninety rows of which only the last ones hold a whole number that no float equals."""
+    x = np.array([1, 2, 3] * 20 + [2**53 + 1, 2**53, 5] * 10, np.int64)
+    return {"a": x, "c": np.array(list("uvw") * 30)}
+
+
+@pytest.mark.parametrize("source", ["parquet", "csv", "sql", "pushdown", "dask"])
+def test_whole_numbers_that_are_no_floats_are_values_in_every_engine(source, tmp_path):
+    frame = pd.DataFrame(_late_large_number())
+    wanted = count(frame)
+    assert wanted.schema["a"].kind == "nominal" and 2**53 + 1 in wanted.labels[0]
+    path = tmp_path / ("rows.csv" if source == "csv" else "rows.parquet")
+    if source == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path, row_group_size=30)
+    if source == "dask":
+        rows = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
+    else:
+        rows = f"SELECT * FROM '{path}'" if source in ("sql", "pushdown") else path
+    engine = "pushdown" if source == "pushdown" else "auto"
+    assert count(rows, engine=engine) == wanted
+
+
+def test_a_stream_that_cannot_be_read_again_says_which_numbers_are_no_floats():
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table(_late_large_number())
+    stream = arrow.RecordBatchReader.from_batches(table.schema, table.to_batches(30))
+    with pytest.raises(ValueError, match=r"column 'a' holds whole numbers beyond 2\*\*53.*nominal"):
+        count(stream)
+    stream = arrow.RecordBatchReader.from_batches(table.schema, table.to_batches(30))
+    assert count(stream, schema={"a": "numeric"}).moments("a")[0] == 90

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain
 from numbers import Integral
 from operator import add
@@ -23,9 +23,10 @@ from tabweave.engines.opening import open_fitted, open_source
 from tabweave.engines.progress import Estimate, ProgressCallback, check_counts_fit, estimated
 from tabweave.engines.pushdown import count_there
 from tabweave.engines.source import Source, family, join_batches, n_rows_of, some_rows
-from tabweave.rows.frames import named_columns, objects
+from tabweave.rows.frames import is_inexact, named_columns, objects
 from tabweave.rows.kinds import Rules
 from tabweave.rows.table import (
+    INEXACT,
     SAMPLED,
     Codes,
     Column,
@@ -49,6 +50,23 @@ _KINDS = {
     "set": "set",
 }
 Expand = Callable[[Table, Any], tuple[Table, Any]]
+
+
+class InexactNumbersError(ValueError):
+    """Whole numbers that no float equals, in a column that was taken for one of numbers."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return (
+            f"column {self.name!r} holds whole numbers beyond 2**53 that no float equals, and "
+            f"rows before them were counted as numbers; declare it, as in "
+            f"schema={{{self.name!r}: 'nominal'}} (or 'numeric', which rounds them)"
+        )
+
+
 _HELD_BYTES = 1 << 28
 _MOST_JOINED = 1 << 14
 
@@ -140,13 +158,31 @@ def count(
             reading.y,
             reading.schema,
             numbers,
+            reading.typed,
             lambda tally: bucket_rules(tally, limits, other),
         )
     if max_values is not None:
         limits = limits_of(max_values, reading.columns or names)
         rules = _rules(opened, reading, names, limits, other, progress)
         reading = replace(reading, buckets=rules)
-    return opened.run(CountRows(reading, opened.n_rows), names, progress, "counting")
+    return run_exactly(
+        opened, reading, lambda r: opened.run(CountRows(r, opened.n_rows), names, progress)
+    )
+
+
+def run_exactly(source: Source, reading: Reading, run: Callable[[Reading], Any]) -> Any:
+    """Run with what says how rows are read; again, if numbers turn out to be no floats.
+
+    Which columns those are does not depend on how the rows arrive: one such cell makes its column
+    nominal, as in memory.
+    """
+    while True:
+        try:
+            return run(reading)
+        except InexactNumbersError as error:
+            if not source.repeats:
+                raise
+            reading = reading.with_nominal(error.name)
 
 
 def count_for(
@@ -168,10 +204,13 @@ def count_for(
     """
     opened, reading, names = _as_fitted(source, y, schema, fitted, numbers, rules)
     reading = replace(reading, expand=expand)
-    if expand is not None and fitted.schema is None:
-        counts = _count_unseen(opened, reading, names)
-    else:
+    if fitted.schema is not None:
         counts = opened.run(CountRows(reading, opened.n_rows), names)
+    elif expand is not None:
+        counts = run_exactly(opened, reading, lambda r: _count_unseen(opened, r, names))
+    else:
+        work = partial(CountRows, n_rows=opened.n_rows)
+        counts = run_exactly(opened, reading, lambda r: opened.run(work(r), names))
     return _some(counts, opened)
 
 
@@ -352,6 +391,8 @@ class Reading:
     buckets: Mapping[str, Any] = field(default_factory=dict)
     expand: Expand | None = None
     rules: Rules | None = None
+    typed: frozenset[str] = frozenset()  # columns that are numbers by the type of the source alone
+    parted: bool = False  # whether parts are read apart from each other, and may be read again
 
     def table(
         self, batch: Any, schema: Schema | None = None, n_rows: int | None = None
@@ -365,7 +406,31 @@ class Reading:
         schema = schema or self.schema
         how: Any = {"numbers": self.numbers, "rules": self.rules, "n_rows": n_rows}
         table = Table.of(batch, schema, **how)
+        self._check_exact(batch, table)
         return fold(table, self.buckets), y
+
+    def _check_exact(self, batch: Any, table: Table) -> None:
+        """Raise for whole numbers that floats do not hold, unless they were declared as numbers."""
+        if self.parted and any(column.why == INEXACT for column in table.schema.columns):
+            raise InexactNumbersError(
+                next(column.name for column in table.schema.columns if column.why == INEXACT)
+            )
+        undeclared = [
+            column.name
+            for column in table.schema.columns
+            if column.kind == "numeric" and (column.name in self.typed or column.why == "numbers")
+        ]
+        if undeclared and not isinstance(batch, Table):
+            cells, _ = named_columns(batch)
+            for name in undeclared:
+                if name in cells and is_inexact(cells[name]):
+                    raise InexactNumbersError(name)
+
+    def with_nominal(self, name: str) -> Reading:
+        """Return the same, but for a column that is read as values."""
+        others = [column for column in self.schema.columns if column.name != name]
+        schema = replace(self.schema, columns=(*others, Column(name, "nominal")))
+        return replace(self, schema=schema, typed=self.typed - {name})
 
 
 def reading_of(
@@ -392,7 +457,12 @@ def reading_of(
     completed = _completed(given, source.types, wanted, numbers) if rules is None else given
     classes = None if name is not None else y
     chosen = None if whole else tuple(wanted)
-    return Reading(completed, numbers, chosen, name, classes, rules=rules), names
+    typed = frozenset(
+        c.name for c in completed.columns if c.kind == "numeric" and c.name not in given
+    )
+    parted = source.repeats and not source.in_memory
+    reading = Reading(completed, numbers, chosen, name, classes, rules=rules)
+    return replace(reading, typed=typed, parted=parted), names
 
 
 def _completed(schema: Any, types: Mapping[str, str], names: list[str], numbers: str) -> Schema:

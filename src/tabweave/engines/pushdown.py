@@ -12,7 +12,7 @@ bit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import combinations, product
@@ -32,8 +32,8 @@ from tabweave.counts.counting import (
 )
 from tabweave.counts.counts import Counts
 from tabweave.io.files import sql_name
-from tabweave.rows.frames import columns_of
-from tabweave.rows.table import Codes, Numbers, Schema, Table
+from tabweave.rows.frames import columns_of, is_inexact
+from tabweave.rows.table import Codes, Column, Numbers, Schema, Table
 from tabweave.rows.vocabulary import Label, Vocabulary, bucket, identity
 
 NAME = "tabweave_source"
@@ -180,13 +180,19 @@ def count_there(
     y: str | None,
     schema: Schema,
     numbers: str,
+    typed: Set[str],
     rules_of: Callable[[Tally], Mapping[str, Any]],
 ) -> Counts:
     """Return the counts of rows that stay where they are.
 
-    ``rules_of`` says, from how often values occur, which of them fall into buckets.
+    ``rules_of`` says, from how often values occur, which of them fall into buckets. The columns
+    that are ``typed`` are numbers by their type alone, and values if floats do not hold them.
     """
-    found = {name: values_of(sql_table, name, schema, numbers) for name in names if name != y}
+    found = {
+        name: values_of(sql_table, name, schema, numbers, typed=name in typed)
+        for name in names
+        if name != y
+    }
     valued = {name: own for name, own in found.items() if isinstance(own.data, Codes)}
     rules = rules_of({name: _tally(own) for name, own in valued.items()})
     if y is not None:
@@ -209,9 +215,13 @@ def count_there(
     return Counts.from_pairs(complete, n, vocabulary, pairs, exact, y is not None)
 
 
-def values_of(sql_table: SqlTable, name: str, schema: Schema, numbers: str) -> Values:
+def values_of(
+    sql_table: SqlTable, name: str, schema: Schema, numbers: str, *, typed: bool = False
+) -> Values:
     """Ask for the values of a column, typed, and read them as rows are read."""
     cells, keys, times = sql_table.fetch(values_query(sql_table, name)) or ([], [], [])
+    if typed and is_inexact(cells):
+        schema = replace(schema, columns=(Column(name, "nominal"),))
     own = replace(
         schema, columns=tuple(c for c in schema.columns if c.name == name), complete=False
     )

@@ -419,27 +419,36 @@ def _infer_array(column: np.ndarray) -> str:
     return "numeric" if column.dtype.kind in "iufMm" else "nominal"
 
 
-def would_merge(column: Any) -> bool:
-    """Tell whether two whole numbers of a column, beyond 2**53, would be one and the same float."""
+def is_inexact(column: Any) -> bool:
+    """Tell whether a column holds a whole number that no float equals, beyond 2**53.
+
+    That is a property of single cells: however rows are cut, some part of them has it, or none.
+    """
     import narwhals as nw
 
     if isinstance(column, np.ndarray):
         if column.dtype.kind not in "iuO" or column.itemsize < 8:
             return False
         if column.dtype.kind == "O":
-            large = {c for c in column.tolist() if type(c) is int and _EXACT < abs(c) < 2**1023}
-            return len(set(map(float, large))) < len(large)
+            large = {c for c in column.tolist() if type(c) is int and abs(c) > _EXACT}
+            return any(c.bit_length() < 1024 and int(float(c)) != c for c in large)
     else:
         series = nw.from_native(column, series_only=True, pass_through=True)
-        if isinstance(series, nw.Series) and series.dtype == nw.Object:
-            return would_merge(objects(column))
+        if isinstance(series, list):
+            return is_inexact(object_array(series))
+        if getattr(series, "dtype", None) == nw.Object:
+            return is_inexact(objects(column))
         if not isinstance(series, nw.Series) or series.dtype not in (nw.Int64, nw.UInt64):
             return False
         column = series.drop_nulls().to_numpy()
     if not len(column) or (-_EXACT <= int(column.min()) and int(column.max()) <= _EXACT):
         return False
-    whole = np.unique(column)
-    return len(np.unique(whole.astype(np.float64))) < len(whole)
+    # Shifted to the right until they fit in 53 bits, exact numbers lose no bit that is set.
+    size = np.where(column < 0, 0 - column.astype(np.uint64), column.astype(np.uint64))
+    lost = np.zeros(len(size), np.uint64)
+    for bits in range(54, 65):
+        lost[size >> np.uint64(bits - 1) > 0] = (1 << (bits - 53)) - 1
+    return bool((size & lost).any())
 
 
 def _infer_objects(cells: Sequence[Any]) -> str:

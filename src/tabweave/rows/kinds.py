@@ -29,7 +29,7 @@ reports, the command line); what a schema declares is never asked. In words:
   name says what they measure.
 - Of numbers, nines such as -999 that lie farther from all others than those from each other may
   stand for missing: the reason says so, and they stay numbers.
-- Whole numbers beyond 2**53 are ``nominal`` where two of them would be one and the same float.
+- Whole numbers are ``nominal`` if one of them, beyond 2**53, is no float (2**53 + 1).
 - Identifiers are set aside: text of one word, or bytes, 95 of 100 of which are distinct, whole
   numbers that rise from row to row with few gaps, unless their name says what they measure
   (``year``, ``day``, ``age``), an ``id`` whose values hardly repeat, the index of pandas, the row

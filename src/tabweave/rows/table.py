@@ -40,6 +40,7 @@ from tabweave.rows.frames import (
     holds_long_periods,
     infer_kind,
     is_declared_categorical,
+    is_inexact,
     is_missing,
     is_ordered,
     levels_of,
@@ -47,7 +48,6 @@ from tabweave.rows.frames import (
     sets,
     take_sets,
     times_held,
-    would_merge,
 )
 from tabweave.rows.frames import numbers as cells_numbers
 from tabweave.rows.kinds import (
@@ -478,6 +478,7 @@ def _as_judged(column: Column, cells: Any, schema: Schema) -> tuple[Column, Any]
 
 _MOST_TWINS = 10_000  # values among which those that are written alike are looked for
 _SEEN = 1000  # cells that are looked at to see whether there is anything to ask
+INEXACT = "whole numbers that floats do not hold"
 _DECIDED = ("declared", "categories", "ordered categories", TIME_SPANS)
 _WORD = re.compile(r"[^\W\d_]\D*").fullmatch  # dates and money have digits, Jan 5, 2020 too
 _LIST = re.compile(r"[;|]|, ").search
@@ -598,8 +599,8 @@ def _completed(
         if column is None:
             kind = infer_kind(cells)
             why = _in_words(kind, cells)
-            if why == "numbers" and would_merge(cells):
-                kind, why = "nominal", "whole numbers that floats cannot tell apart"
+            if why == "numbers" and is_inexact(cells):
+                kind, why = "nominal", INEXACT
             if rules is not None and why in (DATETIMES, CLOCK_TIMES):
                 kind = "datetime"
             read_as: Any = numbers if kind == "numeric" else kind

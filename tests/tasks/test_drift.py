@@ -496,9 +496,16 @@ class TestKinds:
         found = drift_report(self.before, {**self.before, "x": ["low; got it", "high"] * 20})
         assert found.kinds["x"].endswith("nominal after (values such as 'low; got it')")
 
-    def test_one_word_among_numbers_is_named(self):
-        found = drift_report(self.before, {**self.before, "x": [*map(str, range(39)), "call us"]})
-        assert found.kinds["x"].endswith("nominal after (numbers, except 'call us')")
+    def test_one_word_among_numbers_is_missing_and_named(self):
+        after = {**self.before, "x": [*map(str, range(39)), "call us"]}
+        with pytest.warns(UserWarning, match="column 'x': expected numbers, got 'call us'"):
+            found = drift_report(self.before, after)
+        assert found.kinds == {}
+
+    def test_what_keeps_numbers_from_being_read_is_named(self):
+        after = {**self.before, "x": [*map(str, range(39)), "3 or 4"]}
+        found = drift_report(self.before, after)
+        assert found.kinds["x"].endswith("nominal after (numbers, except '3 or 4')")
 
     def test_dates_in_another_order_are_a_change_and_no_error(self):
         before = {**self.before, "t": [f"2024-{1 + i % 12:02}-{1 + i % 28:02}" for i in range(40)]}

@@ -81,6 +81,28 @@ def looks_missing(label: Any) -> bool:
     return plain in MISSING_WORDS or plain in _MISSING_CODES
 
 
+def is_unreadable(text: str) -> bool:
+    """Tell whether a text beside numbers or dates is neither: a word, or a day that does not exist.
+
+    >>> is_unreadable("TBD"), is_unreadable("2024-02-30"), is_unreadable("12 apples")
+    (True, True, False)
+    """
+    plain = text.strip()
+    if not any(map(str.isdigit, plain)):
+        return plain.lower() not in MISSING_WORDS
+    return is_date(plain) and not (_zones([plain]) or any(_is_date(plain, o) for o in DATE_ORDERS))
+
+
+def cells_in_words(cells: Iterable[tuple[str, int]]) -> str:
+    """Return values and in how many cells they are, the first two of them.
+
+    >>> cells_in_words([("TBD", 3), ("soon", 1), ("?!", 1)])
+    "'TBD' (3 cells), 'soon' (1 cell) and 1 more"
+    """
+    shown = [f"{value!r} ({n:,} cell{'s' * (n != 1)})" for value, n in cells]
+    return ", ".join(shown[:2]) + (f" and {len(shown) - 2:,} more" if len(shown) > 2 else "")
+
+
 def _matching(labels: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
     """Return the texts that are not missing if all of them match, and else none."""
     if not all(map(pattern.fullmatch, present_texts(labels[:FEW_TEXTS]))):

@@ -22,6 +22,9 @@ reports, the command line); what a schema declares is never asked. In words:
   a day (``00:03:12``) if their name says so (``duration``, ``elapsed``). Words such as ``NA``
   beside numbers or dates are missing. Digits are codes, and ``nominal``, if one has a leading zero,
   or if there are at most 20 of them, all whole.
+- A few cells among numbers or dates that hold a word (``TBD``), or a day that does not exist
+  (``2024-02-30``), are read as missing; :meth:`~tabweave.Table.kinds` and a warning list them. Few
+  are up to a fifth of the cells, and of the distinct values if more than two of these are odd.
 - Whole numbers stay ``numeric``, also years and counts of few values. Codes are ``nominal``: those
   whose name says so (``zip``, ``code``, ``id``, ``PRODID``) or is that of a thing without an order
   (``state``, ``subject``, ``race``; not ``state_income``), two values only, or a few values of
@@ -55,7 +58,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -71,6 +74,7 @@ from tabweave.rows.formats import (
     are_pairs,
     are_short_months,
     are_terms,
+    cells_in_words,
     currencies,
     date_order,
     date_orders,
@@ -87,6 +91,7 @@ from tabweave.rows.formats import (
     is_iso,
     is_number,
     is_time,
+    is_unreadable,
     list_in_text,
     number_of,
     numbers_written,
@@ -109,6 +114,7 @@ _DISTINCT = 0.95
 _MOST_CODES = 20
 _ENOUGH_DATES = 10  # that are digits alone: the chance of as many codes to be dates is nil
 _MOST_ODD = 0.2  # of texts, up to which the others tell what a column would be
+_MOST_ODD_OF_FIRST = 4  # of the first values, so that most columns are told from these
 # What only the user knows of a column: whether a few values that keep it from being read are
 # missing, the order of day and month, what joins lists, whether values that are spelled alike are
 # the same, or, of all else, what is meant by it.
@@ -184,6 +190,7 @@ class Finding(NamedTuple):
     kept: bool = True
     asks: Asks = ""  # what the user is to look at
     delimiter: str = ""  # of what may be lists
+    unreadable: tuple[tuple[str, int], ...] = ()  # values read as missing, and their cells
 
 
 class Kinds(tuple[Finding, ...]):
@@ -239,6 +246,7 @@ class Verdict(NamedTuple):
     levels: tuple[str, ...] | None = None  # of ranges
     asks: Asks = ""
     delimiter: str = ""
+    unreadable: tuple[tuple[str, int], ...] = ()  # values to read as missing, and their cells
 
 
 def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
@@ -266,6 +274,8 @@ def _judge_labels(name: str, data: Any, least: float, n_rows: int, rules: Rules)
         return None
     texts = [label if isinstance(label, str) else f"{label:.15g}" for label in labels]
     complete = rules not in ("first", "sample")
+    if types != {str} and (unreadable := few_unreadable(data)):
+        return _judge_numbers_and_words(name, data, least, n_rows, unreadable)
     verdict = _first(_TEXT_RULES, _Texts(name, texts, data, least, complete))
     if types == {str} or (verdict is not None and verdict.kind == "datetime"):
         return verdict
@@ -280,16 +290,69 @@ def _first(rules: Sequence[Callable[[_Column], Verdict | None]], column: _Column
     return next((verdict for rule in rules if (verdict := rule(column)) is not None), None)
 
 
-def _judge_numbers_and_words(name: str, data: Any, least: float, n_rows: int) -> Verdict | None:
+def few_unreadable(data: Any) -> tuple[tuple[str, int], ...]:
+    """Return the texts beside numbers or dates that are neither, and in how many cells they are.
+
+    Nothing if they are many: more than a fifth of the cells, or of the distinct values if there are
+    more than two of them.
+    """
+    first = [label for label in data.labels[:FEW_TEXTS] if label is not None]
+    if sum(isinstance(text, str) and is_unreadable(text) for text in first) > _MOST_ODD_OF_FIRST:
+        return ()
+    odd = unreadable_cells(data.codes, data.labels)
+    cells = np.bincount(data.codes, minlength=len(data.labels)).tolist()
+    met = [n for v, n in zip(data.labels, cells, strict=True) if n and not _is_missing(v)]
+    most = _MOST_ODD * len(met) if len(odd) > 2 else (len(met) - 3) / 2
+    few = len(odd) <= most and sum(odd.values()) <= _MOST_ODD * sum(met)
+    return tuple(odd.items()) if few else ()
+
+
+def unreadable_cells(codes: np.ndarray, labels: Sequence[Any]) -> dict[str, int]:
+    """Return the texts that are neither numbers nor dates, and in how many cells, most first."""
+    odd = [i for i, v in enumerate(labels) if isinstance(v, str) and is_unreadable(v)]
+    if not odd:
+        return {}
+    cells = np.bincount(codes, minlength=len(labels)).tolist()
+    found = sorted((-cells[i], labels[i]) for i in odd if cells[i])
+    return {label: -count for count, label in found}
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or (isinstance(label, str) and not present_texts([label]))
+
+
+def _but_for(verdict: Verdict, unreadable: tuple[tuple[str, int], ...]) -> Verdict:
+    """Return what a column is but for some values, which are read as missing."""
+    why = f"{verdict.why}, except {cells_in_words(unreadable)}, read as missing"
+    return verdict._replace(why=why, asks="exceptions", unreadable=unreadable)
+
+
+def _judge_numbers_and_words(
+    name: str,
+    data: Any,
+    least: float,
+    n_rows: int,
+    unreadable: tuple[tuple[str, int], ...] = (),
+) -> Verdict | None:
     """Return what numbers are, some of which are text or words for missing, as of a worksheet."""
-    found = [_plain_number(label) for label in data.labels]
+    words = dict(unreadable)
+    labels = [None if label in words else label for label in data.labels]
+    texts = [
+        label if isinstance(label, str) else f"{label:.15g}"
+        for label in labels
+        if label is not None
+    ]
+    if words and numbers_written(texts) != ("numbers", "."):
+        return None
+    found = [_plain_number(label) for label in labels]
     verdict = _judge_numbers(name, np.array(found)[data.codes], least, n_rows) if n_rows else None
     if verdict is not None and verdict.kind == "nominal":
         return verdict
-    words = [label for label in data.labels if isinstance(label, str)]
-    why = "numbers, some written as text" if present_texts(words) else "numbers"
+    written = present_texts([label for label in labels if isinstance(label, str)])
+    why = "numbers, some written as text" if written else "numbers"
     why, aside = (why, False) if verdict is None else (verdict.why, verdict.aside)
-    return Verdict("numeric", why, aside, format=".")
+    numbers = Verdict("numeric", why, aside, format=".")
+    return _but_for(numbers, unreadable) if unreadable and not aside else numbers
 
 
 def _plain_number(label: Any) -> float:
@@ -396,6 +459,17 @@ def _ranges(texts: _Texts) -> Verdict | None:
     return Verdict("ordinal", "ranges in order", levels=tuple(levels)) if levels else None
 
 
+def _readable_but_for_few(texts: _Texts) -> Verdict | None:
+    """Numbers or dates, a few cells of which hold words, or days that do not exist."""
+    unreadable = few_unreadable(texts.data)
+    if not unreadable:
+        return None
+    odd = dict(unreadable)
+    rest = replace(texts, labels=[label for label in texts.labels if label not in odd])
+    verdict = _first(_READABLE_RULES, rest)
+    return None if verdict is None or verdict.asks else _but_for(verdict, unreadable)
+
+
 def _identifiers(texts: _Texts) -> Verdict | None:
     """Words that hardly repeat are set aside, whatever else they may be."""
     if not (is_one_word(texts.labels) and texts.hardly_repeat):
@@ -413,15 +487,20 @@ def _codes_of_digits(texts: _Texts) -> Verdict | None:
 
 
 # Dates come before numbers, since 20240131 is both; whatever can be read, before identifiers.
-_TEXT_RULES: tuple[Callable[[_Texts], Verdict | None], ...] = (
+_READABLE_RULES: tuple[Callable[[_Texts], Verdict | None], ...] = (
     _iso_datetimes,
     _clock_times,
     _dates_of_one_order,
     _periods,
     _compact_dates,
+    _amounts,
+)
+_TEXT_RULES: tuple[Callable[[_Texts], Verdict | None], ...] = (
+    *_READABLE_RULES[:-1],
     _names_of_rows,
     _amounts,
     _ranges,
+    _readable_but_for_few,
     _identifiers,
     _doubtful,
     _codes_of_digits,
@@ -489,7 +568,7 @@ def _exceptions(name: str, labels: Sequence[str]) -> str:
     """Return what text would be but for a few of its values, and two of these."""
     codes = NO_AMOUNT.search(name) or has_leading_zeros(labels)
     for what, fits in _TOLD_BY_MOST:
-        if sum(not fits(text) for text in present_texts(labels[:FEW_TEXTS])) > 4:
+        if sum(not fits(text) for text in present_texts(labels[:FEW_TEXTS])) > _MOST_ODD_OF_FIRST:
             continue
         texts = list(map(str.strip, labels)) if what == "ranges" else present_texts(labels)
         odd = [text for text in texts if not fits(text)]

@@ -23,6 +23,7 @@ from tabweave.rows.formats import (
     MISSING_WORDS,
     PERIODS,
     CellError,
+    cells_in_words,
     date_format,
     digits_of,
     has_thousands,
@@ -44,6 +45,7 @@ from tabweave.rows.frames import (
     is_missing,
     is_ordered,
     levels_of,
+    object_array,
     objects,
     sets,
     take_sets,
@@ -62,6 +64,7 @@ from tabweave.rows.kinds import (
     is_index,
     joined_by,
     judge,
+    unreadable_cells,
 )
 from tabweave.rows.spelling import is_spelled, is_text
 from tabweave.rows.vocabulary import Label, canonical, code_type, identity, order, positions
@@ -375,6 +378,8 @@ def _apply_rules(
             except (TypeError, ValueError) as error:  # one of many dates does not exist
                 why = f"dates, but for one: {error}"
                 column = replace(column, origin=Origin(why, judged=True, asks="exceptions"))
+            if column.asks == "exceptions":
+                _tell_exceptions(column)
         kept.append(column)
         parts.append(data)
     if not kept and all(column.why == "constant" for column in aside):
@@ -385,10 +390,21 @@ def _apply_rules(
     return Table(schema, tuple(parts), table.n_rows)
 
 
+def _tell_exceptions(column: Column) -> None:
+    """Warn of the few values that keep a column from being read, or that are read as missing."""
+    if column.origin.unreadable:
+        declared = f"schema={{{column.name!r}: 'nominal'}}"
+        remedy = f"mend them, leave them empty, or keep all values by {declared}"
+    else:
+        read_as = "categories" if column.kind == "nominal" else "numbers"
+        remedy = f"it is read as {read_as}: mend these values, or leave them empty"
+    warn_caller(f"column {column.name!r} holds {column.why}; {remedy}")
+
+
 def _with_verdict(column: Column, verdict: Verdict, position: int | None) -> Column:
     """Return a column that is what the rules say, and where it was if it is set aside."""
     where = position if verdict.aside else None
-    origin = Origin(verdict.why, True, where, verdict.asks, verdict.delimiter)
+    origin = Origin(verdict.why, True, where, verdict.asks, verdict.delimiter, verdict.unreadable)
     return replace(
         column, kind=verdict.kind, format=verdict.format, levels=verdict.levels, origin=origin
     )
@@ -471,7 +487,14 @@ def _as_judged(column: Column, cells: Any, schema: Schema) -> tuple[Column, Any]
     """Read a column as the rules say; raise if one of its dates does not exist."""
     if column.kind != "datetime":
         return column, _column(cells, column, schema)
-    seconds, zone = datetimes(cells, None, first=True, order=column.date_order)
+    try:
+        seconds, zone = datetimes(cells, None, first=True, order=column.date_order)
+    except CellError:
+        if not unreadable_cells(*categories(cells)):
+            raise
+        column = _with_unreadable(column, cells)
+        cells = _readable_cells(cells, column)
+        seconds, zone = datetimes(cells, None, first=True, order=column.date_order)
     _check_gaps(seconds, schema)
     return replace(column, format=column.date_order or zone), Datetimes(seconds)
 
@@ -679,7 +702,10 @@ def _column(cells: Any, column: Column, schema: Schema) -> Codes | Numbers | Set
     empty = schema.empty_is_missing
     try:
         if column.kind in ("numeric", "datetime"):
-            return _read_numbers(cells, column, schema)
+            try:
+                return _read_numbers(cells, column, schema)
+            except CellError:
+                return _read_numbers(_readable_cells(cells, column), column, schema)
         if column.kind == "set":
             starts, codes, labels = sets(cells, column.delimiter, empty_is_missing=empty)
             _check_missing(codes, labels, schema, starts)
@@ -689,6 +715,36 @@ def _column(cells: Any, column: Column, schema: Schema) -> Codes | Numbers | Set
         return Codes(codes, labels)
     except (TypeError, ValueError) as error:
         raise _named_error(error, column) from error
+
+
+def _readable_cells(cells: Any, column: Column) -> Any:
+    """Return the cells of a column found to hold numbers or dates, missing where a word is.
+
+    Those of a column that was declared, or most of which are words, stay as they are.
+    """
+    if not column.judged:
+        return cells
+    codes, labels = categories(cells)
+    words = unreadable_cells(codes, labels)
+    if sum(words.values()) > max(len(codes) / 2, 1):
+        return cells
+    if new := [pair for pair in words.items() if pair[0] not in dict(column.origin.unreadable)]:
+        warn_caller(
+            f"column {column.name!r}: expected {_CELLS_OF[column.kind]}, got "
+            f"{cells_in_words(new)}, read as missing; mend them, or leave them empty"
+        )
+    return object_array([None if label in words else label for label in labels])[codes]
+
+
+def _with_unreadable(column: Column, cells: Any) -> Column:
+    """Return a column that lists all values that are read as missing, also those not sampled."""
+    unreadable = tuple(unreadable_cells(*categories(cells)).items())
+    why = f"{column.why.partition(', except ')[0]}, except {cells_in_words(unreadable)}"
+    origin = column.origin._replace(why=f"{why}, read as missing", unreadable=unreadable)
+    return replace(column, origin=origin._replace(asks="exceptions"))
+
+
+_CELLS_OF = {"numeric": "numbers", "datetime": "dates or times"}
 
 
 def _named_error(error: Exception, column: Column) -> Exception:
@@ -763,6 +819,7 @@ class Origin(NamedTuple):
     position: int | None = None  # where the column was before it was set aside
     asks: Asks = ""  # what only the user knows of it
     delimiter: str = ""  # of what may be lists
+    unreadable: tuple[tuple[str, int], ...] = ()  # values read as missing, and their cells
 
 
 @storable
@@ -869,8 +926,8 @@ class Column:
 
     def finding(self, *, kept: bool = True) -> Finding:
         """Return what the column was found to be; see :meth:`Table.kinds`."""
-        why, _, _, asks, delimiter = self.origin
-        return Finding(self.name, self.kind, why or self.kind, kept, asks, delimiter)
+        why, _, _, asks, delimiter, unreadable = self.origin
+        return Finding(self.name, self.kind, why or self.kind, kept, asks, delimiter, unreadable)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

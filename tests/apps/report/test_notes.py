@@ -18,6 +18,7 @@ def test_an_ordinary_table_has_none():
     assert notes(PLAIN, target=RNG.choice(["yes", "no"], N)) == set()
 
 
+@pytest.mark.filterwarnings("default:column 'z' holds:UserWarning")
 @pytest.mark.parametrize(
     ("code", "cells"),
     [

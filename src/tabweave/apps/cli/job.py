@@ -624,13 +624,11 @@ def tell_aside(aside: dict[str, str], *more: str) -> None:
 
 def tell_doubts(found: Iterable[Finding]) -> None:
     """Say which columns may be meant as something else, and how to have them so."""
-    for name, kind, why, kept, asks, delimiter in found:
-        if not kept or not asks:
+    for name, kind, why, kept, asks, delimiter, _ in found:
+        if not kept or not asks or asks == "exceptions":  # of which reading warns
             continue
         said = f"column {name!r} holds {why}"
-        if asks == "exceptions":
-            said += "; it is read as categories; add --missing WORD if a word means missing"
-        elif asks == "order":
+        if asks == "order":
             said += f", as in --kind {shlex.quote(f'{name}=datetime:dmy')}"
         elif asks == "lists":
             parted = f"set:{delimiter}" if delimiter else "set"

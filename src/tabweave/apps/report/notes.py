@@ -59,7 +59,9 @@ def _of_column(reading: Reading, column: Column, data: Any) -> Iterator[Note]:
     if is_doubtful(read):
         left_out = name in reading.left_out
         text = f"holds {read.why}" + ("; it is not used below" if left_out else "")
-        text += "; it is read as categories" * (read.asks == "exceptions" and not left_out)
+        text += "; it is read as categories" * (
+            read.asks == "exceptions" and read.kind == "nominal" and not left_out
+        )
         yield _note("warning" if left_out else "note", "doubt", name, text)
     elif name in reading.left_out:
         why = reading.left_out[name]

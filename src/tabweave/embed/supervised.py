@@ -53,7 +53,8 @@ from tabweave.embed.weave import (
 from tabweave.engines import is_distributed, read_with_classes
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
-from tabweave.rows.frames import object_array
+from tabweave.rows.frames import in_memory, object_array
+from tabweave.rows.identifiers import warn_of_predictive
 from tabweave.rows.spelling import Spelling
 from tabweave.rows.table import Table, take_rows
 from tabweave.rows.vocabulary import positions
@@ -192,7 +193,10 @@ class SupervisedWeave(CacheNotSaved, Weave):
             A weight for each row.
         """
         self.__dict__.pop("target_", None)
-        return super().fit(X, y, sample_weight)
+        super().fit(X, y, sample_weight)
+        if in_memory(X) and self.schema_.aside:
+            warn_of_predictive(X, self.schema_, y)
+        return self
 
     def fit_target(self, X: Any, y: Any, target: Target) -> Self:
         """Fit to rows with a target that was read already; for use in ensembles and folds."""

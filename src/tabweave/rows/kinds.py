@@ -681,7 +681,7 @@ def _row_counts(numbers: _WholeNumbers) -> Verdict | None:
 def _numeric_identifiers(numbers: _WholeNumbers) -> Verdict | None:
     hardly_repeat = len(numbers.distinct) >= numbers.least * numbers.n_present
     named = numbers.named_as_codes and hardly_repeat
-    return Verdict("nominal", _IDENTIFIER, aside=True) if named else None
+    return Verdict("numeric", _IDENTIFIER, aside=True) if named else None
 
 
 def _yes_or_no(numbers: _WholeNumbers) -> Verdict | None:

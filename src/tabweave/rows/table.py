@@ -416,7 +416,7 @@ def _nothing_kept(aside: Sequence[Column]) -> str:
     keep = max(aside, key=lambda column: column.kind == "nominal" and not is_index(column.name))
     return (
         f"every column would be set aside: {named}; declare what to keep, as in "
-        f"schema={{{keep.name!r}: 'nominal'}}, or --kind {keep.name}=nominal in a shell"
+        f"schema={{{keep.name!r}: {keep.kind!r}}}, or --kind {keep.name}={keep.kind} in a shell"
     )
 
 

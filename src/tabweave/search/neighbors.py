@@ -39,6 +39,7 @@ from tabweave.counts.counts import Counts
 from tabweave.embed.supervised import SupervisedWeave, Target
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
+from tabweave.rows.identifiers import warn_of_predictive
 from tabweave.rows.table import Schema, Table, canonical_codes, distinct_rows, take_rows
 from tabweave.rows.vocabulary import slices
 from tabweave.search.knn import check_classes, check_length, checked_target
@@ -302,6 +303,7 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
         table = Table.of(X, Schema.of(given), numbers="numeric", rules="whole")
         require_rows(table)
         targets = self._checked_targets(y, table.n_rows)
+        warn_of_predictive(X, table.schema, targets)
         self._stored, self._targets = Stored.of(table, ids), targets
         self.__dict__.pop("_cache", None)
         self._choose(table, targets)

@@ -195,6 +195,8 @@ class Job:
         """
         if self.model is not None:
             return self._loaded(self.model)
+        from tabweave.rows.identifiers import warn_of_predictive
+
         rows = self.rows()
         if self.n_clusters is not None and self.n_clusters > rows.n_rows:
             n_rows = plural(rows.n_rows, "row")
@@ -215,6 +217,8 @@ class Job:
         _warn(table, spells=getattr(values, "_rules", False))
         with working("learning"), naming_target(self.target):
             y = None if self.target is None else rows.targets(self.target)
+            if y is not None:
+                warn_of_predictive({n: rows.columns[n] for n in self.names}, table.schema, y)
             if cross_fit and find(self.method).flags.get("cross_fits", False):
                 vectors = embedder.fit_transform(table, y)
                 note("vectors are cross-fitted: none has seen its own row's target")
@@ -604,7 +608,9 @@ def _warn(table: Any, *, spells: bool) -> None:
 def tell_kinds(table: Any) -> None:
     """Say what was guessed when rows were read, and what to do if it was not meant."""
     found, here = table.kinds(), table.schema.names
-    tell_aside({name: why for name, why in found.aside.items() if name not in here})
+    kinds = {f.kind for f in found if not f.kept and f.column not in here}
+    aside = {name: why for name, why in found.aside.items() if name not in here}
+    tell_aside(aside, kind="numeric" if kinds == {"numeric"} else "nominal")
     tell_doubts(found)
     tell_words(labels_of(table))
 
@@ -614,12 +620,12 @@ def labels_of(table: Any) -> dict[str, Any]:
     return {column.name: data.labels for column, data in table if hasattr(data, "labels")}
 
 
-def tell_aside(aside: dict[str, str], *more: str) -> None:
+def tell_aside(aside: dict[str, str], *more: str, kind: str = "nominal") -> None:
     """Say which columns take no part, and how to have them."""
     from tabweave.rows.kinds import aside_line
 
     if aside:
-        note("; ".join([aside_line(aside), *more, "to keep one, add --kind COLUMN=nominal"]))
+        note("; ".join([aside_line(aside), *more, f"to keep one, add --kind COLUMN={kind}"]))
 
 
 def tell_doubts(found: Iterable[Finding]) -> None:

@@ -37,7 +37,6 @@ from tabweave import (
     WeaveRegressor,
     WeightedKNN,
     Windowed,
-    base,
 )
 from tabweave.base import (
     Explanation,
@@ -652,10 +651,12 @@ class TestOddCalls:
 
     def test_a_child_process_has_locks_of_its_own(self):
         model = OneHot().fit(ROWS)
-        before = base.lock_of(model)
-        assert base.lock_of(model) is before
-        base._after_fork()
-        assert base.lock_of(model) is not before
+        from tabweave import updates
+
+        before = updates.lock_of(model)
+        assert updates.lock_of(model) is before
+        updates._after_fork()
+        assert updates.lock_of(model) is not before
 
 
 class TestSources:

@@ -21,10 +21,11 @@ from tabweave import (
     WeaveClassifier,
     Windowed,
 )
-from tabweave.base import Estimator, lock_of
+from tabweave.base import Estimator
 from tabweave.cluster import StreamClusterer
 from tabweave.search import index as index_module
 from tabweave.tasks.river import RiverEmbedder
+from tabweave.updates import lock_of
 
 N_THREADS, N_EACH = 8, 12
 

@@ -7,17 +7,13 @@ from counts: a method is a subclass with a constructor and ``_learn``.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
-from functools import partial, wraps
+from functools import partial
 from inspect import unwrap
-from threading import Lock, RLock
-from types import FunctionType
-from typing import Any, ClassVar, Literal, Self, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.sparse import issparse
@@ -52,78 +48,28 @@ from tabweave.rows.table import (
     said_of_strings,
 )
 from tabweave.rows.vocabulary import Label, Vocabulary, canonical, types_of
+from tabweave.updates import Stateful, completing
 
-# Locks of estimators, beside them: neither files nor copies hold one.
-_locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-_locking = Lock()
-_UPDATES = ("fit", "partial_fit", "fit_counts", "learn", "add", "remove", "forget")
-_Method = TypeVar("_Method", bound=Callable[..., Any])
 _MOST_FRACTIONS = 20  # numbers with fractions that may be classes, such as half stars
 MIN_ROWS_TO_WARN = 20  # Fewer rows say little of whether the values of a column repeat.
 
 
-def lock_of(owner: Any) -> Any:
-    """Return the lock under which an object changes."""
-    with _locking:
-        return _locks.setdefault(owner, RLock())
-
-
-def exclusive(method: _Method) -> _Method:
-    """Let one thread at a time run the methods of an object that are so decorated."""
-
-    @wraps(method)
-    def alone(self: Any, *args: Any, **named: Any) -> Any:
-        with lock_of(self):
-            return method(self, *args, **named)
-
-    return alone  # type: ignore[return-value]
-
-
-def all_or_nothing(method: _Method) -> _Method:
-    """Let a method that raises leave the attributes of its object as they were."""
-
-    @wraps(method)
-    def whole(self: Any, *args: Any, **named: Any) -> Any:
-        before = dict(vars(self))
-        try:
-            return method(self, *args, **named)
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
-
-    return whole  # type: ignore[return-value]
-
-
-def _after_fork() -> None:
-    """Forget the locks: a thread that held one does not live on in a child process."""
-    global _locking
-    _locking = Lock()
-    _locks.clear()
-
-
-if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows never forks)
-    os.register_at_fork(after_in_child=_after_fork)
-
-
-class Estimator(Storable, BaseEstimator):  # type: ignore[misc]
-    """Base of every estimator: declared parameters, updates one at a time, one file that holds it.
+class Estimator(Storable, Stateful, BaseEstimator):  # type: ignore[misc]
+    """Base of every estimator: declared parameters, states that are published whole, one file.
 
     A subclass lists what each parameter may be in ``_parameter_constraints``, in scikit-learn's
     form; ``_validate_params`` checks them at the start of ``fit``. Methods that change what was
     learned (``fit``, ``partial_fit``, ``add``, ...) wait for each other, so no thread's rows are
-    lost. A ``fit`` that raises leaves the estimator as it was.
+    lost, and one that raises leaves the estimator as it was; all others see one state, see
+    :mod:`tabweave.updates`.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
-    save = exclusive(Storable.save)
+    save = Storable.save
 
-    def __init_subclass__(cls, **named: Any) -> None:
-        super().__init_subclass__(**named)
-        for name in _UPDATES:
-            method = vars(cls).get(name)
-            if isinstance(method, FunctionType):
-                setattr(cls, name, exclusive(all_or_nothing(method) if name == "fit" else method))
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, as those of every estimator of scikit-learn are set."""
+        return super().set_params(**params)  # type: ignore[no-any-return]
 
     def _validate_params(self) -> None:
         """Check the parameters as they are declared."""
@@ -409,25 +355,31 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "counts_")
         if not vars(self).get("_learned"):
-            before = set(vars(self))
-            try:
-                self._learn_all()
-            except BaseException:  # half of it is nothing: the next call learns anew
-                for name in set(vars(self)) - before:
-                    delattr(self, name)
-                raise
-            self._learned: tuple[str, ...] = tuple(sorted(set(vars(self)) - before))
-            if vars(self).get("_earlier") is not None:
-                self._align(self._earlier)
+            self._complete()
         return self
+
+    @completing
+    def _complete(self) -> None:
+        """Learn from the counts, if no other thread has meanwhile."""
+        if vars(self).get("_learned"):
+            return
+        before = set(vars(self))
+        try:
+            self._learn_all()
+        except BaseException:  # half of it is nothing: the next call learns anew
+            for name in set(vars(self)) - before:
+                delattr(self, name)
+            raise
+        if vars(self).get("_earlier") is not None:
+            self._align(self._earlier)
+        self._learned: tuple[str, ...] = tuple(sorted(set(vars(self)) - before))
 
     def _align(self, earlier: Any) -> None:
         """Turn what was learned towards what was learned before, where that can be done."""
 
     def _learned_blocks(self) -> Block:
-        """Return the blocks that were learned from all rows so far, whatever comes meanwhile."""
-        with lock_of(self):
-            return self.learn().blocks_
+        """Return the blocks that were learned from all rows so far."""
+        return self.learn().blocks_
 
     def _start(self, counts: Counts, schema: Schema | None = None) -> Self:
         """Keep the first counts, and what they say of the columns."""

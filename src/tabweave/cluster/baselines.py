@@ -20,7 +20,6 @@ from tabweave.base import (
     Estimator,
     TabularInput,
     check_categorical,
-    exclusive,
     read_with_fitted_schema,
     remember_names,
     require_rows,
@@ -91,7 +90,6 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
         self._take(indices, self._next(indices))
         return self
 
-    @exclusive
     def predict(self, X: Any) -> np.ndarray:
         """Return the cluster of each row under the last model."""
         check_is_fitted(self, "schema_")

@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions, njit
-from tabweave.base import Estimator, TabularInput, ValueEmbedder, exclusive, seed_of
+from tabweave.base import Estimator, TabularInput, ValueEmbedder, seed_of
 from tabweave.blocks.block import in_threads
 from tabweave.counts.counts import checked_weight
 from tabweave.embed.value_metric import (
@@ -257,6 +257,7 @@ class KModes(
         labels, distances = nearest(indices, self._reach)
         self.labels_ = labels[inverse]
         self.cost_ = float(total_cost(weights, distances))
+        self._members = self._members.copy()
         add_values(indices, weights, labels, self._members)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -272,7 +273,6 @@ class KModes(
         distances = all_distances(indices, reach)
         return (np.sqrt(np.maximum(distances, 0)) if layout.root else distances)[inverse]
 
-    @exclusive
     def _clusters(self) -> tuple[Layout, np.ndarray]:
         """Return what rows are compared with, both of the same batch."""
         check_is_fitted(self, "cluster_centers_")

@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import HasMethods, Interval, StrOptions, one_thread
-from tabweave.base import Estimator, TabularInput, ValueEmbedder, exclusive, remember_names
+from tabweave.base import Estimator, TabularInput, ValueEmbedder, remember_names
 from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.embed.windowed import Resumable, check_window_columns
@@ -149,7 +149,6 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         self._cluster(table, self.cluster_centers_)
         return self
 
-    @exclusive
     def predict(self, X: Any) -> np.ndarray:
         """Return the cluster nearest to each row; learns nothing."""
         check_is_fitted(self, "embedder_")

@@ -21,6 +21,7 @@ from tabweave._compat import warn_caller
 from tabweave.counts.counts import Counts
 from tabweave.rows.kinds import CODE_NAMES
 from tabweave.rows.vocabulary import Label, types_of
+from tabweave.updates import origin_of
 
 MIN_VALUES_TO_REPORT = 20  # Fewer values of a column are too few to call many of them unknown.
 MAX_NEW_SHARE = 0.05  # Of the values of a column most of which occur again, this many may be new.
@@ -80,10 +81,11 @@ class UnknownColumn:
 
     def _warn_once(self, name: str, fate: str) -> None:
         embedder = self.embedder
-        counted, names = _warned.get(embedder, (None, set()))
+        origin = origin_of(embedder)
+        counted, names = _warned.get(origin, (None, set()))
         if counted is None or counted() is not embedder.counts_:
             names = set()
-            _warned[embedder] = ref(embedder.counts_), names
+            _warned[origin] = ref(embedder.counts_), names
         if name not in names:
             names.add(name)
             warn_caller(

@@ -29,6 +29,7 @@ from tabweave.base import (
 from tabweave.embed.register import embedder
 from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table
+from tabweave.updates import completing
 
 MAX_NUMBER = 8e307  # of a number: differences of two must be finite
 
@@ -167,6 +168,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
         self.moments_ = moments
         return self
 
+    @completing
     def learn(self) -> Self:
         """Fit to the rows seen so far, if there are new ones."""
         check_is_fitted(self, "moments_")

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval
-from tabweave.base import Estimator, ValueEmbedder, exclusive, remember_names
+from tabweave.base import Estimator, ValueEmbedder, remember_names
 from tabweave.counts.counts import Counts, append, checked_weight
 from tabweave.embed.register import embedder
 from tabweave.io.archive import read
@@ -27,6 +27,7 @@ from tabweave.io.register import storable
 from tabweave.io.store import KIND, Storable, opened
 from tabweave.rows.frames import joined_name
 from tabweave.rows.table import Schema, Table
+from tabweave.updates import completing, exclusive, updating
 
 
 class Resumable(Storable):
@@ -44,7 +45,7 @@ class Resumable(Storable):
         remove_leftovers(path)  # of a process that was killed: a stream has one writer
         super().save(path)
 
-    @exclusive
+    @updating
     def resume(self, path: str | PathLike[str]) -> Self:
         """Go on from a checkpoint of the same parameters; the numbers are the same to the bit."""
         saved = opened(path, *read(path, KIND))
@@ -182,6 +183,7 @@ class Windowed(Remembering, TransformerMixin, Estimator):
         self._memory = memory
         return self
 
+    @completing
     def learn(self) -> Self:
         """Refit the embedder to the windows seen so far, if there are new ones."""
         check_is_fitted(self, "embedder_")

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import HasMethods, Interval, StrOptions, html_table, require
-from tabweave.base import Embedder, Estimator, TabularInput, exclusive, remember_names
+from tabweave.base import Embedder, Estimator, TabularInput, remember_names
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.io.store import load as store_load
@@ -41,6 +41,7 @@ from tabweave.search.stored import (
     first_rows,
     more_rows,
 )
+from tabweave.updates import exclusive
 
 _AUTO = 100_000  # distinct rows from which "auto" takes a graph
 _DEAD = 1 / 3  # tombstones, of all rows, that make it worth rebuilding
@@ -222,7 +223,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         stored = Stored.of(table, ids)
         self.embedder_, self._stored, self._graph = embedder, stored, None
         self._measured = None
-        self._cache = Cache(self, space, stored)
+        self._cache = Cache(space, stored, self.backend)
         if isinstance(embedder, Embedder):
             remember_names(self, embedder.schema_)
         else:
@@ -261,7 +262,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
 
     def _replace_rows(self, stored: Stored) -> None:
         """Take rows for the old ones; those who search among the old ones keep them."""
-        self._cache = self._ready().after(stored)
+        self._cache = self._ready().after(stored, self.backend)
         self._stored = stored
 
     def __len__(self) -> int:
@@ -519,10 +520,10 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         """Return what is derived from the rows, up to date and without too many tombstones."""
         cache = self._ready()
         if cache.is_worn():
-            self._graph = self._measured = None
-            self._replace_rows(self._stored.compacted())
-            cache = self._ready()
-        cache.prepare()
+            cache = self._cache = Cache(cache.space, cache.stored.compacted(), self.backend)
+            self._stored = cache.stored
+        cache.prepare(self.links, self.breadth)
+        self._graph, self._measured = cache.graph, cache.measured
         return cache
 
     @exclusive
@@ -530,7 +531,9 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         """Return what is derived from the rows."""
         if "_cache" not in vars(self):
             space = space_of(self.embedder_, self._stored.table.schema, self.metric)
-            self._cache = Cache(self, space, self._stored)
+            self._cache = Cache(space, self._stored, self.backend, self._graph, self._measured)
+        elif self._cache.backend_parameter != self.backend:
+            self._cache = self._cache.after(self._stored, self.backend)
         return self._cache
 
 
@@ -545,18 +548,31 @@ class Cache:
 
     Parameters
     ----------
-    index : SimilarityIndex
-        Whose rows; compacted rows and new graphs are left there.
     space : Space
         What rows are compared by.
     stored : Stored
         The rows.
+    backend_parameter : str
+        How to search, as the index has it.
+    graph : Graph, optional
+        Links between the rows, if they were made before.
+    measured : tuple of int and float, optional
+        The breadth that suits the graph, and its recall.
     """
 
-    def __init__(self, index: SimilarityIndex, space: Space, stored: Stored) -> None:
-        self.index = index
+    def __init__(
+        self,
+        space: Space,
+        stored: Stored,
+        backend_parameter: str,
+        graph: Graph | None = None,
+        measured: tuple[int, float] | None = None,
+    ) -> None:
         self.space = space
         self.stored = stored
+        self.backend_parameter = backend_parameter
+        self.graph = graph
+        self.measured = measured
         self._lock = Lock()
         self._views: dict[_Names, View] = {}
         self._sampled: dict[_Names, np.ndarray] = {}
@@ -564,9 +580,9 @@ class Cache:
         self._flat: Flat | None = None
         self._breadth = 0
 
-    def after(self, stored: Stored) -> Cache:
+    def after(self, stored: Stored, backend_parameter: str) -> Cache:
         """Return what is derived from rows of which some were added or removed."""
-        out = Cache(self.index, self.space, stored)
+        out = Cache(self.space, stored, backend_parameter, self.graph, self.measured)
         if stored.table is self.stored.table:
             out._views, out._walker, out._flat = dict(self._views), self._walker, self._flat
         return out
@@ -576,7 +592,7 @@ class Cache:
         dead = len(self.stored.alive) - np.count_nonzero(self.stored.alive)
         return bool(dead > max(_FEW, _DEAD * len(self.stored.alive)))
 
-    def prepare(self) -> None:
+    def prepare(self, links: int, breadth: int | Literal["auto"]) -> None:
         """Make what the backend needs."""
         backend = self.backend
         if backend != "exact":
@@ -585,31 +601,29 @@ class Cache:
             self._flat = Flat(self._view().vectors, self._view().nodes)
         if backend == "faiss-hnsw":
             if self._walker is None:
-                self._walker = Walker(self._current_graph(), self._view().nodes)
-            if self.index.breadth == "auto":
-                self._choose_breadth(self._walker)
-            self._breadth = self.index.breadth_
+                self._walker = Walker(self._current_graph(int(links)), self._view().nodes)
+            self._breadth = self._best_breadth(self._walker) if breadth == "auto" else int(breadth)
 
-    def _choose_breadth(self, walker: Walker) -> None:
-        if self.index._measured is None:
-            view, own = self._view(), walker.sample()
-            queries = view.queries(take_rows(view.table, view.copies.heads[own]))
-            self.index._measured = walker.choose_breadth(queries, own)
+    def _best_breadth(self, walker: Walker) -> int:
+        if self.measured is None:
+            view, nodes = self._view(), walker.sample()
+            queries = view.queries(take_rows(view.table, view.copies.heads[nodes]))
+            self.measured = walker.choose_breadth(queries, nodes)
+        return self.measured[0]
 
-    def _current_graph(self) -> Graph:
-        graph, view = self.index._graph, self._view()
-        late = 0 if graph is None else len(view.nodes) - graph.n_nodes
-        if graph is None or late > max(_FEW, _LATE * graph.n_nodes):
-            links = int(self.index.links)
-            graph = Graph.of(view.vectors, len(view.nodes), view.space.power, links)
-            self.index._graph, self.index._measured = graph, None
-        return graph
+    def _current_graph(self, links: int) -> Graph:
+        view = self._view()
+        late = 0 if self.graph is None else len(view.nodes) - self.graph.n_nodes
+        if self.graph is None or late > max(_FEW, _LATE * self.graph.n_nodes):
+            self.graph = Graph.of(view.vectors, len(view.nodes), view.space.power, links)
+            self.measured = None
+        return self.graph
 
     @property
     def backend(self) -> str:
         """The backend in use, "auto" resolved."""
-        if self.index.backend != "auto":
-            return self.index.backend
+        if self.backend_parameter != "auto":
+            return self.backend_parameter
         large = len(self.stored.alive) >= _AUTO and len(self._view().nodes) >= _AUTO
         return "faiss-hnsw" if large and find_spec("faiss") else "exact"
 

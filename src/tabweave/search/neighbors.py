@@ -28,7 +28,6 @@ from tabweave.base import (
     Estimator,
     TabularInput,
     check_class_labels,
-    exclusive,
     remember_names,
     require_rows,
     seed_of,
@@ -46,6 +45,7 @@ from tabweave.search.knn import check_classes, check_length, checked_target
 from tabweave.search.scan import Found, Nodes, Queries, nearest_nodes
 from tabweave.search.space import View, space_of
 from tabweave.search.stored import Stored
+from tabweave.updates import exclusive
 
 NEIGHBORS = (3, 5, 9, 15, 25, 40, 80, 160, 320)
 POWERS = (0.5, 1.0)  # of the weights of columns

@@ -12,9 +12,9 @@ from typing import Any
 
 from sklearn.base import clone
 
-from tabweave.base import exclusive
 from tabweave.embed.windowed import Windowed, check_window_columns
 from tabweave.rows.table import Table
+from tabweave.updates import exclusive
 
 try:  # a soft base class: pipelines of river ask for theirs
     from river.base import MiniBatchTransformer as _Base

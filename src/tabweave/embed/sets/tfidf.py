@@ -40,6 +40,7 @@ from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Schema, Sets, Table
 from tabweave.rows.vocabulary import Label, identity, order, positions
 from tabweave.rows.vocabulary import union as label_union
+from tabweave.updates import completing
 
 MAX_TERMS = 1 << 20  # of one cell
 BLOCK_TERMS = 1 << 22  # made at a time
@@ -176,6 +177,7 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         self._validate_params()
         return self._hold(counts).learn()
 
+    @completing
     def learn(self) -> Self:
         """Choose the terms of the rows seen so far, if there are new ones."""
         check_is_fitted(self, "counts_")

@@ -364,12 +364,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         if vars(self).get("_learned"):
             return
         before = set(vars(self))
-        try:
-            self._learn_all()
-        except BaseException:  # half of it is nothing: the next call learns anew
-            for name in set(vars(self)) - before:
-                delattr(self, name)
-            raise
+        self._learn_all()
         if vars(self).get("_earlier") is not None:
             self._align(self._earlier)
         self._learned: tuple[str, ...] = tuple(sorted(set(vars(self)) - before))

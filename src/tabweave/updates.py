@@ -4,8 +4,8 @@ The state of an estimator is its ``__dict__``. An *update* (``fit``, ``partial_f
 works on a draft, which has a copy of that dictionary, and then puts it in the place of the old one:
 it is made whole or not at all. Any other public method *reads*: it works on a view, which has the
 dictionary that was there when it was called, so all it reads is of one state, however many updates
-are published meanwhile. What is computed from a state and kept (*completing* it) is put into its
-dictionary.
+are published meanwhile. What follows from a state and is kept (*completing* it) is put into its
+dictionary at once.
 
 A draft has copies of the estimators and random generators that an object made for itself. All else
 in a state, arrays first of all, an update replaces and never changes.
@@ -105,8 +105,18 @@ def reading(method: _Method) -> _Method:
 
 
 def completing(method: _Method) -> _Method:
-    """Let one thread at a time put into a state what follows from it."""
-    return exclusive(reading(method))
+    """Let a method put into a state what follows from it, all at once; one thread at a time."""
+
+    @wraps(method)
+    def completed(self: Any, *args: Any, **named: Any) -> Any:
+        with lock_of(self):
+            state: dict[str, Any] = self.__dict__
+            whole = _twin(origin_of(self), dict(state))
+            result = method(whole, *args, **named)
+            state.update(vars(whole))
+        return self if result is whole else result
+
+    return completed  # type: ignore[return-value]
 
 
 def exclusive(method: _Method) -> _Method:

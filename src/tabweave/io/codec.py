@@ -301,7 +301,7 @@ def state_of(value: Any) -> dict[str, Any]:
     own = getattr(type(value), "_tabweave_state", None)
     if own is not None:  # of classes that leave out what they derive
         return own(value)
-    return {k: v for k, v in vars(value).items() if (type(v).__module__, k) not in _REGROWN}
+    return {k: v for k, v in dict(vars(value)).items() if (type(v).__module__, k) not in _REGROWN}
 
 
 def restored(cls: Any, state: dict[str, Any]) -> Any:

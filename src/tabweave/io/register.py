@@ -110,7 +110,18 @@ class Register(Mapping[str, Entry]):
 def storable(thing: Thing) -> Thing:
     """Declare a class or function as a part that saved files may hold."""
     _RUN[_home(thing)] = thing, Declared("storable", *_home(thing))
+    if (
+        isinstance(thing, type)
+        and thing.__getstate__ is object.__getstate__
+        and thing.__dictoffset__
+    ):
+        thing.__getstate__ = _state  # type: ignore[assignment]
     return thing
+
+
+def _state(self: Any) -> dict[str, Any]:
+    """Return the attributes as they are now: other threads may add what they derive."""
+    return dict(vars(self))
 
 
 def declaration(thing: Any) -> Declared | None:

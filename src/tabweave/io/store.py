@@ -56,7 +56,7 @@ class CacheNotSaved:
     """Mixin: ``_cache`` can be computed again, so neither files nor pickles hold it."""
 
     def _tabweave_state(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_cache"}
+        return {name: value for name, value in dict(vars(self)).items() if name != "_cache"}
 
     def __getstate__(self) -> Any:
         state: Any = super().__getstate__()

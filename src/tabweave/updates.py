@@ -138,8 +138,9 @@ def _copied_state(origin: Any) -> dict[str, Any]:
         if id(value) in parameters:
             continue
         if isinstance(value, Stateful):
-            state[name] = object.__new__(type(value))
-            vars(state[name]).update(vars(value))
+            copied: Any = object.__new__(type(value))
+            copied.__dict__ = dict(vars(value))
+            state[name] = copied
         elif isinstance(value, np.random.RandomState):
             state[name] = deepcopy(value)
     return state

@@ -1,5 +1,6 @@
 """Files come back as they were, or are refused; a failure leaves nothing behind."""
 
+import hashlib
 import json
 import os
 import zipfile
@@ -267,8 +268,8 @@ def sealed_bomb(path, **members):
 
 @pytest.mark.parametrize("member", ["header", "a0"])
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch, member):
-    monkeypatch.setattr(_persist, "_FREE", 1 << 20)
-    monkeypatch.setattr(_persist, "_FREE_HEADER", 1 << 18)
+    monkeypatch.setattr(_persist, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(_persist, "FREE_HEADER_BYTES", 1 << 18)
     unpacked = []
     opened = zipfile.ZipFile.open
     monkeypatch.setattr(
@@ -296,9 +297,22 @@ def test_the_directory_cannot_lie_about_sizes(tmp_path):
         _persist.read(path, "estimator")
 
 
+def test_the_directory_cannot_lie_about_packed_sizes(tmp_path):
+    """One edited field made 2 MB of file 2 GB of memory."""
+    path = tmp_path / "lie"
+    text = np.frombuffer(b'{"tabweave": "estimator", "version": 1}', np.uint8)
+    sealed_bomb(path, header=text, a0=np.zeros(_persist.FREE_BYTES + 1, np.uint8))
+    data = path.read_bytes()[: -_persist._HEX]
+    at = data.rindex(b"PK\x01\x02") + 20
+    data = data[:at] + (1 << 30).to_bytes(4, "little") + data[at + 4 :]
+    path.write_bytes(data + hashlib.sha256(data).hexdigest().encode())
+    with pytest.raises(ValueError, match="decompresses to far more than a file of tabweave holds"):
+        _persist.read(path, "estimator")
+
+
 def test_what_is_nearly_all_zeros_is_written_so_that_it_can_be_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(_persist, "_FREE", 1 << 20)
-    monkeypatch.setattr(_persist, "_RATIO", 100)
+    monkeypatch.setattr(_persist, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(_persist, "MAX_RATIO", 100)
     zeros = np.zeros(1 << 21, np.uint8)
     for _ in range(2):
         _persist.write(tmp_path / "zeros", "estimator", {}, {"a0": zeros})

@@ -247,6 +247,15 @@ class Tree:
     names: tuple[Label, ...]
     separator: str = SEPARATOR
 
+    def _check_loaded(self) -> None:
+        n = len(self.names)
+        if self.parents.shape != (n,) or self.weights.shape != (n,) or not n:
+            raise ValueError(f"expected a parent and a weight for each of {n} nodes")
+        if self.parents[0] != -1 or (self.parents[1:] < 0).any():
+            raise ValueError("expected one root, the first node")
+        if (self.parents[1:] >= np.arange(1, n)).any():
+            raise ValueError("expected parents before their children")
+
     @classmethod
     def of(cls, tree: Any, *, separator: str = SEPARATOR, root: Label = "Any") -> Tree:
         """Read a tree as people write them.

@@ -260,9 +260,24 @@ class IpcSource(Source):
         with arrow.memory_map(str(self.paths[0])) as file:
             reader = _ipc_reader(arrow, file)
             count = getattr(reader, "num_record_batches", None)
-            for batch in reader if count is None else map(reader.get_batch, range(count)):
+            batches = reader if count is None else map(reader.get_batch, range(count))
+            for number, batch in enumerate(batches):
+                selected = batch.select(list(columns))
+                self._check(selected, number)
                 for start in range(0, batch.num_rows, batch_rows):
-                    yield batch.select(list(columns)).slice(start, batch_rows)
+                    yield selected.slice(start, batch_rows)
+
+    def _check(self, batch: Any, number: int) -> None:
+        """Raise for a batch whose offsets or codes point outside: compiled code trusts them."""
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                column.validate(full=True)
+                if hasattr(column, "dictionary"):
+                    column.dictionary.validate(full=True)
+            except require("pyarrow", "frames").ArrowInvalid as error:
+                raise ValueError(
+                    f"{self.name} is damaged: column {name!r} of its batch {number}: {error}"
+                ) from error
 
 
 def _ipc_reader(arrow: Any, file: Any) -> Any:

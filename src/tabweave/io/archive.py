@@ -2,7 +2,7 @@
 
 A file is a zip archive of ``.npy`` members. Its comment, the last bytes of the file, is the seal:
 the SHA-256 of everything before. What a file would unpack to is read from its directory and
-checked before anything is unpacked.
+compared with the size of the file before anything is unpacked.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ VERSION = 1
 _SEAL = b"tabweave sha256 "
 _HEX = 2 * hashlib.sha256().digest_size
 _LEVEL = 3  # of compression; 6 takes three times as long for a quarter less
-_RATIO = 500  # times that members may be larger than the archive holds them, above ...
-_FREE = 1 << 28  # so many bytes of all, and
-_FREE_HEADER = 1 << 24  # so many of the header
+MAX_RATIO = 100  # An archive unpacks to at most so many times its size.
+FREE_BYTES = 1 << 26  # An archive of any size may unpack to so much.
+FREE_HEADER_BYTES = 1 << 23  # So may the header, whose text becomes many objects.
 DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError),
     *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError),
@@ -64,16 +64,21 @@ def _pack(file: IO[bytes], members: dict[str, np.ndarray]) -> None:
 
 
 def _is_bomb(file: IO[bytes]) -> bool:
-    """Tell whether an archive unpacks to far more than it holds, by its directory alone."""
+    """Tell whether an archive says that it unpacks to far more than the file can hold.
+
+    A member is never read farther than the directory says, but what the directory says of packed
+    sizes is not believed beyond the size of the file.
+    """
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
     header = [entry for entry in entries if entry.filename.startswith("header")]
-    return _is_over(entries, _FREE) or _is_over(header, _FREE_HEADER)
+    n_bytes = file.seek(0, os.SEEK_END)
+    return _is_over(entries, n_bytes, FREE_BYTES) or _is_over(header, n_bytes, FREE_HEADER_BYTES)
 
 
-def _is_over(entries: list[zipfile.ZipInfo], free: int) -> bool:
+def _is_over(entries: list[zipfile.ZipInfo], n_bytes: int, free_bytes: int) -> bool:
     packed, unpacked = (sum(getattr(e, s) for e in entries) for s in ("compress_size", "file_size"))
-    return unpacked > max(free, _RATIO * packed)
+    return unpacked > max(free_bytes, MAX_RATIO * min(packed, n_bytes))
 
 
 def _seal(file: IO[bytes]) -> None:

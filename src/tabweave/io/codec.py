@@ -130,10 +130,6 @@ class Encoder:
         if type(value).__module__.startswith("lightgbm") and hasattr(value, "model_to_string"):
             text = value.model_to_string(num_iteration=-1)
             return {"Booster": self.encode([text, value.best_iteration], path)}
-        if type(value).__module__.startswith("faiss") and hasattr(value, "ntotal"):
-            from faiss import serialize_index
-
-            return {"faiss": self.encode(serialize_index(value), path)}
         name = self._name_of(value if callable(value) and not _is_instance(value) else type(value))
         if name is None:
             raise TypeError(f"cannot save {path or 'this'}: {_refusal(value)}")
@@ -243,8 +239,6 @@ class Decoder:
             booster = require("lightgbm", "boost").Booster(model_str=text)
             booster.best_iteration = best
             return booster
-        if tag == "faiss":
-            return require("faiss", "search").deserialize_index(self.decode(body))
         if tag == "function":
             return self._found(body)
         if tag != "object":

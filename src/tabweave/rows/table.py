@@ -1143,10 +1143,10 @@ def check_distinct(names: Sequence[str]) -> None:
 
 def check_codes(codes: np.ndarray, n_labels: int) -> None:
     """Raise for codes, as read from a file, that no label has: compiled loops trust them."""
-    if codes.ndim != 1 or codes.dtype.kind != "u":
-        raise ValueError(f"expected a column of unsigned codes, got {codes.shape} {codes.dtype}")
-    if len(codes) and int(codes.max()) >= n_labels:
-        raise ValueError(f"expected codes of {n_labels} labels, got {codes.max()}")
+    if codes.ndim != 1 or codes.dtype.kind not in "iu":
+        raise ValueError(f"expected a column of whole codes, got {codes.shape} {codes.dtype}")
+    if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < n_labels:
+        raise ValueError(f"expected codes of {n_labels} labels, got {codes.min()} to {codes.max()}")
 
 
 def check_offsets(offsets: np.ndarray, end: int) -> None:

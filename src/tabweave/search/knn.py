@@ -40,6 +40,8 @@ from tabweave.rows.table import (
     Schema,
     Table,
     canonical_codes,
+    check_codes,
+    check_offsets,
     distinct_rows,
     take_rows,
 )
@@ -167,6 +169,31 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
         self.__dict__.pop("_cache", None)
         self._stored()
         return self
+
+    def _check_loaded(self) -> None:
+        if "_train" not in vars(self):
+            return
+        n_rows, n_classes, n_nodes = len(self._labels), len(self.classes_), self._train.n_rows
+        check_codes(self._labels, n_classes)
+        check_codes(self._distinct, n_nodes)
+        check_codes(self._owned, n_classes)
+        if self._distinct.shape != (n_rows,) or self._owned.shape != self._numbers.shape:
+            raise ValueError(f"expected a class and a node for each of {n_rows} rows")
+        if not np.array_equal(self._copies, np.bincount(self._distinct, minlength=n_nodes)):
+            raise ValueError("expected the number of copies of each distinct row")
+        check_offsets(self._starts, len(self._owned))
+        if len(self._starts) != n_nodes + 1:
+            raise ValueError(f"expected the classes of {n_nodes} distinct rows")
+        if self._tables is not None:
+            self._check_lookups(self._tables, n_nodes)
+
+    def _check_lookups(self, tables: list[np.ndarray], n_nodes: int) -> None:
+        if len(tables) != len(self._codes):
+            raise ValueError(f"expected {len(tables)} columns of codes, got {len(self._codes)}")
+        for codes, table in zip(self._codes, tables, strict=True):
+            check_codes(codes, len(table))
+            if codes.shape != (n_nodes,) or table.shape != (len(table), len(table)):
+                raise ValueError(f"expected {n_nodes} codes and a square table of distances")
 
     def _fit_metric(self, X: Any, labels: np.ndarray) -> Table:
         """Fit the metric, or the one that "auto" stands for; return the rows as it reads them."""

@@ -148,7 +148,7 @@ def test_readers_meet_the_rows_before_or_after_an_update(monkeypatch):
     def ask():
         n = 0
         while not done.is_set() or not n:
-            ids, distances = index.query({"color": ["c0", "c3"]}, 5)
+            ids, distances, _ = index.query({"color": ["c0", "c3"]}, 5)
             assert (distances == 0).all()
             assert [{i.split()[0] for i in line} for line in ids.tolist()] == [{"c0"}, {"c3"}]
             only = index.query({"color": "c0"}, 5, where={"color": "c2"})

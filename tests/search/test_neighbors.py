@@ -290,7 +290,7 @@ class TestClassifier:
             assert one["target"] == y[one["id"]]
         votes = {c: sum(o["weight"] for o in said if o["target"] == c) for c in "abc"}
         assert max(votes, key=votes.get) == model.predict(row)[0]
-        distances, ids = (part[0] for part in model.kneighbors(row))
+        distances, ids, _ = (part[0] for part in model.kneighbors(row))
         shown = {one["id"]: one["distance"] for one in said}
         assert (np.diff(distances) >= 0).all()
         np.testing.assert_allclose([shown[i] for i in ids], distances, atol=1e-9)
@@ -353,7 +353,7 @@ class TestClassifier:
 
     def test_no_rows_have_no_neighbors(self):
         X, y = table(60)
-        distances, ids = WeaveClassifier(3).fit(X, y).kneighbors(X[:0])
+        distances, ids, _ = WeaveClassifier(3).fit(X, y).kneighbors(X[:0])
         assert distances.shape == ids.shape == (0, 3)
 
     def test_what_cannot_be_learned_leaves_the_model(self):

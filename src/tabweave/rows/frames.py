@@ -14,7 +14,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from importlib.util import find_spec
 from itertools import chain
-from typing import Any
+from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -141,6 +142,55 @@ def _fields(name: str, column: Any) -> list[tuple[Any, Any]] | None:
     records = [cell if isinstance(cell, Mapping) else {} for cell in cells]
     keys = dict.fromkeys(key for record in records for key in record)
     return [(key, as_column([record.get(key) for record in records], key)) for key in keys]
+
+
+class RowLabels(NamedTuple):
+    """The labels by which a frame calls its rows, and whether these are only 0, 1, 2, ..."""
+
+    values: np.ndarray
+    is_default: bool
+
+
+def row_labels(X: Any) -> RowLabels | None:
+    """Return the index of a pandas frame, or the name of a pandas row; None of other rows.
+
+    Labels that are all whole numbers, or all text, are an array of these.
+    """
+    if not hasattr(X, "iloc"):
+        return None
+    if X.ndim == 2:
+        return index_labels(X.index)
+    import pandas as pd
+
+    return None if X.name is None else RowLabels(label_array(pd.Index([X.name]).to_numpy()), False)
+
+
+def index_labels(index: Any) -> RowLabels:
+    """Return the labels of a pandas index."""
+    steps = getattr(index, "start", None), getattr(index, "step", None)
+    return RowLabels(label_array(index.to_numpy()), steps == (0, 1))
+
+
+def label_array(labels: Any) -> np.ndarray:
+    """Return labels as an array: of whole numbers or text where all are, tuples as one label each.
+
+    >>> label_array([("a", 1), ("b", 2)]).shape, label_array(["a", "b"]).dtype.kind
+    ((2,), 'U')
+    """
+    out = labels if isinstance(labels, np.ndarray) else object_array(labels)
+    if out.dtype.kind == "O":
+        kinds = {type(label) for label in out.tolist()}
+        if kinds and all(issubclass(kind, str) for kind in kinds):
+            return out.astype(str)
+        whole = kinds and all(
+            issubclass(kind, Integral) and not issubclass(kind, bool) for kind in kinds
+        )
+        fits = whole and all(-(1 << 63) <= label < 1 << 63 for label in out.tolist())
+        return out.astype(np.int64) if fits else out
+    if out.dtype.kind not in "iu":
+        return out
+    large = out.dtype == np.uint64 and (out > np.iinfo(np.int64).max).any()
+    return out.astype(object if large else np.int64)
 
 
 def is_missing(cell: Any) -> bool:

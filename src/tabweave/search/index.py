@@ -40,6 +40,7 @@ from tabweave.search.stored import (
     compared_names,
     first_rows,
     more_rows,
+    row_ids,
 )
 from tabweave.updates import exclusive
 
@@ -55,6 +56,15 @@ _PAIRED = 500  # rows whose pairs say what a distance means
 class Matches(NamedTuple):
     """Result of a query: one line per query row, nearest first.
 
+    Attributes
+    ----------
+    ids : ndarray
+        What the rows are called: ``frame.loc[found.ids[0]]`` are those of the first query.
+    distances : ndarray
+        How far they are.
+    positions : ndarray
+        Where they are among ``ids_``, the rows of the index: ``index.ids_[positions] == ids``.
+
     Examples
     --------
     >>> from tabweave import OneHot, SimilarityIndex
@@ -66,6 +76,7 @@ class Matches(NamedTuple):
 
     ids: np.ndarray
     distances: np.ndarray
+    positions: np.ndarray
 
     def _repr_html_(self) -> str:
         far = max(float(np.max(self.distances, initial=0.0)), 1e-300)
@@ -85,6 +96,15 @@ class Matches(NamedTuple):
 class Pairs(NamedTuple):
     """Pairs of similar rows, the closest first.
 
+    Attributes
+    ----------
+    first, second : ndarray
+        The ids of both rows of each pair, the earlier row first.
+    distances : ndarray
+        How far apart they are.
+    positions : ndarray of shape (pairs, 2)
+        Where both are among ``ids_``, the rows of the index.
+
     Examples
     --------
     >>> from tabweave import OneHot, SimilarityIndex
@@ -97,6 +117,7 @@ class Pairs(NamedTuple):
     first: np.ndarray
     second: np.ndarray
     distances: np.ndarray
+    positions: np.ndarray
 
 
 @storable
@@ -166,9 +187,9 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
     >>> index = SimilarityIndex().fit(rows, ids=["a", "b", "c", "d"])
     >>> index.query({"color": "red", "size": "S"}, k=2).ids
     array([['a', 'b']], dtype='<U1')
-    >>> ids, distances = index.query({"size": "M"}, k=2)     # some columns only
-    >>> ids, distances
-    (array([['b', 'c']], dtype='<U1'), array([[0., 0.]]))
+    >>> found = index.query({"size": "M"}, k=2)              # some columns only
+    >>> found.ids, found.distances, found.positions
+    (array([['b', 'c']], dtype='<U1'), array([[0., 0.]]), array([[1, 2]]))
     >>> index.query({"color": "red", "size": "S"}, k=1, where={"size": ["M", "L"]}).ids
     array([['b']], dtype='<U1')
     >>> list(index.explain({"color": "red", "size": "S"}, "b"))
@@ -213,14 +234,17 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
             The rows. Columns that a fitted embedder does not know are kept for filters.
         y : array-like, optional
             Classes, for embedders that use them.
-        ids : array-like of whole numbers or text, optional
-            A name for each row; running numbers if not given.
+        ids : array-like of whole numbers or text, or name of a column, optional
+            What each row is called: these, or the cells of a column, which does not count in
+            distances unless a fitted embedder knows it. If not given, the index labels of a pandas
+            frame, and running numbers for rows that have none.
         """
         self._validate_params()
-        embedder, table = first_rows(self.embedder, X, y)
+        named = row_ids(X, ids)
+        embedder, table = first_rows(self.embedder, X, y, ids)
         space = space_of(embedder, table.schema, self.metric)
         space.check(table)
-        stored = Stored.of(table, ids)
+        stored = Stored.of(table, named)
         self.embedder_, self._stored, self._graph = embedder, stored, None
         self._measured = None
         self._cache = Cache(space, stored, self.backend)
@@ -238,14 +262,16 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         ----------
         X : dict, frame, array, mapping of columns or list of dicts
             One row or many, with the columns of the first ones.
-        ids : array-like of whole numbers or text, optional
-            A name for each row; the next running numbers if not given.
+        ids : array-like of whole numbers or text, or name of a column, optional
+            As in :meth:`fit`. Ids that other rows have are refused; a frame whose index is only
+            0, 1, 2, ... then gets the next running numbers.
         """
         if "_stored" not in vars(self):
             return self.fit(X, ids=ids)
-        table = more_rows(self.embedder_, X, self._stored.table.schema)
+        schema = self._stored.table.schema
+        table, named = more_rows(self.embedder_, X, schema), row_ids(X, ids, schema)
         self._ready().space.check(table)
-        self._replace_rows(self._stored.append(table, ids))
+        self._replace_rows(self._stored.append(table, named))
         return self
 
     def remove(self, ids: Any) -> Self:
@@ -254,7 +280,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         Parameters
         ----------
         ids : id or array-like of ids
-            The rows to drop.
+            The rows to drop; all of them where a label of the frame repeats.
         """
         check_is_fitted(self, "_stored")
         self._replace_rows(self._stored.without(ids))
@@ -321,7 +347,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
             value (missing ones never pass), or for a numeric column the array of all numbers. Of
             days, ``"2024-02"`` means those of a month, ``"2024"`` those of a year. A set passes if
             one of its elements does. A mask is an array of booleans, one for each of ``ids_``; a
-            missing one does not pass.
+            missing one does not pass. A pandas mask belongs to rows by its labels.
         together : {None, "mean", "all"}, default=None
             Whether the rows are one question. ``"mean"``: what is nearest to their mean (to them on
             average, where distances are not Euclidean). ``"all"``: what is near to every one of
@@ -330,9 +356,9 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         Returns
         -------
         Matches
-            ``ids`` and ``distances``, each of shape (rows, k), or (1, k) of rows taken together,
-            nearest first and equally near ones as they arrived; fewer than k columns if fewer rows
-            satisfy ``where``.
+            ``ids``, ``distances`` and ``positions``, each of shape (rows, k), or (1, k) of rows
+            taken together, nearest first and equally near ones as they arrived; fewer than k
+            columns if fewer rows satisfy ``where``.
         """
         check_is_fitted(self, "_stored")
         if together not in (None, "mean", "all"):
@@ -352,7 +378,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
             distances, found = cache.nearest(asked, names, int(k), allowed)
         else:
             distances, found = cache.nearest_to_all(asked, names, int(k), allowed, together)
-        return Matches(stored.ids[found], distances)
+        return Matches(stored.ids[found], distances, stored.positions_of(found))
 
     def query_radius(self, rows: Any, radius: float, where: Any = None) -> list[Matches]:
         """Find all rows within a distance of each row; exact for every backend.
@@ -367,7 +393,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         Returns
         -------
         list of Matches
-            One for each row: ``ids`` and ``distances``, nearest first.
+            One for each row: ``ids``, ``distances`` and ``positions``, nearest first.
         """
         check_is_fitted(self, "_stored")
         _check_distance("radius", radius)
@@ -375,7 +401,10 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         cache = self._prepared()
         stored = cache.stored
         found = cache.within(asked, names, radius, stored.allowed(where))
-        return [Matches(stored.ids[numbers], distances) for distances, numbers in found]
+        return [
+            Matches(stored.ids[rows], distances, stored.positions_of(rows))
+            for distances, rows in found
+        ]
 
     def duplicates(
         self, threshold: float, where: Any = None, *, max_pairs: int = 1_000_000
@@ -394,7 +423,8 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         Returns
         -------
         Pairs
-            ``first`` and ``second``, ids in the order of arrival, and ``distances``, nearest first.
+            ``first`` and ``second``, ids in the order of arrival, ``distances`` and ``positions``,
+            nearest first.
 
         Notes
         -----
@@ -408,8 +438,8 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         >>> from tabweave import SimilarityIndex
         >>> rows = {"name": ["ann", "bob", "ann", "cy"], "city": ["Rome", "Rome", "Rome", "Oslo"]}
         >>> index = SimilarityIndex().fit(rows)
-        >>> first, second, distances = index.duplicates(0)
-        >>> first, second
+        >>> pairs = index.duplicates(0)
+        >>> pairs.first, pairs.second
         (array([0]), array([2]))
         """
         check_is_fitted(self, "_stored")
@@ -419,7 +449,8 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         cache = self._prepared()
         stored = cache.stored
         first, second, distances = cache.pairs(threshold, stored.allowed(where), max_pairs)
-        return Pairs(stored.ids[first], stored.ids[second], distances)
+        positions = stored.positions_of(np.stack([first, second], axis=1))
+        return Pairs(stored.ids[first], stored.ids[second], distances, positions)
 
     def share_nearer(self, distances: Any, columns: Sequence[str] | None = None) -> np.ndarray:
         """Return the share of pairs of rows that are closer than each distance.
@@ -441,8 +472,8 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         --------
         >>> from tabweave import OneHot, SimilarityIndex
         >>> index = SimilarityIndex(OneHot()).fit({"color": ["red", "red", "blue", "green"]})
-        >>> ids, distances = index.query({"color": "red"}, k=3)
-        >>> index.share_nearer(distances).round(2)
+        >>> found = index.query({"color": "red"}, k=3)
+        >>> index.share_nearer(found.distances).round(2)
         array([[0.  , 0.  , 0.17]])
         """
         check_is_fitted(self, "_stored")
@@ -472,7 +503,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         ----------
         row : dict, sequence or one-row frame
             The row asked about, or some columns of it.
-        id : int or str
+        id : id
             The stored row.
 
         Returns
@@ -486,9 +517,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         asked, names = asked_rows(self.embedder_, row, stored.table.schema)
         if asked.n_rows != 1:
             raise ValueError(f"expected one row, got {asked.n_rows}")
-        if np.ndim(id):
-            raise ValueError(f"expected one id, got {id!r}; explain each of them")
-        other = take_rows(stored.table, stored.rows_of([id]))
+        other = take_rows(stored.table, np.array([stored.row_of(id)]))
         shares = (space if names is None else space.only(names)).explain(asked, other)
         order = [name for name in stored.table.schema.names if name in shares]
         return {name: shares[name] for name in dict.fromkeys([*order, *shares])}

@@ -44,7 +44,7 @@ from tabweave.rows.vocabulary import slices
 from tabweave.search.knn import check_classes, check_length, checked_target
 from tabweave.search.scan import Found, Nodes, Queries, nearest_nodes
 from tabweave.search.space import View, space_of
-from tabweave.search.stored import Stored
+from tabweave.search.stored import Stored, row_ids, without_column
 from tabweave.updates import exclusive
 
 NEIGHBORS = (3, 5, 9, 15, 25, 40, 80, 160, 320)
@@ -229,6 +229,25 @@ class Searched(NamedTuple):
     line: Callable[[Table], np.ndarray] | None = None
 
 
+class KNeighbors(NamedTuple):
+    """Nearest training rows: one line per row asked about, nearest first.
+
+    Attributes
+    ----------
+    distances : ndarray
+        How far they are.
+    ids : ndarray
+        What they are called, in frames by their index labels.
+    positions : ndarray
+        Where they are among the training rows: of rows that were never forgotten,
+        ``frame.iloc[positions[0]]`` are the neighbours of the first row.
+    """
+
+    distances: np.ndarray
+    ids: np.ndarray
+    positions: np.ndarray
+
+
 class Fold(NamedTuple):
     """Rows by which members are compared: who votes for them, and who is near by each member."""
 
@@ -295,16 +314,20 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
             The rows.
         y : array-like
             The target of each row.
-        ids : array-like of whole numbers or text, optional
-            A name for each row; running numbers if not given.
+        ids : array-like of whole numbers or text, or name of a column, optional
+            What each row is called: these, or the cells of a column, from which nothing is learned.
+            If not given, the index labels of a pandas frame, and running numbers for rows that
+            have none.
         """
         self._validate_params()
         given = self.schema if isinstance(self.embedder, str) else self.embedder.schema
-        table = Table.of(X, Schema.of(given), numbers="numeric", rules="whole")
+        features = without_column(X, ids)
+        table = Table.of(features, Schema.of(given), numbers="numeric", rules="whole")
         require_rows(table)
+        stored = Stored.of(table, row_ids(X, ids))
         targets = self._checked_targets(y, table.n_rows)
-        warn_of_predictive(X, table.schema, targets)
-        self._stored, self._targets = Stored.of(table, ids), targets
+        warn_of_predictive(features, table.schema, targets)
+        self._stored, self._targets = stored, targets
         self.__dict__.pop("_cache", None)
         self._choose(table, targets)
         remember_names(self, table.schema)
@@ -321,7 +344,7 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
             return self.fit(X, y, ids=ids)
         table = self._read(X)
         targets = self._checked_targets(y, table.n_rows, first=False)
-        stored = self._stored.append(table, ids)
+        stored = self._stored.append(table, row_ids(X, ids, self._stored.table.schema))
         targets_of_all = np.concatenate([self._targets, targets])
         if self._stored.alive.sum() >= _FEW:
             self.embedder_.partial_fit(table, targets)
@@ -501,8 +524,8 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
             weights = voters.weights(near, self.n_neighbors_, self.sharpness)
             yield near.asked, near.nodes, weights
 
-    def kneighbors(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return distances and ids of the nearest training rows of each row, nearest first.
+    def kneighbors(self, X: Any) -> KNeighbors:
+        """Return distances, ids and positions of the training rows nearest to each, nearest first.
 
         They are as many as the largest number of neighbours; where the last distance is that of
         more rows, these vote, too. Distances are local where ``local_`` is not 0.
@@ -514,7 +537,7 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
         for near, _ in self._near(table):
             nodes = near.squared, view.copies.heads[near.nodes]
             squared[near.asked], found[near.asked] = view.copies.expand(nodes, k, None)
-        return np.sqrt(squared), self._stored.ids[rows[found]]
+        return KNeighbors(np.sqrt(squared), self._stored.ids[rows[found]], found)
 
     def explain(self, row: Any, n_neighbors: int = 5) -> list[dict[str, Any]]:
         """Say which rows an answer comes from, and which columns made them near.
@@ -529,10 +552,21 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
         Returns
         -------
         list of dict
-            ``id``, ``target``, ``weight`` (its share in the votes), ``distance``, and ``shares``:
-            what each column adds to the squared distance, its weight around the row included.
+            ``id`` and ``position`` of the training row, ``target``, ``weight`` (its share in the
+            votes), ``distance``, and ``shares``: what each column adds to the squared distance,
+            its weight around the row included.
         """
         check_is_fitted(self, "_stored")
+        if (
+            not isinstance(n_neighbors, Integral)
+            or isinstance(n_neighbors, bool)
+            or n_neighbors < 1
+        ):
+            shown = repr(n_neighbors) if np.isscalar(n_neighbors) else type(n_neighbors).__name__
+            raise TypeError(
+                f"expected n_neighbors to be a whole number >= 1, got {shown}; the distance of two "
+                "rows is explained by embedder_.explain(a, b)"
+            )
         table = self.embedder_._read_one(row)
         known, view, voters, *_ = self._searched()
         ((near, (columns,)),) = self._near(table)
@@ -540,7 +574,8 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
         each = weights / voters.sizes[near.nodes[0]]
         best = np.argsort(-each, kind="stable")[: min(np.count_nonzero(each), n_neighbors)]
         found, sizes = view.copies.rows_of(near.nodes[0][best], None)
-        found, shown = known[found[:n_neighbors]], np.repeat(each[best], sizes)
+        positions, shown = found[:n_neighbors], np.repeat(each[best], sizes)
+        found = known[positions]
         others = take_rows(self._stored.table, found)
         again = take_rows(table, np.zeros(len(found), np.int64))
         parts = zip((*view.space.values, *view.space.lines), columns, strict=True)
@@ -550,7 +585,8 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
         )
         return [
             {
-                "id": self._stored.ids[row].item(),
+                "id": self._stored.id_of(row),
+                "position": int(positions[i]),
                 "target": self._shown(self._targets[row]),
                 "weight": float(shown[i]),
                 "distance": float(np.sqrt(max(sum(share[i] for share in shares.values()), 0.0))),
@@ -937,8 +973,8 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         weight.
         """
         said = super().explain(row, n_neighbors)
-        rows = self._stored.rows_of([one["id"] for one in said])
-        _, _, voters, _, line = self._searched()
+        there, _, voters, _, line = self._searched()
+        rows = there[[one["position"] for one in said]]
         start, left = (1 - self.reliability_) * voters.targets.mean(), self._targets[rows]
         if line is not None:
             start = start + self.linear_ * line(self.embedder_._read_one(row))[0]

@@ -24,7 +24,15 @@ from tabweave.counts.unknown import report_unknown, spelled_columns
 from tabweave.embed.weave import Weave
 from tabweave.engines.transform import fitted_names
 from tabweave.io.register import storable
-from tabweave.rows.frames import columns_of, is_missing
+from tabweave.rows.frames import (
+    RowLabels,
+    columns_of,
+    index_labels,
+    is_missing,
+    object_array,
+    objects,
+    row_labels,
+)
 from tabweave.rows.table import (
     Codes,
     Column,
@@ -71,6 +79,8 @@ class Stored:
         """Return these rows and more; raise for ids that are in use already."""
         held = self.ids[self.alive]
         named, next_id = _new_ids(ids, table.n_rows, held, self.next_id)
+        if not len(held) and len(self.ids) and named.dtype.kind != held.dtype.kind:
+            return self.compacted().append(table, ids)
         return Stored(
             append_rows(self.table, table),
             np.concatenate([self.ids, named]) if len(self.ids) else named,
@@ -79,19 +89,47 @@ class Stored:
         )
 
     def rows_of(self, ids: Any) -> np.ndarray:
-        """Return the row of each id; raise for those that are not there."""
-        asked = np.atleast_1d(_as_ids(ids))
+        """Return the rows of each id, more than one where labels repeat; raise for absent ids."""
+        asked = _asked_ids(ids, self.ids)
         same = asked.dtype.kind == self.ids.dtype.kind
-        met = np.flatnonzero(np.isin(self.ids, asked)) if same else np.zeros(0, np.intp)
+        held, wanted = _comparable(self.ids, asked) if same else (self.ids, asked)
+        met = np.flatnonzero(np.isin(held, wanted)) if same else np.zeros(0, np.intp)
         rows = met[self.alive[met]]
-        rows = rows[np.argsort(self.ids[rows])]
-        absent = np.flatnonzero(~np.isin(asked, self.ids[rows])) if same else np.arange(len(asked))
+        rows = rows[np.argsort(held[rows], kind="stable")]
+        begin, end = (
+            np.searchsorted(held[rows], wanted, side) if same else np.zeros(len(asked), np.intp)
+            for side in ("left", "right")
+        )
+        absent = np.flatnonzero(begin == end)
         if len(absent):
-            first = asked[absent[0]].item()
-            why = "was removed" if (self.ids[met] == first).any() else "is not in the index"
+            first = asked[absent[0]]
+            was = same and (held[met] == wanted[absent[0]]).any()
+            why = "was removed" if was else "is not in the index"
             n = np.count_nonzero(self.alive)
-            raise KeyError(f"id {first!r} {why}; there are {n} rows")
-        return rows[np.searchsorted(self.ids[rows], asked)]
+            raise KeyError(f"id {_as_python(first)!r} {why}; there are {n} rows")
+        sizes = end - begin
+        inside = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return rows[np.repeat(begin, sizes) + inside]
+
+    def row_of(self, id: Any) -> int:
+        """Return the row of an id; raise where labels repeat, and for an absent id."""
+        if np.ndim(id) and not (isinstance(id, tuple) and self.ids.dtype.kind == "O"):
+            raise ValueError(f"expected one id, got {id!r}; explain each of them")
+        rows = self.rows_of([id])
+        if len(rows) > 1:
+            raise ValueError(
+                f"id {_as_python(id)!r} is that of {len(rows)} rows, since labels of the frame "
+                "repeat; call .reset_index() first, or name the rows with ids="
+            )
+        return int(rows[0])
+
+    def id_of(self, row: int) -> Any:
+        """Return the id of a row."""
+        return _as_python(self.ids[row])
+
+    def positions_of(self, rows: np.ndarray) -> np.ndarray:
+        """Return where rows are among those that are still there."""
+        return rows if self.alive.all() else (np.cumsum(self.alive) - 1)[rows]
 
     def allowed(self, where: Any) -> np.ndarray | None:
         """Return which rows may be found, as ``where`` says; None if all may."""
@@ -99,7 +137,7 @@ class Stored:
             return None if self.alive.all() else self.alive
         if isinstance(where, Mapping):
             return self.alive & matching(self.table, where)
-        mask, n = np.asarray(where), int(np.count_nonzero(self.alive))
+        mask, n = self._aligned(where), int(np.count_nonzero(self.alive))
         cells = mask.ravel().tolist() if mask.dtype == object else []
         if cells and all(is_missing(cell) or type(cell) is bool for cell in cells):
             mask = np.array([cell is True for cell in cells])  # a comparison with gaps has gaps
@@ -113,8 +151,26 @@ class Stored:
         out[self.alive] = mask
         return out
 
+    def _aligned(self, where: Any) -> np.ndarray:
+        """Return a mask as an array; that of a frame in the order of the ids, if it has these."""
+        labels = index_labels(where.index) if hasattr(where, "iloc") else None
+        ids, mask = self.ids[self.alive], np.asarray(where)
+        if labels is None or labels.values.shape != ids.shape or (labels.values == ids).all():
+            return mask
+        same = labels.values.dtype.kind == ids.dtype.kind
+        held, own = _comparable(labels.values, ids) if same else (labels.values, ids)
+        order = np.argsort(held, kind="stable") if same else np.zeros(0, np.intp)
+        if same and (held[order] == np.sort(own)).all() and len(np.unique(own)) == len(own):
+            return mask[order[np.searchsorted(held[order], own)]]
+        if labels.is_default:
+            return mask
+        raise ValueError(
+            "expected where to have the index labels of the rows, got other labels; give "
+            "where.to_numpy() for booleans in the order of ids_"
+        )
+
     def without(self, ids: Any) -> Stored:
-        """Return the rows without some of them."""
+        """Return the rows without those of some ids, all rows of a label that repeats."""
         rows = self.rows_of(ids)
         if len(np.unique(rows)) < len(rows):
             raise ValueError("an id is given twice; give each id to remove once")
@@ -154,53 +210,133 @@ def _as_ids(ids: Any) -> np.ndarray:
     return out.astype(np.int64) if out.dtype.kind in "iu" else out.astype(str)
 
 
+def _asked_ids(ids: Any, held: np.ndarray) -> np.ndarray:
+    """Return ids that are asked for, as those that are held: a tuple may be one label."""
+    if held.dtype.kind in "iU" or not len(held):
+        return np.atleast_1d(_as_ids(ids))
+    several = isinstance(ids, list | Set) or bool(getattr(ids, "shape", ()))
+    if held.dtype.kind != "O":
+        return np.asarray(list(ids) if several else [ids], held.dtype)
+    return object_array(list(ids) if several else [ids])
+
+
+def _comparable(held: np.ndarray, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both as arrays that can be sorted: labels of several types as numbers."""
+    if held.dtype.kind != "O":
+        return held, asked
+    numbers = {label: i for i, label in enumerate(dict.fromkeys(held.tolist()))}
+    known, wanted = (np.array([numbers.get(label, -1) for label in part.tolist()], np.int64)
+                     for part in (held, asked))  # fmt: skip
+    return known, wanted
+
+
+def _as_python(id: Any) -> Any:
+    """Return an id as Python has it; datetimes of NumPy, which count what Python cannot, as are."""
+    return id.item() if isinstance(id, np.generic) and id.dtype.kind not in "mM" else id
+
+
 def _new_ids(ids: Any, n_rows: int, held: np.ndarray, next_id: int) -> tuple[np.ndarray, int]:
-    """Return the ids of new rows, running numbers if none are given, and the next free number."""
+    """Return the ids of new rows, running numbers if none are given, and the next free number.
+
+    Labels of a frame may repeat. A default index that would repeat ids of other rows is none.
+    """
+    from_frame = isinstance(ids, RowLabels)
+    if (
+        from_frame
+        and ids.is_default
+        and (held.dtype.kind != "i" or np.isin(ids.values, held).any())
+    ):
+        ids = None
     if ids is None:
-        if held.dtype.kind == "U" and len(held):
-            raise ValueError("the rows of this index have text as ids; give ids for new rows, too")
+        if held.dtype.kind != "i" and len(held):
+            raise ValueError(
+                f"the rows of this index have {_kind_name(held)} as ids; give ids for new rows, too"
+            )
         return np.arange(next_id, next_id + n_rows), next_id + n_rows
-    out = np.atleast_1d(_as_ids(ids))
+    out = ids.values if from_frame else np.atleast_1d(_as_ids(ids))
     if out.shape != (n_rows,):
         raise ValueError(f"expected {n_rows} ids, one per row, got {out.size}")
     if len(held) and n_rows and held.dtype.kind != out.dtype.kind:
-        kinds = {"i": "whole numbers", "U": "text"}
         raise TypeError(
-            f"expected ids to be {kinds[held.dtype.kind]}, as those in the index are, got "
-            f"{kinds[out.dtype.kind]}"
+            f"expected ids to be {_kind_name(held)}, as those in the index are, got "
+            f"{_kind_name(out)}"
         )
-    sort = np.sort(out)
-    twice = sort[1:][sort[1:] == sort[:-1]]
-    if len(twice):
+    before, new = _comparable(held if len(held) else out[:0], out)
+    sort = np.sort(new)
+    if not from_frame and (sort[1:] == sort[:-1]).any():
+        twice = sort[1:][sort[1:] == sort[:-1]]
         raise ValueError(f"expected ids that differ, got {twice[0].item()!r} twice")
-    used = held[np.isin(held, out)]
+    used = held[np.isin(before, new)]
     if len(used):
+        remedy = ", call .reset_index() on the new rows" if from_frame else ""
         raise ValueError(
-            f"id {used[0].item()!r} is in the index already; remove it first, or use another"
+            f"id {_as_python(used[0])!r} is in the index already; remove it first{remedy}, or use "
+            "another"
         )
     if out.dtype.kind == "i" and n_rows:
         next_id = max(next_id, int(sort[-1]) + 1)
     return out, next_id
 
 
+def _kind_name(ids: np.ndarray) -> str:
+    kinds = {"i": "whole numbers", "U": "text", "M": "datetimes"}
+    return kinds.get(ids.dtype.kind, "labels of a frame")
+
+
+def row_ids(X: Any, ids: Any, schema: Schema | None = None) -> Any:
+    """Return what rows are called: by ``ids``, by the column of that name, or by their frame.
+
+    None if nothing says. A text that is no column's name is the id of a single row.
+    """
+    if ids is None:
+        return row_labels(X)
+    if not isinstance(ids, str) or isinstance(X, Table):
+        return ids
+    found, columns, n_rows = columns_of(X if schema is None else as_rows(X, schema))
+    names = found or []
+    if ids in names:
+        try:
+            return _as_ids(objects(columns[names.index(ids)]))
+        except TypeError as error:
+            raise TypeError(f"column {ids!r}: {error}") from None
+    if n_rows != 1:
+        raise ValueError(
+            f"expected ids to be an array or the name of a column, got {ids!r}; the columns are "
+            f"{', '.join(map(repr, names))}"
+        )
+    return ids
+
+
+def without_column(X: Any, name: Any) -> Any:
+    """Return rows without the column that has their ids, if a name says which it is."""
+    names, columns, _ = columns_of(X) if isinstance(name, str) else (None, [], 0)
+    if names is None or name not in names:
+        return X
+    return {other: cells for other, cells in zip(names, columns, strict=True) if other != name}
+
+
 # -- reading ------------------------------------------------------------------------------------
 
 
-def first_rows(embedder: Any, X: Any, y: Any) -> tuple[Any, Table]:
+def first_rows(embedder: Any, X: Any, y: Any, ids: Any = None) -> tuple[Any, Table]:
     """Return a fitted embedder and the first rows of an index.
 
-    An unfitted embedder is cloned and fitted on the rows; without any, it is a Weave.
+    An unfitted embedder is cloned and fitted on the rows; without any, it is a Weave. It does not
+    see the column that has the ids, if ``ids`` names one.
     """
     if embedder is None:
         embedder = Weave()
     if _is_fitted(embedder):
         return embedder, _as_read(embedder, _table(embedder, X))
-    embedder, rows = clone(embedder), X
+    embedder, features = clone(embedder), without_column(X, ids)
+    rows = features
     if isinstance(embedder, Embedder):
         rules: Any = "whole" if embedder._rules else None
-        rows = Table.of(X, Schema.of(embedder.schema), numbers=embedder._numbers, rules=rules)
+        rows = Table.of(
+            features, Schema.of(embedder.schema), numbers=embedder._numbers, rules=rules
+        )
         require_rows(rows)
-        X = X if rows.schema.aside else rows
+        X = X if rows.schema.aside or features is not X else rows
     embedder.fit(rows, y)
     return embedder, _table(embedder, X)
 

@@ -230,8 +230,8 @@ def test_what_cannot_be_is_said_before_work_begins(folder, monkeypatch):
         (("report", "-o", "r.pdf"), 2, "a file that ends in .html, got 'r.pdf'"),
         (("fill", "-o", "r.xls"), 2, ".arrow, got 'r.xls'; rename the file"),
         (("fill", "-o", "-", "--json"), 2, "add --output FILE"),
-        (("neighbors", "--row", "-1"), 2, "greater than or equal to 0"),
-        (("explain", "-a", "-1", "-b", "0"), 2, "greater than or equal to 0"),
+        (("neighbors", "--row", "-1"), 2, "expected a row number, counting from 0, got '-1'"),
+        (("explain", "-a", "-1", "-b", "0"), 2, "expected a row number, counting from 0, got '-1'"),
         (("embed", "-o", "v.csv", "--save", "v.csv"), 2, "expected two files, got 'v.csv'"),
         (("embed", "-o", "titanic.csv", "--force"), 2, "is one of the input files"),
     ):

@@ -1,5 +1,6 @@
 """The other commands: what they say is what the library computes, and files hold it."""
 
+import csv
 import json
 import re
 
@@ -393,3 +394,23 @@ def test_no_cell_is_called_odd_that_is_not(tmp_path):
     done = called("odd", "few.csv", cwd=tmp_path)
     assert done.out == "Odd at level 0.01: 0 of 30 rows\n"
     assert "30 rows are too few to find odd cells at level 0.01; try --level 0.05" in done.err
+
+
+def test_rows_are_called_by_the_column_that_has_their_ids(folder):
+    words = ("neighbors", "shop.csv", "-k", "6", "--id", "sku")
+    rows = list(csv.DictReader((folder / "shop.csv").read_text("utf8").splitlines()))
+    found = told(*words, "--row", rows[17]["sku"], cwd=folder)
+    plain = told("neighbors", "shop.csv", "--row", "17", "-k", "6", "--drop", "sku", cwd=folder)
+    assert "sku" not in found["query"] and found["query"] == plain["query"]
+    for near, other in zip(found["neighbors"], plain["neighbors"], strict=True):
+        assert near == {"id": rows[other["row"]]["sku"], **other}
+    shown = called(*words, "--row", rows[17]["sku"], cwd=folder).out
+    assert f"most similar to row {rows[17]['sku']}" in shown
+    assert all(near["id"] in shown for near in found["neighbors"])
+    ids = rows[3]["sku"], rows[8]["sku"]
+    why = told("explain", "shop.csv", "-a", ids[0], "-b", ids[1], "--id", "sku", cwd=folder)
+    numbered = told("explain", "shop.csv", "-a", "3", "-b", "8", "--drop", "sku", cwd=folder)
+    assert tuple(why.pop("ids")) == ids and why == numbered
+    done = called(*words, "--row", rows[17]["sku"] + "x", cwd=folder)
+    assert done.code == 1 and "expected the id of one row" in done.err
+    assert f"did you mean '{rows[17]['sku']}'" in done.err

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import shlex
+from dataclasses import replace
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from tabweave.apps.cli.app import Json, Misuse, settings
+from tabweave.apps.cli.app import Json, Misuse, column, settings
 from tabweave.apps.cli.job import Job, Learned, check_columns, meant, takes_job
 from tabweave.apps.cli.show import (
     accent,
@@ -30,12 +31,71 @@ _WHY = 3  # columns named as the reason of a distance
 _COLUMNS = 8  # columns side by side, or lines of a block
 _NARROW = 60  # characters of a line that are too few for bars
 
+Id = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        metavar="COLUMN",
+        help="Column with the ids of the rows: rows are called by them, and it is not compared.",
+        autocompletion=column,
+    ),
+]
+
+
+class Ids(NamedTuple):
+    """What rows are called: by the cells of a column, or by their numbers."""
+
+    cells: list[str] | None
+    n_rows: int
+
+    @classmethod
+    def of(cls, rows: Any, name: str | None) -> Ids:
+        """Read the column of the ids, if one is named."""
+        return cls(None if name is None else list(map(str, rows.column(name))), rows.n_rows)
+
+    def name(self, number: int) -> str:
+        """Return what a row is called."""
+        return str(number) if self.cells is None else self.cells[number]
+
+    def naming(self, near: dict[str, Any]) -> dict[str, Any]:
+        """Return what is known of a row, its id beside its number."""
+        return near if self.cells is None else {"id": self.cells[near["row"]], **near}
+
+    def number(self, text: str, option: str) -> int:
+        """Return the number of the row that is called so."""
+        if self.cells is None:
+            return _row_number(text, option)
+        rows = [i for i, cell in enumerate(self.cells) if cell == text]
+        if len(rows) != 1:
+            close = get_close_matches(text, self.cells, 1)
+            hint = f"; did you mean {close[0]!r}?" if close and not rows else ""
+            raise ValueError(
+                f"{option}: expected the id of one row, got {text!r}, which "
+                f"{plural(len(rows), 'row')} has{hint}"
+            )
+        return rows[0]
+
+
+def _row_number(text: str, option: str) -> int:
+    if not text.strip().isdecimal():
+        raise Misuse(
+            f"{option}: expected a row number, counting from 0, got {text!r}; name the column of "
+            "ids with --id"
+        )
+    return int(text)
+
+
+def _named(job: Job, id: str | None) -> Job:
+    """Return a job that does not compare the column of the ids."""
+    return job if id is None else replace(job, keep=(*job.keep, id))
+
 
 @takes_job()
 def neighbors(
     job: Job,
     row: Annotated[
-        int | None, typer.Option(min=0, help="Query row: its number, counting from 0.")
+        str | None,
+        typer.Option(help="Query row: its number, counting from 0, or with --id its id."),
     ] = None,
     like: Annotated[
         list[str] | None,
@@ -58,13 +118,16 @@ def neighbors(
     radius: Annotated[
         float | None, typer.Option(min=0, help="Return only rows within this distance.")
     ] = None,
+    id: Id = None,
     json: Json = False,
 ) -> None:
     """Find the rows most similar to a row of the table, or to one that you describe."""
     if (row is None) == (not like):
         raise Misuse("expected either --row or --like, as in --row 17 or --like color=red,size=big")
     described, conditions = _pairs(like or [], "--like"), _pairs(where or [], "--where")
-    with job.opened() as job:
+    if row is not None and id is None:
+        _row_number(row, "--row")
+    with _named(job, id).opened() as job:
         known = list(job.source.types)
         described, conditions = (
             {meant(name, known): value for name, value in pairs.items()}
@@ -74,21 +137,24 @@ def neighbors(
         learned = job.learned()
     embedder, rows, _ = learned
     own = list(embedder.schema_.names)
-    if row is not None:
-        query = {name: cell for name, cell in rows.row(row).items() if name in own}
+    ids = Ids.of(rows, id and meant(id, known))
+    at = None if row is None else ids.number(row, "--row")
+    if at is not None:
+        query = {name: cell for name, cell in rows.row(at).items() if name in own}
     else:
         query = _values(described, "--like", learned, own)
     allowed = _values(conditions, "--where", learned, list(rows.columns), True) or None
     with working("searching"):
-        found = _found(learned, query, row, k, allowed, radius)
+        found = _found(learned, query, at, k, allowed, radius)
     if not found:
         near = "" if radius is None else f" within {radius:g}"
         asked = f" with {','.join(where)}" if where else ""
         raise ValueError(f"no other row found{near}{asked}")
     if json:
-        as_json({"query": query, "neighbors": found})
+        as_json({"query": query, "neighbors": [ids.naming(near) for near in found]})
     else:
-        _print(query, row, found, own)
+        title = "the query" if at is None else f"row {ids.name(at)}"
+        _print(query, title, [near | {"row": ids.name(near["row"])} for near in found], own)
 
 
 def _found(
@@ -104,13 +170,13 @@ def _found(
 
     embedder, rows, _ = learned
     index = SimilarityIndex(embedder).fit(rows.columns)
-    ids, distances = index.query(query, min(k + 1, rows.n_rows), where)
+    _, distances, positions = index.query(query, min(k + 1, rows.n_rows), where)
     own = [name for name in embedder.schema_.names if name in query]
     asked = None if len(own) == len(embedder.schema_.names) else own
     nearer = index.share_nearer(distances[0], asked) if rows.n_rows > 1 else distances[0]
     out: list[dict[str, Any]] = []
     for other, distance, share in zip(
-        ids[0].tolist(), distances[0].tolist(), nearer.tolist(), strict=True
+        positions[0].tolist(), distances[0].tolist(), nearer.tolist(), strict=True
     ):
         if other != row and len(out) < k and (radius is None or distance <= radius):
             found = {"row": other, "distance": distance, "nearer": share}
@@ -212,19 +278,18 @@ def _elements(text: str, column: Any) -> list[str]:
     return list(dict.fromkeys(part for part in parts if part))
 
 
-def _print(
-    query: dict[str, Any], row: int | None, found: list[dict[str, Any]], own: list[str]
-) -> None:
+def _print(query: dict[str, Any], about: str, found: list[dict[str, Any]], own: list[str]) -> None:
     """Show the row asked about, then its neighbours; cells that differ stand out.
 
     A table where all columns fit; else a block for each neighbour, what differs most first.
     """
-    about = "the query" if row is None else f"row {row}"
     some = f"{len(found)} rows" if len(found) > 1 else "row"
     title = f"The {some} most similar to {about}"
     heads = ["row", "distance", "closer pairs", *own, "differs in"]
     first = [show_cell(query[n]) if n in query else "any" for n in own]
-    cells: list[list[Any]] = [["?" if row is None else f"{row}", "", "", *first, ""]]
+    cells: list[list[Any]] = [
+        ["?" if about == "the query" else about.removeprefix("row "), "", "", *first, ""]
+    ]
     for near in found:
         values = [_differing(near["values"][n], n in query and near["values"][n] != query[n])
                   for n in own]  # fmt: skip
@@ -283,30 +348,45 @@ def _print_blocks(
 def explain(
     job: Job,
     a: Annotated[
-        int, typer.Option("--a", "-a", min=0, help="Number of the first row, counting from 0.")
+        str,
+        typer.Option(
+            "--a", "-a", help="First row: its number, counting from 0, or with --id its id."
+        ),
     ],
-    b: Annotated[int, typer.Option("--b", "-b", min=0, help="Number of the second row.")],
+    b: Annotated[str, typer.Option("--b", "-b", help="Second row, likewise.")],
+    id: Id = None,
     json: Json = False,
 ) -> None:
     """Explain the distance between two rows: how much each column contributes."""
-    with job.opened() as job:
+    if id is None:
+        _row_number(a, "--a"), _row_number(b, "--b")
+    with _named(job, id).opened() as job:
+        known = list(job.source.types)
         embedder, rows, table = job.learned()
+    ids = Ids.of(rows, id and meant(id, known))
+    _explain(embedder, rows, table, ids, ids.number(a, "--a"), ids.number(b, "--b"), json)
+
+
+def _explain(embedder: Any, rows: Any, table: Any, ids: Ids, a: int, b: int, json: bool) -> None:
+    """Print what keeps two rows apart."""
     left, right = rows.row(a), rows.row(b)
     shares = shares_of(embedder, table, a, b)
     distance = distance_of(embedder, table, a, b)
     if json:
         columns = {n: {"a": left.get(n), "b": right.get(n), "share": s} for n, s in shares.items()}
-        as_json({"a": a, "b": b, "distance": distance, "columns": columns})
+        named = {} if ids.cells is None else {"ids": [ids.name(a), ids.name(b)]}
+        as_json({"a": a, "b": b, **named, "distance": distance, "columns": columns})
         return
     total = sum(abs(s) for s in shares.values()) or 1.0
     cells = [
         [n, left.get(n), right.get(n), number(s), f"{s / total:.0%}", bar(s / total)]
         for n, s in sorted(shares.items(), key=lambda item: -item[1])
     ]
-    heads = ["column", f"row {a}", f"row {b}", "contribution", "share", ""]
+    first, other = ids.name(a), ids.name(b)
+    heads = ["column", f"row {first}", f"row {other}", "contribution", "share", ""]
     if width() < _NARROW:
         heads, cells = [*heads[:3], "share"], [[*line[:3], line[4]] for line in cells]
-    title = f"Distance between rows {a} and {b}: {number(distance)}"
+    title = f"Distance between rows {first} and {other}: {number(distance)}"
     emit(show_table(heads, cells, right=["contribution", "share"], title=title))
     together = sum(shares.values())
     root = abs(together - distance) > 1e-6 * abs(together) + 1e-9  # Euclidean: squares add up

@@ -139,8 +139,9 @@ def near(job: Job, row: int, k: int = 8) -> dict[str, Any]:
     index = _index(job.source, job.question.rows, str(job.folder))
     asked = take_rows(reading.features(), np.array([row]))
     # Copies come first in the order of rows, so the row itself may be beyond the first k.
-    rows, distances = index.query(asked, min(k + 1, n_rows))
-    found = [(int(i), float(d)) for i, d in zip(rows[0], distances[0], strict=True) if i != row]
+    answer = index.query(asked, min(k + 1, n_rows))
+    pairs = zip(answer.positions[0], answer.distances[0], strict=True)
+    found = [(int(i), float(d)) for i, d in pairs if i != row]
     found = found[:k]
     sides = np.full(len(found), row), np.array([i for i, _ in found], dtype=int)
     shares = model._shares(

@@ -63,7 +63,8 @@ def folder(tmp_path_factory):
     people = pandas.DataFrame({"job": job, "age": rng.integers(20, 65, 200), "pay": pay.round(2)})
     people["goes by"] = goes
     people.to_csv(folder / "people.csv", index=False)
-    people.assign(churned=pay > 4).to_csv(folder / "customers.csv", index=False)
+    customers = people.assign(churned=pay > 4, key=[f"C{i:03}" for i in range(200)])
+    customers.to_csv(folder / "customers.csv", index=False)
     people[:100].to_csv(folder / "monday.csv", index=False)
     people[100:].to_csv(folder / "tuesday.csv", index=False)
     people[:100].to_parquet(folder / "last-week.parquet")

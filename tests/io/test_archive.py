@@ -359,9 +359,11 @@ def test_as_much_as_is_free_may_be_unpacked():
         return info
 
     over = _persist._is_over
-    assert not over([entry(0, 60), entry(0, 40)], 100) and over([entry(0, 60), entry(0, 41)], 100)
-    most = 500 * 7
-    assert not over([entry(7, most)], 100) and over([entry(7, most + 1)], 100)
+    assert not over([entry(0, 60), entry(0, 40)], 9, 100)
+    assert over([entry(0, 60), entry(0, 41)], 9, 100)
+    most = _persist.MAX_RATIO * 7
+    assert not over([entry(7, most)], 9, 100) and over([entry(7, most + 1)], 9, 100)
+    assert over([entry(9, most + 1)], 7, 100)  # the file is smaller than it says
 
 
 def test_an_encoder_of_strings_is_refused_by_its_column(tmp_path):

@@ -72,16 +72,6 @@ def test_what_no_file_holds_is_named():
         encoded(np.zeros(2, "V3"))
 
 
-def test_faiss_indexes_come_back():
-    faiss = pytest.importorskip("faiss")
-    index = faiss.IndexFlatL2(2)
-    index.add(np.eye(2, dtype="float32"))
-    encoder = codec.Encoder(lambda _: None)
-    tree = encoder.encode(index, "x")
-    back = codec.Decoder(encoder.arrays, lambda _: None).decode(tree)
-    assert back.ntotal == 2 and back.search(np.eye(2, dtype="float32"), 1)[1].tolist() == [[0], [1]]
-
-
 def test_keys_that_hold_the_same_parts_again_and_again_are_refused(monkeypatch):
     monkeypatch.setattr(codec, "_MOST_KEY", 3)
     encoder = codec.Encoder(lambda _: None)

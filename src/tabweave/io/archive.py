@@ -172,5 +172,6 @@ def schema_from_json(data: dict[str, Any]) -> Schema:
 def _column_from_json(column: dict[str, Any]) -> Column:
     levels = column.pop("levels")
     if "origin" in column:
-        column["origin"] = Origin(*column["origin"])
+        origin = (tuple(map(tuple, v)) if isinstance(v, list) else v for v in column["origin"])
+        column["origin"] = Origin(*origin)
     return Column(**column, levels=None if levels is None else tuple(map(from_json, levels)))

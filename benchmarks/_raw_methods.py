@@ -28,7 +28,7 @@ def days(cells: pd.Series) -> pd.Series | None:
     moments = pd.to_datetime(texts, errors="coerce", utc=True, format="mixed")
     if moments.notna().mean() < SHARE_OF_DATES * cells.notna().mean():
         return None
-    return (moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    return (moments - pd.Timestamp("1970-01-01", tz="UTC")) / pd.Timedelta(days=1)
 
 
 def typed(frame: pd.DataFrame) -> pd.DataFrame:

@@ -111,8 +111,8 @@ def of_duplicates(cells: Cells) -> Iterator[str]:
     yield "## Duplicates\n"
     yield (
         "2,500 people of febrl4 and copies of 300 of them with typing errors in one to three "
-        "cells, then 0, 15 or 35 % of all cells blanked; febrl1 and febrl3 as they come. The best F of a "
-        "threshold on the distances of all pairs.\n"
+        "cells, then 0, 15 or 35 % of all cells blanked; febrl1 and febrl3 as they come. The best "
+        "F of a threshold on the distances of all pairs.\n"
     )
     yield f"| method | {' | '.join(names)} |"
     yield "|---|" + "---|" * len(names)

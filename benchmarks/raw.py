@@ -30,7 +30,7 @@ from _cells import Cells
 
 ROWS = 1000
 FILL_ROWS = 400  # of each table in the task of fills: forests are slow
-LIMIT = 240  # seconds a cell may take; beyond, it failed
+LIMIT = 120  # seconds a cell may take; beyond, it failed
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 PLANTED_ROWS = 0.05  # of the rows of a table get an odd cell
 HIDDEN_CELLS = 0.1

@@ -729,13 +729,6 @@ def _(tw: Any) -> Any:
     return flat(*model.query(asked(tw), 5))
 
 
-@golden("index: vectors")
-def _(tw: Any) -> Any:
-    # Distances only: among rows that are equally near float32 may choose any.
-    model = tw.SimilarityIndex(tw.Weave(), backend="faiss-flat").fit(table(tw))
-    return model.query(asked(tw), 5).distances
-
-
 def index(tw: Any) -> Any:
     return tw.SimilarityIndex(tw.Weave()).fit(table(tw))
 

@@ -1,7 +1,6 @@
 """GBC as published: weights from the training loss, sums from the first round, older files."""
 
 import itertools
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +12,6 @@ from tabweave.sources.gbc.team import Logistic, Squared, Team, Terms
 from tabweave.sources.graphs import blend
 
 pytest.importorskip("lightgbm", reason="the extra boost is not installed")
-FILES = Path(__file__).parents[1] / "fixtures" / "house" / "files"
 ONE_THREAD = {"num_threads": 1}
 
 

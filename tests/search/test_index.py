@@ -108,7 +108,7 @@ def test_exact_neighbours_are_those_of_all_distances(name):
     assert not hasattr(embedder, "counts_")
 
 
-@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw", "faiss-flat"])
+@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw"])
 @pytest.mark.parametrize(("metric", "name"), [("l1", "cityblock"), ("l2", "euclidean")])
 @pytest.mark.parametrize("embedder", ["weave", "mixed", "hierarchy"])
 def test_metric_and_backend_of_the_vectors(backend, metric, name, embedder):
@@ -285,7 +285,7 @@ def test_partial_rows_that_make_no_sense():
 # -- filters ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw", "faiss-flat"])
+@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw"])
 @pytest.mark.parametrize(
     ("where", "passes"),
     [
@@ -400,7 +400,7 @@ def test_bad_filters():
 # -- adding and removing ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw", "faiss-flat"])
+@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw"])
 @pytest.mark.parametrize("few", [0, 10_000])
 def test_removed_rows_are_never_found(backend, few, monkeypatch):
     if backend != "exact":
@@ -427,30 +427,6 @@ def test_removed_rows_are_never_found(backend, few, monkeypatch):
         assert np.isin(found.ids, names[alive]).all()
         assert set(index.ids_) == set(names[alive])
         assert len(index) == alive.sum()
-
-
-def test_flat_search_in_l1_needs_no_selector(monkeypatch):
-    """Up to 1.12 faiss fails where L1 meets a selector of rows ("'!sel' failed")."""
-    faiss = pytest.importorskip("faiss", reason=FAISS)
-    search = faiss.IndexFlat.search
-
-    def old(self, x, k, *, params=None, **more):
-        if self.metric_type == faiss.METRIC_L1 and params is not None:
-            raise RuntimeError("Error in faiss: '!sel' failed")
-        return search(self, x, k, params=params, **more)
-
-    monkeypatch.setattr(faiss.IndexFlat, "search", old)
-    rows, asked = mixed(400), mixed(15, seed=1)
-    embedder = MixedEmbedder(schema=MIXED).fit(rows)
-    both = []
-    for backend in ("exact", "faiss-flat"):
-        index = SimilarityIndex(embedder, metric="l1", backend=backend).fit(rows)
-        index.remove(np.arange(0, 400, 3))
-        both.append(index)
-    for where in (None, {"job": "cook"}, {"age": lambda age: age > 30}):
-        a, b = (index.query(asked, 12, where=where) for index in both)
-        np.testing.assert_array_equal(a.ids, b.ids)
-        np.testing.assert_array_equal(a.distances, b.distances)
 
 
 def test_rows_with_records():
@@ -622,7 +598,7 @@ def test_graph_of_many_copies(large):
     np.testing.assert_array_equal(a.ids, b.ids)
 
 
-@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw", "faiss-flat"])
+@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw"])
 @pytest.mark.parametrize("n", [1, 5])
 def test_rows_that_are_all_the_same(backend, n):
     if backend != "exact":
@@ -766,7 +742,7 @@ def test_an_index_of_before_keeps_its_breadth(large, tmp_path):
 # -- files --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw", "faiss-flat"])
+@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw"])
 @pytest.mark.parametrize("name", ["weave", "goodall3", "mixed", "hierarchy"])
 def test_save_and_load(backend, name, tmp_path):
     if backend != "exact":

@@ -15,7 +15,6 @@ from tabweave.search.scan import (
     merge,
     nearest_nodes,
     nearest_rows,
-    rerank,
     without_self,
 )
 
@@ -117,18 +116,6 @@ def test_where_there_are_too_few():
     distances, rows = nearest_nodes(nodes, queries, 8)
     assert_same((distances[:, :5], rows[:, :5]), sorted_rows(D, 5))
     assert np.isinf(distances[:, 5:]).all() and (rows[:, 5:] == NO_ROW).all()
-
-
-def test_candidates_are_ranked_as_by_the_scan():
-    nodes, queries, D = sample()
-    everyone = np.arange(5000)
-    near = sorted_rows(D, 40)[1]
-    shuffled = np.random.default_rng(0).permuted(near, axis=1)
-    assert_same(rerank(nodes, queries, 6, shuffled, everyone), sorted_rows(D, 6))
-    shuffled[:, ::2] = -1
-    listed = np.zeros(D.shape, bool)
-    np.put_along_axis(listed, shuffled[:, 1::2], True, axis=1)
-    assert_same(rerank(nodes, queries, 6, shuffled, everyone), sorted_rows(D, 6, listed))
 
 
 @pytest.mark.parametrize("some", [None, 0.3])

@@ -172,6 +172,7 @@ def schema_from_json(data: dict[str, Any]) -> Schema:
 def _column_from_json(column: dict[str, Any]) -> Column:
     levels = column.pop("levels")
     if "origin" in column:
-        origin = (tuple(map(tuple, v)) if isinstance(v, list) else v for v in column["origin"])
-        column["origin"] = Origin(*origin)
+        origin = Origin(*column["origin"])
+        cells = tuple((text, count) for text, count in origin.unreadable)
+        column["origin"] = origin._replace(unreadable=cells)
     return Column(**column, levels=None if levels is None else tuple(map(from_json, levels)))

@@ -1,4 +1,4 @@
-"""The algorithms exactly as published, one file each, for comparison with tabweave's versions.
+"""The algorithms exactly as published, for comparison with tabweave's versions.
 
 Every class is a full estimator. Its notes name the equations and what is wrong with them;
 ``docs/errata.md`` has all of that in one table, each line with a test.
@@ -25,11 +25,11 @@ __getattr__ = lazy(
         "CKML": "ckml",
         "UNICORN": "unicorn",
         "UNTIE": "untie",
-        "CoCA": "coca",
+        "CoCA": "projections",
         "GBCClassifier": "gbc",
         "GBCRegressor": "gbc",
         "HELIC": "helic",
-        "HeMap": "hemap",
+        "HeMap": "projections",
         "NonBEND": "nonbend",
         "ValueMetric": "value_metric",
     },

@@ -16,14 +16,13 @@ import numpy as np
 
 from tabweave._compat import require
 from tabweave.io.register import storable
-from tabweave.search.scan import Found, Nodes, Queries, merge, nearest_nodes, rerank
+from tabweave.search.scan import Found, Nodes, Queries, merge, nearest_nodes
 
 _WIDEST = 512  # dimensions a graph is built in
 _NARROWEST = 64  # of them, where memory is short
 _ROOM = 1 << 29  # coordinates of all nodes while it is built: 2 GB
 _QUERIES = 64  # that one call walks for
 _SAMPLE = 1 << 16  # nodes that say which dimensions matter
-_SPARE = 16  # nodes looked at beyond those asked for, where float32 may err
 _SEEDS = 1024  # nodes, evenly spread over the graph, of which the nearest begin a walk
 _BUILD = 128  # breadth of the search for the links of a new node: with 80, walks find less
 _LADDER = (  # breadths of a walk that are tried
@@ -178,39 +177,6 @@ class Walker:
             enough, recalls[middle] = measure(_LADDER[middle])
             low, high = (low, middle) if enough else (middle + 1, high)
         return _LADDER[low], recalls[low] if low in recalls else measure(_LADDER[low])[1]
-
-
-class Flat:
-    """All vectors in faiss, compared one by one in float32, and the nearest ranked anew."""
-
-    def __init__(self, vectors: Vectors, nodes: Nodes) -> None:
-        self._faiss = faiss = require("faiss", "search")
-        self.nodes = nodes
-        self._index: Any = None
-        for block in vectors(1):
-            if self._index is None:
-                self._index = faiss.IndexFlat(block.shape[1], _metric(faiss, nodes.power))
-            self._index.add(block)
-
-    def nearest(self, queries: Queries, k: int, first: np.ndarray, vectors: np.ndarray) -> Found:
-        """Return the k nearest nodes of each query, of a few more that float32 finds nearest."""
-        return rerank(self.nodes, queries, k, self._candidates(vectors, k, first >= 0), first)
-
-    def _candidates(self, vectors: np.ndarray, k: int, allowed: np.ndarray) -> np.ndarray:
-        """Return the allowed nodes that are nearest in float32; others may be among them."""
-        wanted = min(k + _SPARE, int(np.count_nonzero(allowed)))
-        if allowed.all():
-            return self._index.search(vectors, wanted)[1]
-        if self.nodes.power == 2:
-            bits = np.packbits(allowed, bitorder="little")
-            chosen = self._faiss.SearchParameters(sel=self._faiss.IDSelectorBitmap(bits))
-            return self._index.search(vectors, wanted, params=chosen)[1]
-        more = wanted  # in L1 not every faiss can leave nodes out: ask until enough are allowed
-        while True:
-            more = min(2 * more, len(allowed))
-            nodes = self._index.search(vectors, more)[1]
-            if more == len(allowed) or (allowed[nodes].sum(axis=1) >= wanted).all():
-                return nodes
 
 
 # -- building ------------------------------------------------------------------------------------

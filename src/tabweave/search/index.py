@@ -23,7 +23,7 @@ from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.io.store import load as store_load
 from tabweave.rows.table import Table, take_rows
-from tabweave.search.graph import WIDEST, Flat, Graph, Walker
+from tabweave.search.graph import WIDEST, Graph, Walker
 from tabweave.search.scan import (
     Copies,
     Found,
@@ -130,11 +130,11 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         Defines the distance of two rows: any embedder of tabweave, or any object with
         ``transform``. A fitted one is used as it is; otherwise a clone is fitted on the first rows.
         None means :class:`~tabweave.Weave`.
-    backend : {"exact", "faiss-hnsw", "faiss-flat", "auto"}, default="exact"
+    backend : {"exact", "faiss-hnsw", "auto"}, default="exact"
         How to search. ``"exact"`` compares with every distinct row. ``"faiss-hnsw"`` walks a
         neighbour graph that faiss builds: much faster on large tables, nearly always right, and
-        the distances it gives are exact. ``"faiss-flat"`` compares vectors in float32.
-        ``"auto"`` takes the graph from 100,000 distinct rows on if faiss is installed.
+        the distances it gives are exact. ``"auto"`` takes the graph from 100,000 distinct rows on
+        if faiss is installed.
     metric : {"auto", "l2", "l1"}, default="auto"
         The distance: the embedder's own (tree distance of a
         :class:`~tabweave.DistanceHierarchy`, the dissimilarity of a :class:`~tabweave.ValueMetric`,
@@ -164,10 +164,9 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
 
     Notes
     -----
-    Rows at equal distances are ordered by arrival. All backends return exactly the same distances
-    and differ only in which rows they miss; ``"faiss-flat"`` may choose differently among rows at
-    nearly the same distance. Queries with a filter that keeps less than a tenth of the rows, and
-    queries by some of the columns, are searched exactly whatever the backend.
+    Rows at equal distances are ordered by arrival. Both backends return exactly the same distances
+    and differ only in which rows they miss. Queries with a filter that keeps less than a tenth of
+    the rows, and queries by some of the columns, are searched exactly whatever the backend.
 
     Added rows are found from the next query on. Removed rows stay in the graph until they are a
     third of all, and new ones are compared one by one until they are a quarter of the graph; then
@@ -198,7 +197,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "embedder": [HasMethods("transform"), None],
-        "backend": [StrOptions({"exact", "faiss-hnsw", "faiss-flat", "auto"})],
+        "backend": [StrOptions({"exact", "faiss-hnsw", "auto"})],
         "metric": [StrOptions({"auto", "l2", "l1"})],
         "links": [Interval(Integral, 2, None, closed="left")],
         "breadth": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -606,14 +605,13 @@ class Cache:
         self._views: dict[_Names, View] = {}
         self._sampled: dict[_Names, np.ndarray] = {}
         self._walker: Walker | None = None
-        self._flat: Flat | None = None
         self._breadth = 0
 
     def after(self, stored: Stored, backend_parameter: str) -> Cache:
         """Return what is derived from rows of which some were added or removed."""
         out = Cache(self.space, stored, backend_parameter, self.graph, self.measured)
         if stored.table is self.stored.table:
-            out._views, out._walker, out._flat = dict(self._views), self._walker, self._flat
+            out._views, out._walker = dict(self._views), self._walker
         return out
 
     def is_worn(self) -> bool:
@@ -623,15 +621,12 @@ class Cache:
 
     def prepare(self, links: int, breadth: int | Literal["auto"]) -> None:
         """Make what the backend needs."""
-        backend = self.backend
-        if backend != "exact":
-            require("faiss", "search")
-        if backend == "faiss-flat" and self._flat is None:
-            self._flat = Flat(self._view().vectors, self._view().nodes)
-        if backend == "faiss-hnsw":
-            if self._walker is None:
-                self._walker = Walker(self._current_graph(int(links)), self._view().nodes)
-            self._breadth = self._best_breadth(self._walker) if breadth == "auto" else int(breadth)
+        if self.backend == "exact":
+            return
+        require("faiss", "search")
+        if self._walker is None:
+            self._walker = Walker(self._current_graph(int(links)), self._view().nodes)
+        self._breadth = self._best_breadth(self._walker) if breadth == "auto" else int(breadth)
 
     def _best_breadth(self, walker: Walker) -> int:
         if self.measured is None:
@@ -674,8 +669,7 @@ class Cache:
         view = self._view(names)
         if k == 0:
             return np.zeros((asked.n_rows, 0)), np.zeros((asked.n_rows, 0), np.int64)
-        exact = names is not None or self.backend == "exact"
-        search = None if exact else self._search(asked, allowed is None)
+        search = self._search(allowed is None) if names is None else None
         queries = view.queries(asked)
         summed, rows = nearest_rows(view.nodes, view.copies, queries, k, allowed, search)
         return view.space.distances(summed), rows
@@ -748,18 +742,17 @@ class Cache:
             self._sampled[key] = view.space.distances(summed)
         return self._sampled[key]
 
-    def _search(self, asked: Table, all_allowed: bool) -> Callable[..., Found]:
-        """Return how the backend finds nodes."""
+    def _search(self, all_allowed: bool) -> Callable[..., Found] | None:
+        """Return how the graph finds nodes; None if all nodes are to be compared."""
+        walker = self._walker
+        if self.backend == "exact" or walker is None:
+            return None
 
         def search(queries: Queries, k: int, first: np.ndarray) -> Found:
             share = 1.0 if all_allowed else np.count_nonzero(first >= 0) / len(first)
             if share < _NARROW:
                 return nearest_nodes(self._view().nodes, queries, k, first)
-            if self._walker is not None:
-                breadth = int(max(self._breadth, k) / share)
-                return self._walker.nearest(queries, k, first, breadth)
-            assert self._flat is not None
-            return self._flat.nearest(queries, k, first, self.space.vectors(asked))
+            return walker.nearest(queries, k, first, int(max(self._breadth, k) / share))
 
         return search
 

@@ -364,31 +364,6 @@ def first_allowed(node_of, allowed, out):
 
 
 @njit(nogil=True, cache=True)
-def rank(asked, nodes, candidates, first, out, rows):
-    """Do for a few listed nodes of each query what :func:`scan` does for all; -1 is no node."""
-    values, points = asked
-    groups, offsets, widths, _, codes, line, power, root = nodes
-    total = np.empty(1)
-    single = np.empty(max(groups.shape[1], 1), np.int64)
-    for i in range(len(candidates)):
-        _clear(out[i], rows[i])
-        for j in candidates[i]:
-            if j < 0 or first[j] < 0:
-                continue
-            total[0] = 0
-            for g in range(len(groups)):
-                n = _split(codes[g, j], groups[g], widths, single)
-                part = 0.0
-                for c in range(n):
-                    part += values[i, offsets[groups[g, c]] + single[c]]
-                total[0] += part
-            _add_line(points[i], line, j, power, total)
-            distance = math.sqrt(max(total[0], 0.0)) if root else total[0]
-            _offer(out[i], rows[i], distance, first[j])
-        _in_order(out[i], rows[i])
-
-
-@njit(nogil=True, cache=True)
 def _split(code, group, widths, single):
     """Set the value of each column of a group from their joint value; return their number."""
     n = 0

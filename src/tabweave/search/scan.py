@@ -325,18 +325,6 @@ def nearest_nodes(
     return queries.search(k, search)
 
 
-def rerank(
-    nodes: Nodes, queries: Queries, k: int, candidates: np.ndarray, first: np.ndarray
-) -> Found:
-    """Return the k nearest of a few candidates of each query, -1 among them being none."""
-    from tabweave.search.kernels import rank
-
-    arrays = nodes.arrays()
-    return queries.search(
-        k, lambda block, asked, *to: rank(asked, arrays, candidates[block], first, *to)
-    )
-
-
 def nearest_rows(
     nodes: Nodes,
     copies: Copies,

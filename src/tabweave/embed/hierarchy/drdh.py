@@ -187,6 +187,11 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
             require("faiss", "search")
         return self.neighbors == "faiss"
 
+    def _check_loaded(self) -> None:
+        rows = vars(self).get("map_", np.zeros((0, 0)))
+        if rows.ndim != 2 or rows.dtype.kind != "f" or not np.isfinite(rows).all():
+            raise ValueError(f"expected a finite map, got {rows.dtype} of shape {rows.shape}")
+
     # -- using -----------------------------------------------------------------------------
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:

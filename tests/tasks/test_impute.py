@@ -459,7 +459,7 @@ def test_one_row_with_a_gap_is_filled_as_fit_was_written(column, library, tmp_pa
     (cell,) = list(model.transform(gap)[column])
     cell = cell.as_py() if hasattr(cell, "as_py") else cell
     if column == "money":
-        assert re.fullmatch(r"\$1,1\d\d\.\d\d", cell)
+        assert re.fullmatch(r"\$1,(1\d\d|200)\.\d\d", cell)
     elif column == "lasts":
         assert dt.timedelta(minutes=59) < cell < dt.timedelta(minutes=63)
     elif column == "price":
@@ -604,3 +604,28 @@ def test_no_reason_rests_on_fewer_than_five_rows():
     reasons = [r for note in Imputer().fit(gaps).explain(gaps) for r in note.reasons]
     assert reasons and min(reason.n for reason in reasons) >= 5
     assert "key" not in {reason.column for reason in reasons}
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_dates_are_filled_near_those_of_similar_rows_whatever_else_hardly_repeats(as_text):
+    """Eggs of three Novembers: no fill lies between the years, and none in another season."""
+    rng = np.random.default_rng(0)
+    year, n = np.repeat([2007, 2008, 2009], 110), 330
+    days = [np.datetime64(f"{y}-11-09") + rng.integers(0, 20) for y in year]
+    rows = pd.DataFrame(
+        {
+            "study": [f"S{y}" for y in year],
+            "number": np.tile(np.arange(110), 3).astype(str),
+            "bird": [f"N{i}A{j}" for i, j in rng.integers([0, 1], [90, 3], (n, 2))],
+            "egg": pd.to_datetime(days),
+            "mass": rng.normal(4000, 500, n).round(),
+            "remark": np.where(rng.random(n) < 0.1, [f"remark {i}" for i in range(n)], None),
+        }
+    )
+    truth, hidden = rows["egg"].copy(), rng.random(n) < 0.2
+    rows.loc[hidden, "egg"] = None
+    if as_text:
+        rows["egg"] = rows["egg"].dt.strftime("%Y-%m-%d")
+    filled = pd.to_datetime(Imputer().fit(rows).transform(rows)["egg"])[hidden]
+    assert (filled.dt.month == 11).all() and (filled.dt.year == year[hidden]).all()
+    assert (filled - truth[hidden]).abs().median().days <= 6

@@ -4,25 +4,28 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tabweave import Counts, Imputer, OutlierCells, Table
-from tabweave.counts.couplings import corrected_uncertainty, information
-from tabweave.tasks.row_model import Round, RowModel, _uncertainty
+from tabweave import Imputer, OutlierCells, Table
+from tabweave.tasks.row_model import Round, RowModel, explained_variance, positive
 
 
 def test_the_regression_is_ridge_on_whole_rows(whole):
-    """Against a ridge regression on indicators over the root of their share, all rows whole."""
-    columns, n = ["city", "sea", "luck"], len(whole)
-    table = Table.of(whole[columns])
-    model = RowModel.of(table, 12, 0, ("counts",), 5)
+    """Against a ridge regression on indicators over the root of their share, all rows whole.
+
+    Luck says nothing of the city, and takes no part.
+    """
+    columns, n = ["city", "sea", "country"], len(whole)
+    table = Table.of(whole[[*columns, "luck"]])
+    model = RowModel.of(table, 12, 0, ("counts",), 5).changed(needs_evidence=True)
     z = np.hstack(
         [(i - i.mean(axis=0)) / np.sqrt(i.mean(axis=0))
          for i in (pd.get_dummies(whole[[c]], dtype=float).to_numpy() for c in columns)]
     )  # fmt: skip
-    ridge = 0.02 + 0.3 * z.shape[1] / n
     own, rest = np.arange(3), np.arange(3, z.shape[1])
+    ridge = 0.02 + 0.3 * z.shape[1] / n
     gram = z[:, rest].T @ z[:, rest] / n + ridge * np.eye(len(rest))
     beta = np.linalg.solve(gram, z[:, rest].T @ z[:, own] / n)
     np.testing.assert_allclose(model.coefficients["city"][rest], beta, atol=1e-9)
+    assert not model.coefficients["city"][model.spans[3]].any()
     share = pd.get_dummies(whole["city"]).mean().to_numpy()
     expected = np.maximum(share + z[:, rest] @ beta * np.sqrt(share), 1e-3)
     expected /= expected.sum(axis=1, keepdims=True)
@@ -34,29 +37,23 @@ def test_the_regression_is_ridge_on_whole_rows(whole):
 
 @pytest.mark.parametrize("gaps", ["none", "some", "all"])
 @pytest.mark.parametrize("n_rows", [30, 400])
-def test_the_inverse_is_that_of_all_eigenvalues(gaps, n_rows, monkeypatch):
-    """Of singular covariances, too; all eigenvalues are looked for only where some are negative."""
+def test_a_covariance_over_gaps_has_no_negative_eigenvalues(gaps, n_rows, monkeypatch):
+    """Of singular ones, too; eigenvalues are looked for only where some are negative."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(n_rows, 9))
     rows = pd.DataFrame(x + x[:, :1], columns=list("abcdefghi"))
     rows["twin"], rows["same"], rows["kind"] = rows["a"], 1.0, np.where(x[:, 1] > 0, "u", "v")
     holed = {"none": [], "some": ["b", "kind"], "all": list(rows)}[gaps]
     rows[holed] = rows[holed].mask(rng.random((n_rows, len(holed))) < 0.2)
-    model = RowModel.of(Table.of(rows), 12, 0, ("counts",), 5)
-    covariance = model._covariance()
+    covariance = RowModel.of(Table.of(rows), 12, 0, ("counts",), 5)._covariance()
     values, vectors = np.linalg.eigh(covariance)
-    ridge = 0.02 + 0.3 * len(values) / model.both.max()
-    expected = (vectors / (np.maximum(values, 0) + ridge)) @ vectors.T
     sizes = []
     monkeypatch.setattr(
         "tabweave.tasks.row_model.eigh", lambda m: sizes.append(len(m)) or np.linalg.eigh(m)
     )
-    np.testing.assert_allclose(model.precision(), expected, atol=1e-9)
-    if gaps == "some" and n_rows == 30:  # few rows span the columns that are whole
-        assert len(sizes) == 1
-        assert sizes[0] < len(covariance) / 2
-    else:
-        assert sizes == ([] if gaps == "none" else [len(covariance)])
+    expected = (vectors * np.maximum(values, 0)) @ vectors.T
+    np.testing.assert_allclose(positive(covariance, 1e-11), expected, atol=1e-9)
+    assert sizes == ([] if gaps == "none" else [len(covariance)])
 
 
 @pytest.mark.parametrize("dense", [0.0, 1.0])
@@ -114,11 +111,31 @@ def test_neighbours_are_those_of_the_tables(holes):
     assert not np.array_equal(again[2], found[2])
 
 
-def test_uncertainty_is_that_of_counts(whole):
-    counts = Counts.of(whole[["sea", "luck"]])
-    mutual, marginal, _ = information(counts)
-    expected = corrected_uncertainty(counts, mutual, marginal)[0, 1]
-    assert _uncertainty(counts.block(0, 1), np.array([0])) == pytest.approx([expected])
+@pytest.mark.parametrize("n_values", [2, 7, 60, 150, 200])
+@pytest.mark.parametrize("ranked", [True, False])
+def test_what_chance_explains_is_no_evidence(n_values, ranked):
+    """The adjusted share is 0 in the mean of all orders of a column, however many values it has."""
+    rng = np.random.default_rng(n_values)
+    column, other = rng.integers(0, 5, 200), rng.permutation(np.arange(200) % n_values)
+    found = []
+    for _ in range(400):
+        met = np.zeros((n_values, 5))
+        np.add.at(met, (other, rng.permutation(column)), 1)
+        found.append(explained_variance(met, np.array([0]), ranked=ranked)[0])
+    assert 0 <= np.mean(np.array(found) > 0) < 0.09
+    assert max(found) == 0 if n_values == 200 else True  # as many values as rows
+
+
+def test_evidence_is_the_adjusted_r_squared_of_a_regression_on_indicators(whole):
+    rng = np.random.default_rng(0)
+    city = whole["city"].to_numpy()
+    y = np.where(rng.random(len(city)) < 0.7, city, "Rome")
+    z = pd.get_dummies(pd.Series(y), dtype=float).to_numpy()
+    x = pd.get_dummies(whole["city"], dtype=float).to_numpy()
+    left = z - x @ np.linalg.lstsq(x, z, rcond=None)[0]
+    r2 = 1 - (left**2).sum() / ((z - z.mean(axis=0)) ** 2).sum()
+    adjusted = 1 - (1 - r2) * (len(y) - 1) / (len(y) - x.shape[1])
+    assert explained_variance(x.T @ z, np.array([0]), ranked=False) == pytest.approx([adjusted])
 
 
 def test_blocks_of_rows_change_nothing(holes, monkeypatch):

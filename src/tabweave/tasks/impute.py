@@ -97,8 +97,10 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
 
     Notes
     -----
-    A number is filled with its expectation, within the range that fit has seen, a category with the
-    likeliest value, a set with the elements that are likelier than not (or the likeliest one). Sets
+    A number is filled with its expectation, between the 20th and the 80th percentile of the nearest
+    rows where they are asked, a category with the likeliest value, a set with the elements that are
+    likelier than not (or the likeliest one). A column that tells no more than chance, such as one
+    whose values hardly repeat, says nothing of the others. Sets
     are guessed by counts alone. Columns keep their types and decimals: a column of whole numbers
     gets whole numbers, one of tenths gets tenths, dates stay dates, and text (``$1,200``,
     ``7/21/2016``) is written as the others are, or as in fit where rows have none. (pandas turns
@@ -172,6 +174,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     def _taught_by(self, table: Table, seed: int) -> RowModel:
         wanted = ENGINES if self.engine in ("all", "validated") else (self.engine,)
         model = RowModel.of(table, int(self.n_bins), seed, wanted, int(self.n_neighbors))
+        model = model.changed(needs_evidence=True)
         return model.with_reference(table, int(self.n_rounds))
 
     def _validated(self, table: Table, seed: int) -> dict[str, dict[str, float]]:

@@ -16,9 +16,9 @@ from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri, dpstrf
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf
 from scipy.sparse import coo_array, csr_array
-from scipy.special import xlogy
 
 from tabweave._compat import eigh, one_blas_thread
 from tabweave.base import remember_names, require_rows, seed_of
@@ -50,7 +50,11 @@ _RIDGE = 0.02  # of standardised features
 _NOISE = 0.3  # what is added to it for as many features as rows
 _BINS = 0.15  # weight of a number's bins in the regression, beside the number itself
 _SMOOTHING = 5.0  # pseudo-counts of the marginal in p(value | other value)
-_LEAST = 3e-4  # symmetric uncertainty of a column that says nothing
+MIN_EVIDENCE = 0.01  # A column that tells nothing still weighs so much among neighbours.
+ONE_IN_TWENTY = 1.64  # So many deviations above its mean a normal number lies once in twenty times.
+MAX_PREDICTORS = 40  # So many columns at most predict another in the regression.
+MAX_FEATURES = 1500  # They have so many values at most, if there is more than one.
+RANGE_TAIL = 0.2  # A number lies between this quantile of its neighbours' and the opposite one.
 _SHARPNESS = 4.0  # votes fall as exp(-4 d / d_k)
 _REFERENCE = 4096  # rows at most among which neighbours are looked for
 MIN_ROWS_OF_EVIDENCE = 5  # A value that fewer rows have is no reason for another.
@@ -61,7 +65,8 @@ _FAR = 1e100  # deviations from the mean at most
 _QUERIES = 1 << 14  # rows that are filled at a time
 _CELLS = 1 << 22  # of a dense matrix that are held at a time
 _DENSE = 0.2  # share of a sparse matrix from which on a dense one is faster
-_ROUNDING = 1e-9  # of the ridge: eigenvalues that may be negative by so much are 0
+MIN_RELATIVE_RIDGE = 1e-10  # It is larger than rounding errors of the largest covariances.
+_ROUNDING = 1e-11  # eigenvalues that may be negative by so much are 0
 
 
 @storable
@@ -117,6 +122,7 @@ class RowModel:
     reference_z: np.ndarray
     observed: np.ndarray
     engines: dict[str, tuple[str, ...]]
+    needs_evidence: bool = False  # whether columns that tell nothing stay out of the regression
     dated: tuple[str, ...] = ()  # the columns of numbers that are seconds since 1970
 
     @classmethod
@@ -151,7 +157,7 @@ class RowModel:
         model = cls(
             names, numbers, sets, numbering, labels, pairs, both, moments, z_sums,
             _numbers_by_bin(table, numbering, labels), [], n_neighbors, tuple(wanted),
-            empty.astype(np.int32), empty, empty.astype(bool), {},
+            empty.astype(np.int32), empty, empty.astype(bool), {}, False,
             tuple(column.name for column, data in table if isinstance(data, Datetimes)),
         )  # fmt: skip
         if "mixture" in wanted:
@@ -176,6 +182,22 @@ class RowModel:
         """Of the rows that have the column, the share that has each value."""
         own = np.maximum(np.repeat(np.diagonal(self.both), self.sizes), 1)
         return np.diagonal(self.pairs) / own
+
+    @cached_property
+    def evidence(self) -> np.ndarray:
+        """What each column tells of each other: the share of its variance that it explains.
+
+        ``evidence[a, b]`` is what column b tells of column a, less what chance would.
+        """
+        filled = np.flatnonzero(self.sizes)
+        out = np.zeros((len(self.names), len(self.names)))
+        starts = np.array([self.spans[b].start for b in filled], np.intp)
+        for a, name in enumerate(self.names):
+            if self.sizes[a]:
+                met = self.pairs[:, self.spans[a]]
+                out[a, filled] = explained_variance(met, starts, ranked=name in self.numbers)
+        np.fill_diagonal(out, 0)
+        return out
 
     @cached_property
     def scale(self) -> tuple[np.ndarray, np.ndarray]:
@@ -255,7 +277,7 @@ class RowModel:
     def changed(self, **fields: Any) -> RowModel:
         """Return the model with other rows or engines; the regression follows from neither."""
         out = replace(self, **fields)
-        for name in ("coefficients", "lines"):
+        for name in ("coefficients", "evidence", "lines"):
             if name in vars(self):
                 vars(out)[name] = vars(self)[name]
         return out
@@ -357,19 +379,14 @@ class RowModel:
             else:
                 found.append(self._voted(name, first.rows, before.codes, nearest))
         proba = np.mean([p for p, _ in found], axis=0)
-        number = np.mean([x for _, x in found], axis=0) if name in self.numbers else None
+        if name not in self.numbers:
+            return Guess(first.rows, proba, None)
+        number = np.mean([x for _, x in found], axis=0)
+        if name in nearest:  # nothing is invented between or beyond the rows that speak for it
+            number = np.clip(number, *self._voted_range(name, nearest[name]))
         return Guess(first.rows, proba, number)
 
     # -- the regression --------------------------------------------------------------------
-
-    def precision(self) -> np.ndarray:
-        """Return the inverse covariance of all features, with a ridge: values, then numbers."""
-        covariance, n_rows = self._covariance(), max(np.diagonal(self.both).max(initial=0), 1)
-        at = [self.names.index(name) for name in self.numbers]
-        whole = (self.both == np.diagonal(self.both)).all(axis=1)  # wherever another column is
-        whole = np.concatenate([np.repeat(whole, self.sizes), whole[at]])
-        spanned = whole & (2 * n_rows < whole.sum())
-        return inverse(covariance, _RIDGE + _NOISE * len(covariance) / n_rows, spanned)
 
     @cached_property
     def unit(self) -> np.ndarray:
@@ -396,17 +413,41 @@ class RowModel:
 
     @cached_property
     def coefficients(self) -> dict[str, np.ndarray]:
-        """What each feature adds to the features of a column, per column; 0 for its own."""
-        out, m = {}, self.precision()
+        """What each feature adds to the features of a column, per column.
+
+        It is 0 for those of columns that do not predict it, and for its own.
+        """
+        n_rows = max(np.diagonal(self.both).max(initial=0), 1)
+        covariance = positive(self._covariance(), _ROUNDING)
+        features = [self._features(name) for name in self.names]
+        out = {}
         for a, name in enumerate(self.names):
-            own = np.arange(self.spans[a].start, self.spans[a].stop)
-            if name in self.numbers:
-                own = np.append(own, len(self.share) + self.numbers.index(name))
-            with one_blas_thread():
-                found = -np.linalg.solve(m[np.ix_(own, own)], m[own]).T if len(own) else m[:, own]
-            found[own] = 0
-            out[name] = found
+            out[name] = np.zeros((len(covariance), len(features[a])))
+            at = np.concatenate([np.zeros(0, np.intp), *(features[b] for b in self.predictors(a))])
+            if len(at) and len(features[a]):
+                ridge = _RIDGE + _NOISE * (len(at) + len(features[a])) / n_rows
+                system = covariance[np.ix_(at, at)]
+                ridge = max(ridge, MIN_RELATIVE_RIDGE * system.diagonal().max())
+                system[np.diag_indices_from(system)] += ridge
+                target = covariance[np.ix_(at, features[a])]
+                with one_blas_thread():
+                    out[name][at] = cho_solve(cho_factor(system, lower=True), target)
         return out
+
+    def predictors(self, a: int) -> np.ndarray:
+        """Return the columns that predict a column: sets and those that tell most of it."""
+        told = self.evidence[a] + [2.0 * (name in self.sets) for name in self.names]
+        order = np.argsort(-told, kind="stable")
+        order = order[order != a]
+        order = (order[told[order] > 0] if self.needs_evidence else order)[:MAX_PREDICTORS]
+        n_features = np.cumsum(self.sizes[order])
+        return order[n_features <= max(MAX_FEATURES, n_features[:1].sum())]
+
+    def _features(self, name: str) -> np.ndarray:
+        """Return where the features of a column lie: its values, and behind all values itself."""
+        span = self.spans[self.names.index(name)]
+        itself = [len(self.share) + self.numbers.index(name)] if name in self.numbers else []
+        return np.array([*range(span.start, span.stop), *itself], np.intp)
 
     @cached_property
     def lines(self) -> dict[str, np.ndarray]:
@@ -557,7 +598,7 @@ class RowModel:
             return np.tile(share, (len(rows), 1)), mean
         asked = np.maximum(codes[others][:, rows], 0)
         found = nearest[name] = self._nearest(name, asked, others, stored, nearest.get(name))
-        votes = np.exp(-_SHARPNESS * found.squared / np.maximum(found.squared[:, -1:], 1e-12))
+        votes = found.votes
         owner = self.reference[a, stored][found.rows]
         proba = np.tile(0.5 * share, (len(rows), 1))
         np.add.at(proba, (np.arange(len(rows))[:, None], owner), votes)
@@ -566,6 +607,13 @@ class RowModel:
             return proba, None
         z = self.reference_z[self.numbers.index(name), stored][found.rows]
         return proba, (votes * z).sum(axis=1) / votes.sum(axis=1)
+
+    def _voted_range(self, name: str, near: Neighbors) -> tuple[np.ndarray, np.ndarray]:
+        """Return the quantiles of the numbers of the nearest rows that a guess lies between."""
+        stored = np.flatnonzero(self.observed[self.names.index(name)])
+        z = self.reference_z[self.numbers.index(name), stored][near.rows]
+        low, high = weighted_quantiles(z, near.votes, (RANGE_TAIL, 1 - RANGE_TAIL))
+        return low, high
 
     def _nearest(
         self,
@@ -600,16 +648,13 @@ class RowModel:
         """Return the tables of distances of values, as a column teaches them.
 
         Half of a distance is a mismatch, or the difference of two numbers; half is how differently
-        two values speak of the column, scaled to the same mean. Columns weigh by the root of their
-        symmetric uncertainty with it.
+        two values speak of the column, scaled to the same mean. Columns weigh by the root of what
+        they tell of it.
         """
         tables = []
         share, met = self.share[self.spans[a]], self.pairs[:, self.spans[a]]
         says = (met + _SMOOTHING * share) / (met.sum(axis=1, keepdims=True) + _SMOOTHING)
-        filled = np.flatnonzero(self.sizes)
-        starts = np.array([self.spans[b].start for b in filled])
-        weights = np.zeros(len(self.names))
-        weights[filled] = np.sqrt(np.maximum(_uncertainty(met, starts), _LEAST))
+        weights = np.sqrt(np.maximum(self.evidence[a], MIN_EVIDENCE))
         for b in others:
             speaks, own = says[self.spans[b]], self.share[self.spans[b]]
             apart = ((speaks[:, None] - speaks[None]) ** 2).sum(axis=2)
@@ -754,6 +799,11 @@ class Neighbors(NamedTuple):
     asked: np.ndarray  # (columns, rows)
     squared: np.ndarray  # (rows, neighbours)
     rows: np.ndarray
+
+    @property
+    def votes(self) -> np.ndarray:
+        """How much each neighbour says: the less, the farther it is."""
+        return np.exp(-_SHARPNESS * self.squared / np.maximum(self.squared[:, -1:], 1e-12))
 
 
 class Cells(NamedTuple):
@@ -946,65 +996,60 @@ def _queries(asked: np.ndarray, tables: Sequence[np.ndarray]) -> Queries:
     return Queries.of(asked, tables, np.zeros((asked.shape[1], 0)))
 
 
-def inverse(covariance: np.ndarray, ridge: float, spanned: np.ndarray) -> np.ndarray:
-    """Return the inverse of a covariance with a ridge, its negative eigenvalues set to 0.
-
-    Features that are ``spanned`` are there wherever another is, and more than the rows: they, and
-    what the others have in common with them, lie in as many axes as there are rows.
-    """
-    symmetric = (covariance + covariance.T) / 2  # but for rounding it is so already
+def positive(symmetric: np.ndarray, rounding: float) -> np.ndarray:
+    """Return a symmetric matrix whose negative eigenvalues, if it has some, are set to 0."""
     with one_blas_thread():
-        if spanned.any():
-            order = np.argsort(~spanned, kind="stable")
-            ordered, n = symmetric[np.ix_(order, order)], int(spanned.sum())
-            factor, pivots, rank, _ = dpstrf(ordered[:n, :n], lower=1)
-            axes = np.empty((n, rank))
-            axes[pivots - 1] = np.tril(factor)[:, :rank]
-            axes = np.linalg.qr(axes)[0]
-            inner = _turned(axes.T, ordered)
-            if np.linalg.norm(_turned(axes, inner) - ordered) < _ROUNDING * ridge:
-                beyond = np.eye(len(inner)) / ridge  # as in all other axes
-                out = np.eye(len(order)) / ridge
-                out[np.ix_(order, order)] += _turned(axes, _inverse(inner, ridge) - beyond)
-                return out
-        return _inverse(symmetric, ridge)
+        if not dpotrf(symmetric + rounding * np.eye(len(symmetric)), lower=1)[1]:
+            return symmetric
+        values, vectors = eigh((symmetric + symmetric.T) / 2)  # but for rounding it is so already
+        return np.asarray((vectors * np.maximum(values, 0)) @ vectors.T)
 
 
-def _turned(axes: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Return a symmetric matrix whose first rows and columns are turned into other axes."""
-    n = axes.shape[1]
-    half = np.vstack([axes @ matrix[:n], matrix[n:]])
-    return np.hstack([half[:, :n] @ axes.T, half[:, n:]])
+def explained_variance(met: np.ndarray, starts: np.ndarray, *, ranked: bool) -> np.ndarray:
+    """Return the share of the variance of a column that others explain, less what chance would.
 
-
-def _inverse(symmetric: np.ndarray, ridge: float) -> np.ndarray:
-    """Return the inverse: by Cholesky, or by eigenvalues where some are negative."""
-    shifted = symmetric.copy()
-    at = np.diag_indices_from(shifted)
-    shifted[at] += _ROUNDING * ridge
-    if not dpotrf(shifted, lower=1)[1]:
-        shifted[at] += ridge - _ROUNDING * ridge
-        lower, _ = dpotri(dpotrf(shifted, lower=1)[0], lower=1)
-        return np.asarray(lower + np.tril(lower, -1).T)
-    values, vectors = eigh(symmetric)
-    root = vectors / np.sqrt(np.maximum(values, 0) + ridge)
-    return np.asarray(root @ root.T)
-
-
-def _uncertainty(met: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Return the symmetric uncertainty of a column and of others, less what chance brings.
-
-    ``met`` has the counts of its values with those of the others, which begin at ``starts``.
+    ``met`` has the counts of the values of others, which begin at ``starts``, with its values. Of
+    categories it is Goodman and Kruskal's tau, of ``ranked`` bins the correlation ratio of their
+    ranks, adjusted as R squared is: what is expected of a column of as many values that says
+    nothing is 0, and a column all of whose values differ explains nothing. So does one that chance
+    explains as well once in twenty times.
     """
-    each, columns = met.sum(axis=1), np.add.reduceat(met, starts, axis=0)
-    n = np.maximum(columns.sum(axis=1), 1)
-    h_rows = np.log(n) - np.add.reduceat(xlogy(each, each), starts) / n
-    h_columns = np.log(n) - xlogy(columns, columns).sum(axis=1) / n
-    joint = np.log(n) - np.add.reduceat(xlogy(met, met).sum(axis=1), starts) / n
-    chance = np.add.reduceat((each > 0).astype(float), starts) - 1
-    chance *= ((columns > 0).sum(axis=1) - 1) / (2 * n)
-    mutual, both = np.maximum(h_rows + h_columns - joint - chance, 0), h_rows + h_columns
-    return np.where(both > 1e-12, 2 * mutual / np.maximum(both, 1e-12), 0.0)
+    each, totals = met.sum(axis=1), np.add.reduceat(met, starts, axis=0)
+    n, safe_each = totals.sum(axis=1), np.maximum(each, 1)
+    shares = totals / np.maximum(n, 1)[:, None]
+    n_values = np.add.reduceat((each > 0).astype(float), starts)
+    if ranked:
+        ranks = np.cumsum(shares, axis=1) - shares / 2
+        ranks -= (shares * ranks).sum(axis=1, keepdims=True)
+        owner = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(met))))
+        total, degrees = n * (shares * ranks**2).sum(axis=1), np.ones(len(starts))
+        between = np.add.reduceat((met * ranks[owner]).sum(axis=1) ** 2 / safe_each, starts)
+    else:
+        agreement = n * (shares**2).sum(axis=1)
+        total, degrees = n - agreement, np.maximum((totals > 0).sum(axis=1) - 1.0, 1)
+        between = np.add.reduceat((met**2).sum(axis=1) / safe_each, starts) - agreement
+    ratio = np.where(total > 1e-9, between / np.maximum(total, 1e-9), 0)
+    left = np.maximum(n - n_values, 0)
+    expected = (n_values - 1) / np.maximum(n - 1, 1)
+    deviation = np.sqrt(2 * expected * left / (np.maximum(n - 1, 1) * (n + 1) * degrees))
+    sure = (ratio - expected > ONE_IN_TWENTY * deviation) & (left > 0)
+    return np.where(sure, (ratio - expected) / np.maximum(1 - expected, 1e-9), 0.0)
+
+
+def weighted_quantiles(
+    values: np.ndarray, weights: np.ndarray, levels: Sequence[float]
+) -> list[np.ndarray]:
+    """Return, for each level, the value of each row below which so much of the weight lies.
+
+    >>> weighted_quantiles(np.array([[3.0, 1.0, 2.0]]), np.array([[1.0, 1.0, 8.0]]), [0.05, 0.5])
+    [array([1.]), array([2.])]
+    """
+    order = np.argsort(values, axis=1)
+    ordered = np.take_along_axis(values, order, axis=1)
+    upto = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
+    rows, last = np.arange(len(values)), values.shape[1] - 1
+    at = [np.minimum((upto < level * upto[:, -1:]).sum(axis=1), last) for level in levels]
+    return [ordered[rows, which] for which in at]
 
 
 def _normal(logs: np.ndarray) -> np.ndarray:

@@ -1265,3 +1265,14 @@ def test_columns_of_arrays_are_asked_for_by_number():
     assert index.query(Table.of(rows[:2]), k=1).ids.tolist() == [[0], [1]]
     with pytest.raises(ValueError, match="X has 1 features"):
         index.query({"color": "a"}, k=1)
+
+
+def test_vectors_whose_squares_are_infinite_are_refused():
+    from sklearn.preprocessing import FunctionTransformer
+
+    rows = np.random.default_rng(0).random((12, 2))
+    with pytest.raises(ValueError, match=r"expected coordinates up to 1e\+150"):
+        SimilarityIndex(FunctionTransformer()).fit(rows * 1e200)
+    index = SimilarityIndex(FunctionTransformer()).fit(rows)
+    with pytest.raises(ValueError, match="scale the columns first"):
+        index.query(rows * 1e200, 2)

@@ -328,3 +328,12 @@ def test_values_that_fit_has_not_seen_are_reported():
         model.predict(rows | {"a": ["new"] * 60})
     with pytest.warns(UserWarning, match="column 'a': 30 of 60 values were not seen in fit"):
         model.predict(rows | {"a": ["new", "p"] * 30})
+
+
+def test_numbers_whose_squares_are_infinite_are_refused():
+    rows = np.random.default_rng(0).random((12, 2)) * 1e200
+    with pytest.raises(ValueError, match="column 'x0': expected numbers up to 1e\\+150"):
+        WeightedKNN(2, metric="euclidean").fit(rows, ["a", "b"] * 6)
+    model = WeightedKNN(2).fit(rows / 1e200, ["a", "b"] * 6)
+    with pytest.raises(ValueError, match="in another unit"):
+        model.predict(rows)

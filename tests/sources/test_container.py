@@ -211,3 +211,8 @@ def test_overlap_counts_shared_ids(sources):
 
     ax = overlap(sources)
     assert [text.get_text() for text in ax.texts] == ["3", "1", "2", "1", "2", "1", "2", "1", "3"]
+
+
+def test_complex_numbers_are_refused():
+    with pytest.raises(TypeError, match="table 'a': expected real numbers, got complex ones"):
+        Sources({"a": (range(3), np.eye(3) * 1j)})

@@ -47,6 +47,7 @@ from tabweave.rows.table import (
 )
 from tabweave.rows.vocabulary import slices
 from tabweave.search.scan import Copies, Found, Nodes, Queries, nearest_rows, without_self
+from tabweave.search.stored import LARGEST_COORDINATE
 
 _WEIGHTS = ("none", "exp", "log", "org", "pow", "sqrt")
 _BLOCK = 1 << 22  # distances held at a time: 32 MB
@@ -385,6 +386,12 @@ class PlainDistance:
                 raise ValueError(
                     f"column {column.name!r}: expected numbers, got NaN or infinity in row {row}; "
                     "fill it or drop the row"
+                )
+            if np.abs(cells.values).max(initial=0.0) > LARGEST_COORDINATE:
+                largest = np.abs(cells.values).max()
+                raise ValueError(
+                    f"column {column.name!r}: expected numbers up to {LARGEST_COORDINATE:g}, whose "
+                    f"squares are numbers, got {largest:.3g}; give it in another unit"
                 )
         return table
 

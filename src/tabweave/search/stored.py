@@ -47,6 +47,7 @@ from tabweave.rows.vocabulary import Label, positions
 from tabweave.search.filters import hint, matching
 from tabweave.search.space import HIDDEN, given_names
 
+LARGEST_COORDINATE = 1e150  # The squares of larger ones, summed, are infinite.
 _BY_HAND = 20  # rows asked about, below which a value that was not seen may be misspelt
 
 
@@ -375,6 +376,12 @@ def with_vectors(embedder: Any, X: Any, table: Table) -> Table:
         raise ValueError(
             f"{type(embedder).__name__}.transform: expected {table.n_rows} rows of finite numbers, "
             f"got shape {vectors.shape}"
+        )
+    if vectors.size and np.abs(vectors).max() > LARGEST_COORDINATE:
+        raise ValueError(
+            f"{type(embedder).__name__}.transform: expected coordinates up to "
+            f"{LARGEST_COORDINATE:g}, whose squares are numbers, got {np.abs(vectors).max():.3g}; "
+            "scale the columns first"
         )
     require_rows(table)
     names = [f"{HIDDEN}{i}" for i in range(vectors.shape[1])]

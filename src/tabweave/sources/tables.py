@@ -75,6 +75,8 @@ def _from_pair(source: tuple[Any, ...], where: str) -> tuple[np.ndarray, SourceT
         raise ValueError(f"{where}: expected (ids, matrix), got a tuple of {len(source)}")
     ids = read_ids(source[0], where)
     sparse = sp.issparse(source[1])
+    if np.iscomplexobj(source[1]):
+        raise TypeError(f"{where}: expected real numbers, got complex ones; take .real and .imag")
     remedy = "; a pair is of ids and numbers, categories go in a frame with the ids"
     with naming(f"{where}: ", remedy):
         cells = source[1] if sparse else np.asarray(source[1], dtype=float)

@@ -65,6 +65,7 @@ _MOST_CLASSES = 20  # whole numbers that are surely classes
 _FLOOR = 0.01  # least tie of a column, of the largest
 _COUPLED = 0.99  # most that couplings count beside a mismatch, lest values of one company coincide
 _PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+MANY_CLASSES = 256  # beyond which what they teach is written in as few coordinates as it needs
 _WIDEST = 1500  # coefficients up to which the penalty is chosen; beyond, it is 30
 _FREQUENT = (256, 128, 64, 32, 16)  # values of a column that have a coefficient of their own
 _COEFFICIENTS = 8192  # of values in all, if 16 of each column are not more: solving is cubic
@@ -338,12 +339,12 @@ class SupervisedWeave(CacheNotSaved, Weave):
 
     def _learn_target(self, coupled: Counts, pairs: np.ndarray, scales: Scales | None) -> Taught:
         """Return everything that the target teaches; scales are learned, unless they are given."""
-        points = self.target_.points(coupled)
+        points, lost = self._class_points(coupled, pairs)
         means = conditional_means(pairs, points, self._smoothing, class_shares(coupled, pairs))
         parts = self._part_scales(coupled, means) if scales is None else scales.parts
         features, curves = self._features_and_curves(coupled, means, parts)
         given = None if scales is None else scales.penalty
-        linear, penalty = self._solve_discriminant(coupled, pairs, points, given)
+        linear, penalty = self._solve_discriminant(coupled, pairs, points, given, lost)
         linear = linear * self._requested_scales(coupled)
         if scales is None:
             factor = self._discriminant_scale(coupled, features, curves, linear)
@@ -357,6 +358,20 @@ class SupervisedWeave(CacheNotSaved, Weave):
         return Taught(
             tables, numbers, *self._tables_and_curves(coupled, scales.discriminant * linear), scales
         )
+
+    def _class_points(self, coupled: Counts, pairs: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Return a point for each class, and the squared length that it lacks.
+
+        Of more classes than values only the space counts that the values span: differences of
+        their distributions have the same lengths there, and a point for each class need not be
+        orthogonal to all others.
+        """
+        n_values, n_classes = pairs.shape
+        if self.target_.numeric or n_classes <= max(MANY_CLASSES, n_values + 1):
+            return self.target_.points(coupled), 0.0
+        axes = np.linalg.qr((pairs - pairs.mean(axis=1, keepdims=True)).T)[0]
+        axes -= axes.mean(axis=0)
+        return axes, 1 - 1 / n_classes - (axes**2).sum(axis=1)
 
     def _part_scales(self, coupled: Counts, means: np.ndarray) -> dict[str, float]:
         """Return what the means of values are multiplied by: then they differ as mismatches do."""
@@ -377,7 +392,7 @@ class SupervisedWeave(CacheNotSaved, Weave):
         weights = self._part_weights
         for name in self._parts():
             span = coupled.span(bins_of(coupled, name))
-            own = means[span] * scales[name]
+            own = in_few_coordinates(means[span]) * scales[name]
             if name in self._plain:
                 features[name] = known[name].beside(own).scaled(weights[name] / 2)
             else:
@@ -434,10 +449,16 @@ class SupervisedWeave(CacheNotSaved, Weave):
         return summed, join_curves(curves, self._numbering.levels)
 
     def _solve_discriminant(
-        self, coupled: Counts, pairs: np.ndarray, points: np.ndarray, penalty: float | None
+        self,
+        coupled: Counts,
+        pairs: np.ndarray,
+        points: np.ndarray,
+        penalty: float | None,
+        lost: Any = 0.0,
     ) -> tuple[np.ndarray, float]:
         """Return what each value adds to the discriminant, and the ridge penalty.
 
+        ``lost`` is the squared length that the points of classes lack, for the penalty's choice.
         The bins of a number are steps, each from the bin before: shrunk, they change little.
         """
         if not is_coupled(coupled):  # without pairs there is no discriminant
@@ -447,7 +468,8 @@ class SupervisedWeave(CacheNotSaved, Weave):
         prior = class_shares(coupled, pairs)
         centred = of_means(coupled, pairs @ points - np.outer(pairs.sum(axis=1), prior @ points))
         response = np.vstack([b.T @ centred[coupled.span(a)] for a, b in enumerate(bases)])
-        total_squares = n * float(prior @ (points - prior @ points) ** 2 @ np.ones(points.shape[1]))
+        squares = prior @ (points - prior @ points) ** 2 @ np.ones(points.shape[1])
+        total_squares = n * float(squares + (prior * lost).sum())
         found, penalty = solver.solve(response, total_squares, n, penalty)
         edges = np.cumsum([0, *(basis.shape[1] for basis in bases)])
         rows = [b @ found[i:j] for b, i, j in zip(bases, edges[:-1], edges[1:], strict=True)]
@@ -717,6 +739,12 @@ def conditional_means(
     own = pairs.sum(axis=1, keepdims=True)
     scale = np.where(own + smoothing > 0, own + smoothing, 1)
     return (pairs + smoothing * prior) / scale @ points
+
+
+def in_few_coordinates(rows: np.ndarray) -> np.ndarray:
+    """Return rows in as many coordinates as there are rows, if they have many: lengths stay."""
+    few = rows.shape[1] <= max(MANY_CLASSES, len(rows))
+    return rows if few else np.linalg.qr(rows.T, mode="r").T
 
 
 def mean_squared(rows: np.ndarray, f: np.ndarray) -> float:

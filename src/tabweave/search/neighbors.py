@@ -34,8 +34,9 @@ from tabweave.base import (
     target_numbers,
 )
 from tabweave.blocks.block import Blocks, Summed, added, in_threads
+from tabweave.counts.counting import available_memory
 from tabweave.counts.counts import Counts
-from tabweave.embed.supervised import SupervisedWeave, Target
+from tabweave.embed.supervised import FOLDS, SupervisedWeave, Target
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.rows.identifiers import warn_of_predictive
@@ -131,8 +132,11 @@ class Voters:
         shape = len(self.sizes), int(self.targets.max()) + 1
         return sparse.csr_array((each, (self.node_of, self.targets)), shape)
 
-    def shares(self, ballots: Sequence[Found], n_classes: int) -> list[np.ndarray]:
-        """Return each class's share in votes, which are weights and the nodes they are of."""
+    def shares(self, ballots: Sequence[Found], n_classes: int) -> list[Any]:
+        """Return each class's share in votes, which are weights and the nodes they are of.
+
+        Sparse: of thousands of classes few have votes.
+        """
         widths = [np.full(len(nodes), nodes.shape[1]) for _, nodes in ballots]
         starts = np.concatenate([[0], np.cumsum(np.concatenate(widths))])
         weights, nodes = (
@@ -140,9 +144,10 @@ class Voters:
         )
         shape = len(starts) - 1, len(self.sizes)
         votes = sparse.csr_array((weights, nodes, starts), shape) @ self.classes
-        out = np.zeros((shape[0], n_classes))
-        out[:, : votes.shape[1]] = votes.toarray()
-        return np.split(out, np.cumsum([len(nodes) for _, nodes in ballots])[:-1])
+        votes.resize((shape[0], n_classes))
+        votes.sort_indices()
+        ends = np.cumsum([len(nodes) for _, nodes in ballots])
+        return [votes[begin:end] for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
 class Columns(NamedTuple):
@@ -377,6 +382,7 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
 
     def _choose(self, table: Table, targets: np.ndarray) -> None:
         """Choose the member of the family and the numbers of neighbours."""
+        self._check_memory(table)
         model = SupervisedWeave() if isinstance(self.embedder, str) else clone(self.embedder)
         members = list(product(POWERS, DISCRIMINANTS))
         if not isinstance(self.embedder, str):
@@ -441,9 +447,9 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
 
     def _answers(
         self, folds: Sequence[Fold], member: tuple[float, float], ks: Sequence[int], local: float
-    ) -> dict[Any, tuple[np.ndarray, np.ndarray]]:
+    ) -> dict[Any, tuple[np.ndarray, Any]]:
         """Return the rows asked and what they get from a member, by number of neighbours."""
-        out: dict[Any, list[tuple[np.ndarray, np.ndarray]]] = {}
+        out: dict[Any, list[tuple[np.ndarray, Any]]] = {}
         for fold in folds:
             apart, near = fold.near[member]
             if local:
@@ -453,8 +459,7 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
                 out.setdefault(key, []).append((near.asked, votes))
         pairs = {key: zip(*parts, strict=True) for key, parts in out.items()}
         return {
-            key: (np.concatenate(asked), np.concatenate(votes))
-            for key, (asked, votes) in pairs.items()
+            key: (np.concatenate(asked), joined(votes)) for key, (asked, votes) in pairs.items()
         }
 
     def _member(self, power: float, discriminant: float) -> SupervisedWeave:
@@ -711,12 +716,25 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     def _shown(self, target: Any) -> Any:
         return self.classes_[[target]].tolist()[0]
 
+    def _check_memory(self, table: Table) -> None:
+        """Raise MemoryError, before anything is learned, for classes that would not fit."""
+        bins = SupervisedWeave().n_bins if isinstance(self.embedder, str) else self.embedder.n_bins
+        values = np.array([len(data.labels) if hasattr(data, "labels") else bins + 1
+                           for data in table.columns])  # fmt: skip
+        needed, free = learning_bytes(values, len(self.classes_), table.n_rows), available_memory()
+        if free is None or needed <= free:
+            return
+        name, size = table.schema.names[int(values.argmax())], int(values.max())
+        raise MemoryError(
+            f"learning {len(self.classes_):,} classes from {values.sum():,} values would take "
+            f"about {needed / 1e9:,.1f} GB, more than the {free / 1e9:,.1f} GB that are free; join rare "
+            f"classes, or leave out columns of many values (column {name!r} has {size:,})"
+        )
+
     def _extra(self, *_: Any) -> None:
         return None
 
-    def _votes(
-        self, near: Near, voters: Voters, ks: Sequence[int], extra: None
-    ) -> dict[int, np.ndarray]:
+    def _votes(self, near: Near, voters: Voters, ks: Sequence[int], extra: None) -> dict[int, Any]:
         ballots = [
             (voters.weights(own, (k,), self.sharpness), own.nodes)
             for k, own in zip(ks, voters.voting(near, ks), strict=True)
@@ -727,13 +745,14 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         self, folds: list[Fold], targets: np.ndarray, ks: Sequence[int]
     ) -> dict[tuple[float, ...], dict[int, float]]:
         """Return macro F of each member, by number of neighbours."""
-        found = {member: self._answers(folds, member, ks, 0.0) for member in folds[0].near}
-        return {
-            member: {k: self._score(targets, *own[k]) for k in ks} for member, own in found.items()
-        }
+        scores: dict[tuple[float, ...], dict[int, float]] = {}
+        for member in folds[0].near:
+            answers = self._answers(folds, member, ks, 0.0)
+            scores[member] = {k: self._score(targets, *answers[k]) for k in ks}
+        return scores
 
-    def _score(self, targets: np.ndarray, rows: np.ndarray, votes: np.ndarray) -> float:
-        return macro_f(targets[rows], votes.argmax(axis=1), len(self.classes_))
+    def _score(self, targets: np.ndarray, rows: np.ndarray, votes: Any) -> float:
+        return macro_f(targets[rows], winners(votes), len(self.classes_))
 
     def _settle(
         self, folds: list[Fold], targets: np.ndarray, member: tuple[float, ...], ks: tuple[int, ...]
@@ -749,7 +768,7 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         self.local_ = max(means, key=lambda strength: (means[strength], -strength))
         self.validation_[0]["local"] = means
         best = [local[self.local_][k] for k in ks]
-        votes = np.mean([votes for _, votes in best], axis=0)
+        votes = sum(votes for _, votes in best) / len(best)
         self.calibration_ = calibrated(votes, targets[best[0][0]])
         return own, ks
 
@@ -757,18 +776,23 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         self.calibration_, self.local_ = (_FLOORS[0], 1.0), 0.0
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each row."""
-        winners = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[winners]
+        """Return the class of each row: the most probable one, the first of equally probable."""
+        table, n = self._read(X), len(self.classes_)
+        voters = self._searched().voters
+        out = np.zeros(table.n_rows, np.int64)
+        for some, nodes, weights in self._voting(table):
+            out[some] = winners(voters.shares([(weights, nodes)], n)[0])
+        return self.classes_[out]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class, calibrated on training rows."""
         table, n = self._read(X), len(self.classes_)
         voters = self._searched().voters
-        votes = np.empty((table.n_rows, n))
+        out = np.empty((table.n_rows, n))
         for some, nodes, weights in self._voting(table):
-            (votes[some],) = voters.shares([(weights, nodes)], n)
-        return probabilities(votes, *self.calibration_)
+            (votes,) = voters.shares([(weights, nodes)], n)
+            out[some] = probabilities(votes.toarray(), *self.calibration_)
+        return out
 
 
 @storable
@@ -844,6 +868,9 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
                 f"expected y between {-_LARGEST:g} and {_LARGEST:g}, of which some differ by more "
                 f"than {1 / _LARGEST:g}, got {size:g}; give it in another unit"
             )
+
+    def _check_memory(self, table: Table) -> None:
+        """Raise nothing: the bins of a target are few."""
 
     def _target(self, targets: np.ndarray, n_bins: int) -> Target:
         return Target.of_numbers(targets, int(n_bins))
@@ -1265,14 +1292,57 @@ def chosen(
     return rows[0][1], rows[0][2], table
 
 
-def calibrated(votes: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+def learning_bytes(values: np.ndarray, n_classes: int, n_rows: int) -> int:
+    """Return about what it takes to learn classes from columns of so many values.
+
+    Counts of values with classes and what is made of them, 16 arrays of floats at most; the
+    coordinates of classes; those of the rows of five folds, for two powers of the weights and when
+    they are compared; and those of all rows.
+    """
+    total = int(values.sum())
+    width = int(np.minimum(values, n_classes).sum()) + min(total, n_classes)
+    counted = 16 * 8 * total * n_classes + 3 * 8 * n_classes * min(total, n_classes)
+    return counted + 3 * FOLDS * 4 * min(n_rows, _REFERENCE) * width + 3 * 8 * n_rows * width
+
+
+def winners(votes: Any) -> np.ndarray:
+    """Return the class with most votes in each row of sparse votes, the first of equal ones."""
+    if not votes.shape[0]:
+        return np.zeros(0, np.int64)
+    sizes = np.diff(votes.indptr)
+    best = np.flatnonzero(votes.data == np.repeat(row_maxima(votes), sizes))
+    rows = np.repeat(np.arange(len(sizes)), sizes)[best]
+    return np.asarray(votes.indices[best[np.searchsorted(rows, np.arange(len(sizes)))]], np.int64)
+
+
+def row_maxima(votes: Any) -> np.ndarray:
+    """Return the largest entry of each row; every row has votes."""
+    return np.asarray(np.maximum.reduceat(votes.data, votes.indptr[:-1]))
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Return votes one below the other, sparse ones sparse."""
+    return (
+        sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
+    )
+
+
+def calibrated(votes: Any, labels: np.ndarray) -> tuple[float, float]:
     """Return the floor and the exponent that make votes the most likely probabilities."""
-    rows = np.arange(len(labels))
+    votes = sparse.csr_array(votes)
+    return min(
+        product(_FLOORS, _EXPONENTS),
+        key=lambda pair: float(log_losses(votes, labels, *pair).mean()),
+    )
 
-    def loss(pair: tuple[float, float]) -> float:
-        return float(-np.log(probabilities(votes, *pair)[rows, labels]).mean())
 
-    return min(product(_FLOORS, _EXPONENTS), key=loss)
+def log_losses(votes: Any, labels: np.ndarray, floor: float, exponent: float) -> np.ndarray:
+    """Return the log-loss of each row for the probabilities that sparse votes become."""
+    sizes = np.diff(votes.indptr)
+    raised = np.add.reduceat((votes.data + floor) ** exponent, votes.indptr[:-1])
+    total = raised + (votes.shape[1] - sizes) * floor**exponent
+    own = np.asarray(votes[np.arange(len(labels)), labels]).ravel()
+    return np.asarray(np.log(total) - exponent * np.log(own + floor))
 
 
 def probabilities(votes: np.ndarray, floor: float, exponent: float) -> np.ndarray:

@@ -727,8 +727,8 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         name, size = table.schema.names[int(values.argmax())], int(values.max())
         raise MemoryError(
             f"learning {len(self.classes_):,} classes from {values.sum():,} values would take "
-            f"about {needed / 1e9:,.1f} GB, more than the {free / 1e9:,.1f} GB that are free; join rare "
-            f"classes, or leave out columns of many values (column {name!r} has {size:,})"
+            f"about {needed / 1e9:,.1f} GB, more than the {free / 1e9:,.1f} GB that are free; "
+            f"join rare classes, or leave out columns of many values (column {name!r} has {size:,})"
         )
 
     def _extra(self, *_: Any) -> None:

@@ -634,3 +634,13 @@ def test_iso_text_that_names_utc():
     assert model.schema_["t"].kind == "datetime"
     np.testing.assert_allclose(in_duckdb(model, rows), model.transform(rows), atol=1e-9)
     np.testing.assert_allclose(in_sqlite(model, rows), model.transform(rows), atol=1e-9)
+
+
+def test_what_postgres_cannot_hold_is_refused():
+    long = tabweave.OneHot().fit({"a": ["x" * 3000, "y"], "b": ["p", "q"]})
+    with pytest.raises(ValueError, match="column 'a': expected values of up to 2,704 bytes"):
+        tabweave.export.sql(long, "postgres")
+    assert tabweave.export.sql(long, "duckdb")
+    wide = tabweave.OneHot().fit({"a": [f"v{i}" for i in range(1100)]})
+    with pytest.raises(ValueError, match="column 'a': expected at most 1,000 dimensions"):
+        tabweave.export.sql(wide, "postgres")

@@ -27,6 +27,8 @@ from tabweave.rows.kinds import ISO_TEXT
 from tabweave.rows.vocabulary import Label
 
 _AT_ONCE = 500  # rows of an INSERT
+MAX_POSTGRES_KEY_BYTES = 2704  # PostgreSQL indexes no longer values.
+MAX_POSTGRES_WIDTH = 1000  # A row of more numbers does not fit into a page of PostgreSQL.
 # What a SELECT of each system holds: columns, joined tables.
 _LIMITS = {"postgres": (1600, 1000), "sqlite": (2000, 64), "bigquery": (10_000, 1000)}
 
@@ -184,6 +186,8 @@ class _Writer:
         keys = [literal(label, kind, self.dialect, part.column) for label in part.labels]
         if len(set(keys)) < len(keys):
             raise ValueError(f"column {part.column!r}: as {kind} two of its values are equal")
+        if self.dialect == "postgres":
+            _check_fits_postgres(part)
         return keys
 
     # -- select ----------------------------------------------------------------------------
@@ -499,6 +503,24 @@ def _check_limits(plan: Plan, n_kept: int, dialect: str) -> None:
                 f"the query has {found} {what}, {dialect} takes {most}; use dialect='duckdb' or "
                 "tabweave.export.parquet, or an embedder with fewer dimensions"
             )
+
+
+def _check_fits_postgres(part: Lookup) -> None:
+    """Refuse values that PostgreSQL cannot index, and vectors that it cannot store in a row."""
+    longest = max((v for v in part.labels if isinstance(v, str | bytes)), key=len, default="")
+    n_bytes = len(longest.encode() if isinstance(longest, str) else longest)
+    if n_bytes > MAX_POSTGRES_KEY_BYTES:
+        raise ValueError(
+            f"column {part.column!r}: expected values of up to {MAX_POSTGRES_KEY_BYTES:,} bytes, "
+            f"which PostgreSQL can index, got {longest[:20]!r}... of {n_bytes:,}; shorten it, or "
+            "leave the column out"
+        )
+    if part.width > MAX_POSTGRES_WIDTH:
+        raise ValueError(
+            f"column {part.column!r}: expected at most {MAX_POSTGRES_WIDTH:,} dimensions, which a "
+            f"row of PostgreSQL can hold, got {part.width:,}; use Weave, which has 128 for a "
+            "column, or n_components"
+        )
 
 
 def _check_case(plan: Plan, dialect: str) -> None:

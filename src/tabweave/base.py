@@ -45,6 +45,7 @@ from tabweave.rows.table import (
     Schema,
     Table,
     as_rows,
+    check_keys,
     said_of_strings,
 )
 from tabweave.rows.vocabulary import Label, Vocabulary, canonical, types_of
@@ -718,6 +719,7 @@ class ValueEmbedder(Embedder):
         if "counts_" not in vars(self):
             return self._start(self._count_rows(X, y, sample_weight))
         if in_memory(X) or not is_source(X):
+            check_keys(X, self.schema_)
             more = self._count(self._read_fitted(X), y, sample_weight)
         else:
             more = self._count_source(X, y, sample_weight, self.counts_)

@@ -1,6 +1,7 @@
 """Tables: what is read, as what, and how columns are matched."""
 
 import datetime as dt
+import json
 import pickle
 from dataclasses import replace
 from decimal import Decimal
@@ -11,15 +12,17 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tabweave import Column, Schema, Table
+from tabweave import Column, Counts, OneHot, Schema, Table, Weave
 from tabweave.rows.formats import CellError
 from tabweave.rows.kinds import FEW_ROWS
 from tabweave.rows.table import (
+    UNREADABLE,
     Codes,
     Datetimes,
     Numbers,
     Sets,
     canonical_codes,
+    cell_of,
     check_codes,
     check_offsets,
     datetime_as_numeric,
@@ -621,3 +624,82 @@ def test_words_that_are_declared_ordinal_want_an_order():
         if isinstance(cells, pd.Categorical):
             cells = cells.as_ordered()
         Table.of({"size": cells}, {"size": "ordinal"})
+
+
+class TestOptionalKeys:
+    """Records are a table in which a key that a record lacks is a missing cell."""
+
+    rows = ({"a": "x", "b": "u", "n": 1.5}, {"a": "y"}, {"a": "x", "b": "v", "n": 2.5})
+
+    @pytest.mark.parametrize("size", [1, 2, 3, 5])
+    def test_chunks_are_the_whole(self, size):
+        records = [*self.rows, *self.rows[::-1], {"a": "y"}]
+        whole = Table.of(records)
+        parts = [records[i : i + size] for i in range(0, len(records), size)]
+        counts = sum((Counts.of(Table.of(part, whole.schema)) for part in parts), Counts())
+        assert counts == Counts.of(whole)
+        model = OneHot(schema={"n": "nominal"}).fit(records)
+        vectors = np.vstack([model.transform(part) for part in parts])
+        np.testing.assert_array_equal(vectors, model.transform(records))
+
+    def test_fields_of_records_are_optional(self):
+        records = [{"a": "x", "r": {"p": "1", "q": "z"}}, {"a": "y", "r": {"p": "2"}}, {"a": "x"}]
+        schema = Table.of(records).schema
+        for record in records:
+            alone, whole = Table.of([record], schema), Table.of(records, schema)
+            row = records.index(record)
+            for name in schema.names:
+                assert cell_of(alone[name], 0) == cell_of(whole[name], row)
+
+    def test_what_has_no_known_key_is_refused(self):
+        schema = Table.of(list(self.rows)).schema
+        with pytest.raises(ValueError, match="column 'a' is missing"):
+            Table.of([{"z": 1}], schema)
+        with pytest.raises(ValueError, match="column 'b' is missing"):  # a frame has all columns
+            Table.of(pd.DataFrame({"a": ["x"]}), schema)
+
+    def test_a_key_that_comes_late_is_refused_unless_declared(self):
+        first, later = [{"a": "x"}, {"a": "y"}], [{"a": "x", "b": "u"}]
+        with pytest.raises(ValueError, match=r"column 'b' is new: .* schema=\{'b': 'nominal'\}"):
+            OneHot().partial_fit(first).partial_fit(later)
+        counts = OneHot(schema={"b": "nominal"}).partial_fit(first).partial_fit(later).counts_
+        assert counts == Counts.of([*later, *first])
+
+
+UNREADABLE_CELLS = {
+    "records": [[{"a": 1}], [{"a": 2}, {"b": 3}]] * 15,
+    "nested": [[[0.5, 1.0], [2.5, 3.0]], [[1.5, 2.0]]] * 15,
+    "objects": [object() for _ in range(30)],
+    "some records": [{"a": 1}, "text"] * 15,
+    "empty records": [{}, {}] * 15,
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE_CELLS)
+def test_a_column_that_cannot_be_read_is_set_aside_with_a_word(name):
+    color = ["red", "blue", "green"] * 10
+    rows = {"color": color, name: UNREADABLE_CELLS[name], "size": ["S", "L"] * 15}
+    with pytest.warns(UserWarning, match=f"column '{name}': expected .*; the column is set aside"):
+        table = Table.of(rows, rules="whole")
+    assert table.schema.names == ["color", "size"] and table.schema.given == list(rows)
+    assert table.kinds().aside == {name: UNREADABLE}
+    assert Table.of(rows, table.schema).schema == table.schema  # without another word
+    with pytest.warns(UserWarning, match="the column is set aside"):
+        model = Weave().fit(rows)
+    alone = {"color": color, "size": rows["size"]}
+    np.testing.assert_array_equal(model.transform(rows), Weave().fit(alone).transform(alone))
+    with pytest.raises(TypeError, match=f"'{name}': expected"):
+        Table.of({**rows}, {name: "nominal"}, rules="whole")
+    with pytest.raises(TypeError, match=f"'{name}': expected"):
+        Table.of({name: rows[name]}, rules="whole")
+
+
+def test_geometry_of_geojson_keeps_what_can_be_read(tmp_path):
+    point = {"type": "Point", "coordinates": [1.0, 2.5]}
+    area = {"type": "Polygon", "coordinates": [[[0.0, 1.0], [2.0, 3.5]]]}
+    rows = [{"name": "ab"[i % 2], "geometry": (point, area)[i % 2]} for i in range(30)]
+    (tmp_path / "x.json").write_text(json.dumps(rows))
+    for source in (rows, pd.DataFrame(rows), tmp_path / "x.json"):
+        with pytest.warns(UserWarning, match=r"column 'geometry.coordinates': expected"):
+            model = Weave().fit(source)
+        assert model.schema_.names == ["name", "geometry.type"]

@@ -264,6 +264,7 @@ class JsonSource(Source):
         super().__init__(str(path), types)
         self.paths = (path,)
         self.connection = connection
+        self.mixed = "JSON" in types.values()
 
     @classmethod
     def open(cls, path: Path) -> JsonSource:
@@ -314,13 +315,6 @@ class JsonSource(Source):
                 "tell apart as tabweave does; use engine='auto', or leave the column out"
             )
         return _sql_table(self.connection, self._table())
-
-    def collect(self, columns: Sequence[str]) -> Any:
-        """Return all rows: a mapping where cells of a column are of several types."""
-        if "JSON" not in (self.types[name] for name in columns):
-            return super().collect(columns)
-        parts = list(self.batches(columns))
-        return {name: [cell for part in parts for cell in part[name]] for name in columns}
 
 
 def _check_records(path: Path, connection: Any, guess: str, types: Mapping[str, str]) -> None:

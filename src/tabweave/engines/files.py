@@ -118,6 +118,7 @@ class FilesSource(Source):
         self.paths = tuple(path for file in files for path in file.paths)
         self.is_text = all(file.is_text for file in files)
         self.guessed = all(file.guessed for file in files)
+        self.mixed = any(file.mixed for file in files)
 
     def retyped(self, types: Mapping[str, str]) -> FilesSource:
         """Return the same files, some of their columns read as another type."""
@@ -144,6 +145,7 @@ class PartitionSource(Source):
         super().__init__(file.name, own | {n: _key_type(v) for n, v in keys.items()}, file.n_rows)
         self.file, self.keys, self.first = file, dict(keys), next(iter(own), None)
         self.paths, self.is_text, self.guessed = file.paths, file.is_text, file.guessed
+        self.mixed = file.mixed
 
     def retyped(self, types: Mapping[str, str]) -> PartitionSource:
         """Return the same file, some of its columns read as another type."""

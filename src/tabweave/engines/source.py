@@ -8,6 +8,7 @@ of columns.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ import numpy as np
 from tabweave._compat import require
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.files import in_utf8
-from tabweave.rows.frames import is_ordered, named_columns
+from tabweave.rows.frames import is_missing, is_ordered, named_columns
 from tabweave.rows.vocabulary import slices
 
 BATCH_ROWS = 1 << 19
@@ -66,6 +67,8 @@ class Source:
         Whether it is of files of text, whose types may be declared.
     guessed : bool
         Whether its types were guessed from how cells look.
+    mixed : bool
+        Whether a column holds cells of several types, which Arrow cannot.
     paths : tuple of Path
         The files it reads.
     """
@@ -75,6 +78,7 @@ class Source:
     in_memory: bool = False
     is_text: bool = False
     guessed: bool = False
+    mixed: bool = False
     paths: tuple[Path, ...] = ()
 
     def __init__(self, name: str, types: Mapping[str, str], n_rows: int | None = None) -> None:
@@ -128,7 +132,7 @@ class Source:
     def collect(self, columns: Sequence[str]) -> Any:
         """Return all rows of some columns: an Arrow table, or a mapping where pyarrow is absent."""
         parts = list(self.batches(columns))
-        return _one_table(parts, columns) if has_arrow() else join_batches(parts, columns)
+        return one_mapping(parts, columns) if self.mixed else _joined(parts, columns)
 
     def retyped(self, types: Mapping[str, str]) -> Source:
         """Return the same source with the types of some columns declared; it is not opened anew."""
@@ -172,15 +176,16 @@ class RecordSource(Source):
     Parameters
     ----------
     source : Source
-        The source; its first row says which fields there are.
+        The source; its first row says which fields there are, or its first batch where cells
+        are of several types.
     """
 
     def __init__(self, source: Source) -> None:
-        first = next(source.batches(list(source.types), 1), None)
+        first = next(source.batches(list(source.types), None if source.mixed else 1), None)
         names = source.types if first is None else named_columns(first)[0]
         super().__init__(source.name, {n: source.types.get(n, "") for n in names}, source.n_rows)
         self.source = source
-        for name in ("repeats", "shared", "in_memory", "is_text", "guessed", "paths"):
+        for name in ("repeats", "shared", "in_memory", "is_text", "guessed", "mixed", "paths"):
             setattr(self, name, getattr(source, name))
 
     def retyped(self, types: Mapping[str, str]) -> RecordSource:
@@ -198,13 +203,39 @@ class RecordSource(Source):
             batch = batch.to_arrow() if hasattr(batch, "to_arrow") else batch
             fields, _ = named_columns(batch)
             part = {name: fields.get(name, [None] * n_rows_of(batch)) for name in columns}
-            yield _one_batch(part) if has_arrow() else part
+            if self.mixed or not has_arrow():
+                yield one_mapping([part], columns)
+            else:
+                yield _one_batch(part)
 
 
 def with_fields(source: Source) -> Source:
     """Return a source, the fields of whose records are columns."""
     nested = any(kind.lower().startswith("struct") for kind in source.types.values())
-    return RecordSource(source) if nested and source.repeats else source
+    if not (nested or source.mixed) or not source.repeats:
+        return source
+    records = RecordSource(source)
+    return source if records.types.keys() == source.types.keys() else records  # JSON without any
+
+
+def as_arrow(cells: Any) -> Any:
+    """Return the cells of a column as an Arrow array, as text if they are of several types."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(cells)
+    except (TypeError, ValueError):  # as Arrow's own errors are
+        return pa.array(text_of_cells(cells))
+
+
+def text_of_cells(cells: Any) -> list[str | None]:
+    """Return cells of several types as text: text as it is, others as JSON writes them."""
+    return [None if is_missing(c) else c if isinstance(c, str) else in_json(c) for c in cells]
+
+
+def in_json(cell: Any) -> str | None:
+    """Return a cell as JSON writes it; what JSON does not know as text."""
+    return None if is_missing(cell) else json.dumps(cell, default=str, ensure_ascii=False)
 
 
 def _one_batch(columns: Mapping[str, Any]) -> Any:
@@ -259,9 +290,30 @@ def join_batches(parts: Sequence[Any], names: Sequence[str]) -> Any:
         return parts[0]
     if parts and hasattr(parts[0], "iloc"):
         return require("pandas", "frames").concat(parts)
-    if has_arrow():
+    return _joined(parts, names)
+
+
+def _joined(parts: Sequence[Any], names: Sequence[str]) -> Any:
+    """Return batches as one Arrow table, or as a mapping where cells are of several types."""
+    if not has_arrow():
+        return one_mapping(parts, names)
+    try:
         return _one_table(parts, names)
-    return {name: [cell for part in parts for cell in part[name]] for name in names}
+    except (TypeError, ValueError):  # as Arrow's own errors are
+        if not any(isinstance(part, Mapping) for part in parts):
+            raise
+        return one_mapping(parts, names)
+
+
+def one_mapping(parts: Sequence[Any], names: Sequence[str]) -> dict[str, list[Any]]:
+    """Return batches as a mapping of columns, their cells as Python has them."""
+    return {name: [cell for part in parts for cell in as_list(part[name])] for name in names}
+
+
+def as_list(cells: Any) -> list[Any]:
+    """Return the cells of a column as Python has them."""
+    listed = getattr(cells, "to_pylist", None) or getattr(cells, "tolist", None)
+    return listed() if listed else list(cells)
 
 
 def _one_table(parts: Sequence[Any], names: Sequence[str]) -> Any:

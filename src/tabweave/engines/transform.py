@@ -17,7 +17,14 @@ from tabweave._compat import require
 from tabweave.counts.unknown import UnknownTally, tallying
 from tabweave.engines.opening import kind_of, open_fitted, open_source
 from tabweave.engines.progress import ProgressCallback, progress_reporter
-from tabweave.engines.source import Source, check_batch_rows, has_arrow, n_rows_of
+from tabweave.engines.source import (
+    Source,
+    as_arrow,
+    check_batch_rows,
+    has_arrow,
+    n_rows_of,
+    text_of_cells,
+)
 from tabweave.io.files import replacing
 from tabweave.rows.frames import named_columns
 
@@ -117,13 +124,14 @@ def transform(
     wanted = _wanted(embedder, opened, columns, keep)
     affordable = max(_VECTOR_BYTES // (8 * max(len(names), 1)), 1)
     report = progress_reporter(progress, "rows", opened.n_rows)
+    texts = [n for n in keep if opened.types.get(n) == "JSON"]  # in every batch alike
 
     def vectors() -> Iterator[Any]:
         done, unknown = 0, UnknownTally()
         for batch in opened.batches_ahead(wanted, min(batch_rows, affordable)):
             if n := n_rows_of(batch):
                 with tallying(unknown):
-                    part = vector_batch(embedder, batch, keep, names, vector)
+                    part = vector_batch(embedder, batch, keep, names, vector, texts)
                 yield part
                 done += n
                 report("transforming", done)
@@ -166,13 +174,21 @@ def vectors_of(
 
 
 def vector_batch(
-    embedder: Any, batch: Any, keep: Sequence[str], names: Sequence[str], vector: str | None = None
+    embedder: Any,
+    batch: Any,
+    keep: Sequence[str],
+    names: Sequence[str],
+    vector: str | None = None,
+    texts: Sequence[str] = (),
 ) -> Any:
-    """Return the kept columns and the vectors of a batch: as Arrow, or else as a mapping."""
+    """Return the kept columns and the vectors of a batch: as Arrow, or else as a mapping.
+
+    Those of the kept columns that are in ``texts`` hold cells of several types, and become text.
+    """
     by_name, _ = named_columns(batch)
     wanted = fitted_names(embedder) or [n for n in by_name if n not in keep]
     vectors = np.asarray(embedder.transform({name: by_name[name] for name in wanted}))
-    out = {name: by_name[name] for name in keep}
+    out = {n: text_of_cells(by_name[n]) if n in texts else by_name[n] for n in keep}
     if vector is None:
         out |= dict(zip(names, _by_dimension(vectors), strict=True))
     else:
@@ -203,7 +219,7 @@ def _arrow_column(column: Any) -> Any:
     import pyarrow as pa
 
     if not type(column).__module__.startswith("pyarrow"):
-        return pa.array(column)
+        return as_arrow(column)
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 

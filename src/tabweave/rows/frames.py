@@ -61,13 +61,16 @@ Parts = tuple[list[str] | None, list[Any], int]
 
 def named_columns(X: Any) -> tuple[dict[str, Any], int]:
     """Return the columns by name, ``x0``, ``x1``, ... if they have none, and the number of rows."""
-    names, cells, n_rows = columns_of(X)
+    names, cells, n_rows = columns_of(X, strict=False)
     names = [f"x{i}" for i in range(len(cells))] if names is None else names
     return dict(zip(names, cells, strict=True)), n_rows
 
 
-def columns_of(X: Any) -> Parts:
-    """Return (names or None, columns, number of rows) of whatever a user may pass as rows."""
+def columns_of(X: Any, *, strict: bool = True) -> Parts:
+    """Return (names or None, columns, number of rows) of whatever a user may pass as rows.
+
+    Fields of records are columns; what holds no records throughout is refused if ``strict``.
+    """
     if isinstance(X, str | bytes) or hasattr(X, "__fspath__"):
         raise TypeError(
             f"expected rows, got {X!r}; read the file into a frame, or use tabweave.count for paths"
@@ -78,7 +81,7 @@ def columns_of(X: Any) -> Parts:
         )
     if isinstance(X, Mapping):
         parts = _from_mapping(X)
-    elif isinstance(X, list | tuple) and len(X) and isinstance(X[0], Mapping):
+    elif holds_records(X):
         parts = _from_records(X)
     elif isinstance(X, list | tuple) and len(X) and isinstance(X[0], list | tuple):
         parts = _from_rows(X)
@@ -99,21 +102,33 @@ def columns_of(X: Any) -> Parts:
     if names is None:
         return parts
     flat = [
-        pair for name, column in zip(names, columns, strict=True) for pair in _flat(name, column)
+        pair
+        for name, column in zip(names, columns, strict=True)
+        for pair in _flat(name, column, strict)
     ]
     return [name for name, _ in flat], [column for _, column in flat], n_rows
 
 
-def _flat(name: str, column: Any) -> list[tuple[str, Any]]:
+def holds_records(X: Any) -> bool:
+    """Tell whether rows are a list of dicts, some of which may lack keys."""
+    return isinstance(X, list | tuple) and len(X) > 0 and isinstance(X[0], Mapping)
+
+
+def _flat(name: str, column: Any, strict: bool) -> list[tuple[str, Any]]:
     """Return a column, or those of the fields of its records, as ``record.field``."""
-    fields = _fields(name, column)
-    if fields is None:
+    try:
+        fields = _fields(name, column)
+    except TypeError:
+        if strict:
+            raise
+        fields = None
+    if fields is None or not (fields or strict):
         return [(name, column)]
     if not fields:  # the column would vanish without a word
         raise TypeError(
             f"column {name!r}: expected records that have fields, got only empty ones; drop it"
         )
-    return [pair for field, cells in fields for pair in _flat(f"{name}.{field}", cells)]
+    return [pair for field, cells in fields for pair in _flat(f"{name}.{field}", cells, strict)]
 
 
 def _fields(name: str, column: Any) -> list[tuple[Any, Any]] | None:

@@ -39,12 +39,14 @@ from tabweave.rows.frames import (
     columns_of,
     datetimes,
     holds_long_periods,
+    holds_records,
     infer_kind,
     is_declared_categorical,
     is_inexact,
     is_missing,
     is_ordered,
     levels_of,
+    named_columns,
     object_array,
     objects,
     sets,
@@ -196,7 +198,8 @@ class Table:
             The rows.
         schema : Schema or mapping, optional
             Kinds of some or all columns. A complete schema (that of another table) is matched by
-            name: other columns are ignored, a missing one is an error.
+            name: other columns are ignored, a missing one is an error (a key that records lack is
+            a missing cell).
         numbers : {"numeric", "nominal"}, default="numeric"
             What an undeclared column of numbers or datetimes is.
         rules : {"whole", "sample", "first", "texts", "all"}, optional
@@ -210,20 +213,22 @@ class Table:
         schema = Schema.of(schema)
         if isinstance(X, Table):
             return _conforming(X, schema)
-        names, cells, n_here = columns_of(X)
+        names, cells, n_here = columns_of(X, strict=rules is None and not schema.complete)
         named = names is not None
         if names is None:
             names = [f"x{i}" for i in range(len(cells))]
         check_distinct(names)
         by_name = dict(zip(names, cells, strict=True))
+        if holds_records(X):
+            by_name = _with_optional_keys(by_name, schema, n_here)
         if schema.complete:
             by_name = _matched(by_name, schema, named)
             columns = tuple(_column(by_name[c.name], c, schema) for c in schema.columns)
             return cls(schema, columns, n_here)
         open_columns = [name for name in by_name if name not in schema]
         found = _completed(by_name, schema, numbers, named, rules)
-        columns = tuple(_column(by_name[c.name], c, found) for c in found.columns)
-        table = cls(found, columns, n_here)
+        leave_out = () if rules is None else open_columns
+        table = _readable_columns(by_name, found, n_here, leave_out)
         _tell_alphabetical(table)
         if rules is None:
             return table
@@ -343,11 +348,41 @@ def _all_rows(test: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> boo
     return bool(test(rows[:1000]).all() and test(rows).all())
 
 
+def _readable_columns(
+    by_name: Mapping[str, Any], schema: Schema, n_rows: int, leave_out: Sequence[str]
+) -> Table:
+    """Return a table of the columns that can be read, those of ``leave_out`` set aside if not.
+
+    They hold lists of records, nested lists or other objects; a warning names each.
+    """
+    kept, parts, aside = [], [], []
+    for position, column in enumerate(schema.columns):
+        try:
+            parts.append(_column(by_name[column.name], column, schema))
+            kept.append(column)
+        except TypeError as error:
+            only = position == len(schema) - 1 and not kept
+            if column.name not in leave_out or only:
+                raise
+            aside.append(replace(column, origin=Origin(UNREADABLE, True, position)))
+            warn_caller(f"{_shortened(error)}; the column is set aside")
+    return Table(replace(schema, columns=tuple(kept), aside=tuple(aside)), tuple(parts), n_rows)
+
+
+UNREADABLE = "holds what is neither a category, a number nor a set of them"
+
+
+def _shortened(error: Exception) -> str:
+    """Return the message of an error, a long cell cut."""
+    cell = repr(getattr(error, "cell", ""))
+    return str(error) if len(cell) < 80 else str(error).replace(cell, f"{cell[:76]} ...")
+
+
 def _apply_rules(
     table: Table, by_name: Mapping[str, Any], undeclared: Sequence[str], rules: Rules, n_rows: int
 ) -> Table:
     """Return a table whose columns are what the rules say, identifiers set aside."""
-    kept, parts, aside = [], [], []
+    kept, parts, aside = [], [], list(table.schema.aside)
     asked = frozenset(undeclared)
     some = sampled_rows(table.n_rows)
     verdicts = _with_commas(
@@ -358,7 +393,9 @@ def _apply_rules(
             if column.name in asked and not _is_plain(column, data, by_name[column.name])
         },
     )
-    for position, (column, data) in enumerate(table):
+    given = table.schema.given
+    for column, data in table:
+        position = given.index(column.name)
         verdict = verdicts.get(column.name)
         if verdict is not None and verdict.aside and _stays(verdict, rules):
             verdict = None
@@ -386,6 +423,7 @@ def _apply_rules(
         return table  # there is nothing to tell, and nothing else
     if not kept:
         raise ValueError(_nothing_kept(aside))
+    aside.sort(key=lambda column: column.position or 0)
     schema = replace(table.schema, columns=tuple(kept), aside=tuple(aside))
     return Table(schema, tuple(parts), table.n_rows)
 
@@ -593,6 +631,27 @@ def _matched(by_name: dict[str, Any], schema: Schema, named: bool) -> dict[str, 
             "as input"
         )
     return dict(zip(schema.names, by_name.values(), strict=True))
+
+
+def _with_optional_keys(by_name: dict[str, Any], schema: Schema, n_rows: int) -> dict[str, Any]:
+    """Return columns of records with those of keys that no record has: they are missing."""
+    if schema.complete and not any(name in schema for name in by_name):
+        return by_name
+    absent = [name for name in schema.names if name not in by_name]
+    return by_name | dict.fromkeys(absent, np.full(n_rows, None))
+
+
+def check_keys(X: Any, schema: Schema) -> None:
+    """Raise for a key of records that are to be learned from which those before them lacked."""
+    if not holds_records(X) or not schema.named:
+        return
+    known = set(schema.given)
+    for name in named_columns(X)[0]:
+        if name not in known:
+            raise ValueError(
+                f"column {name!r} is new: no record so far has this key; declare it before the "
+                f"first ones, as in schema={{{name!r}: 'nominal'}}, or leave it out"
+            )
 
 
 def _with_fields(by_name: dict[str, Any], schema: Schema) -> dict[str, Any]:

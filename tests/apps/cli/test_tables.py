@@ -345,3 +345,55 @@ def _with_twins(folder):
         {"a": np.char.add("a", values.astype(str)), "b": np.char.add("b", values.astype(str))}
     ).to_csv(folder / "big.csv", index=False)
     return folder
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """Cells of several types in one column, and gaps in others; records in half of the files."""
+    out = tmp_path_factory.mktemp("mixed")
+    rows = [
+        {"name": "abcd"[i % 4], "mix": [1, "two", 3.5, "x", None][i % 5], "n": i % 7}
+        for i in range(60)
+    ]
+    rows[7]["n"] = rows[9]["name"] = None
+    (out / "flat.json").write_text(json.dumps(rows))
+    fields = [
+        row | {"at": {"city": "uv"[i % 2], "code": [7, "K8"][i % 2]}} for i, row in enumerate(rows)
+    ]
+    (out / "records.json").write_text(json.dumps(fields))
+    return out
+
+
+@pytest.mark.parametrize("source", ["flat.json", "records.json"])
+class TestCellsOfSeveralTypes:
+    @pytest.mark.parametrize("command", ["kinds", "cluster", "fill", "associate", "odd", "report"])
+    def test_every_command_reads_them(self, mixed, source, command):
+        words = ["-o", f"{source}.html", "--force"] if command == "report" else []
+        done = here(command, source, *words, cwd=mixed)
+        assert done.code == 0, done.err
+
+    def test_filled_json_keeps_their_types(self, mixed, source):
+        done = here("fill", source, "-o", "filled.json", "--force", cwd=mixed)
+        assert done.code == 0, done.err
+        before = json.loads((mixed / source).read_text())
+        after = json.loads((mixed / "filled.json").read_text())
+        told = [row["mix"] for row in before]
+        assert [new["mix"] for old, new in zip(told, after, strict=True) if old is not None] == [
+            old for old in told if old is not None
+        ]
+        assert all(row["mix"] is not None for row in after)
+
+    @pytest.mark.parametrize("form", ["csv", "parquet", "jsonl"])
+    def test_kept_ones_are_written(self, mixed, source, form):
+        done = here("embed", source, "--keep", "mix", "-o", f"v.{form}", "--force", cwd=mixed)
+        assert done.code == 0, done.err
+        read = {"csv": pd.read_csv, "parquet": pd.read_parquet}
+        rows = read.get(form, lambda p: pd.read_json(p, lines=True, dtype=False))(
+            mixed / f"v.{form}"
+        )
+        texts = [None if v != v or v is None else str(v) for v in rows["mix"]]
+        assert texts[:5] == ["1", "two", "3.5", "x", None] and len(rows) == 60
+
+    def test_words_for_missing_beside_them(self, mixed, source):
+        done = here("kinds", source, "--missing", "two", cwd=mixed)
+        assert done.code == 0, done.err

@@ -18,7 +18,7 @@ from typing import Any
 from tabweave._compat import require
 from tabweave.apps.cli.app import FORMATS, Misuse
 from tabweave.apps.cli.show import progress
-from tabweave.io.files import replacing, sql_text
+from tabweave.io.files import replacing, sql_name, sql_text
 
 STDIN = "standard input"
 _QUERIES = ("select", "with", "from", "values", "pivot", "unpivot", "describe", "summarize")
@@ -178,11 +178,20 @@ def write_columns(columns: Any, output: Path | None, kind: str, types: Mapping[s
     """Write columns in memory to a file, in a format.
 
     Text that was read as a dictionary is spelled out, unless the source, too, calls it one in its
-    ``types``.
+    ``types``. Cells of several types stay what they are in JSON, and are text elsewhere.
     """
+    from tabweave.engines.source import as_arrow, in_json
+
     arrow = require("pyarrow", "files")
     typed = (arrow.Array, arrow.ChunkedArray)
-    rows = arrow.table({n: c if isinstance(c, typed) else list(c) for n, c in columns.items()})
+    mixed = [n for n, c in columns.items() if types.get(n) == "JSON" and not isinstance(c, typed)]
+    if kind in ("json", "jsonl"):
+        columns = columns | {name: list(map(in_json, columns[name])) for name in mixed}
+    else:
+        mixed = []
+    rows = arrow.table(
+        {n: c if isinstance(c, typed) else as_arrow(list(c)) for n, c in columns.items()}
+    )
     for i, (name, kept) in enumerate(zip(rows.column_names, rows.schema.types, strict=True)):
         if arrow.types.is_dictionary(kept) and not types.get(name, "").startswith("dictionary"):
             rows = rows.set_column(i, name, rows[name].cast(kept.value_type))
@@ -192,7 +201,7 @@ def write_columns(columns: Any, output: Path | None, kind: str, types: Mapping[s
         elif kind == "parquet":
             require("pyarrow.parquet", "files").write_table(rows, path)
         else:
-            _copy(rows, path, kind)
+            _copy(rows, path, kind, mixed)
 
 
 @contextmanager
@@ -210,8 +219,11 @@ def _target(output: Path | None) -> Iterator[Path]:
         sys.stdout.buffer.flush()
 
 
-def _copy(rows: Any, path: Path, kind: str) -> None:
-    """Write a file, or a table of Arrow, in another format, through DuckDB."""
+def _copy(rows: Any, path: Path, kind: str, in_json: Sequence[str] = ()) -> None:
+    """Write a file, or a table of Arrow, in another format, through DuckDB.
+
+    The text of the columns ``in_json`` is JSON, and written as what it says.
+    """
     duckdb = require("duckdb", "files")
     how = {
         "csv": "FORMAT csv, HEADER",
@@ -226,4 +238,6 @@ def _copy(rows: Any, path: Path, kind: str) -> None:
         else:
             name = "rows"
             connection.register(name, rows)
-        connection.execute(f"COPY (FROM {name}) TO {sql_text(str(path))} ({how})")
+        casts = ", ".join(f"CAST({sql_name(n)} AS JSON) AS {sql_name(n)}" for n in in_json)
+        query = f"SELECT * REPLACE ({casts}) FROM {name}" if casts else f"FROM {name}"
+        connection.execute(f"COPY ({query}) TO {sql_text(str(path))} ({how})")

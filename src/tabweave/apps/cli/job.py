@@ -486,9 +486,12 @@ class Rows:
         import pyarrow as pa
 
         typed = (pa.Array, pa.ChunkedArray)
-        return pa.table(
-            {n: c if isinstance(c, typed) else pa.array(c) for n, c in self.columns.items()}
-        )
+        try:
+            return pa.table(
+                {n: c if isinstance(c, typed) else pa.array(c) for n, c in self.columns.items()}
+            )
+        except (TypeError, ValueError):  # cells of several types
+            return self.columns
 
     def check(self, names: Sequence[str]) -> None:
         """Refuse a name that is not one of the columns."""

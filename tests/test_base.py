@@ -265,7 +265,9 @@ class TestFitTransform:
     def readings(self, monkeypatch):
         """Note what columns are taken from, each time."""
         noted, read = [], table_module.columns_of
-        monkeypatch.setattr(table_module, "columns_of", lambda X: noted.append(X) or read(X))
+        monkeypatch.setattr(
+            table_module, "columns_of", lambda X, **how: noted.append(X) or read(X, **how)
+        )
         return noted
 
     @pytest.mark.parametrize("method", [OneHot, Weave, MixedEmbedder])

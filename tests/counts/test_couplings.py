@@ -10,12 +10,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.metrics import mutual_info_score
+from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
 from tabweave import Counts, Table, _compat
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.counts.couplings import (
     block_sums,
+    chance_information,
     check_no_sets,
     context,
     information,
@@ -383,7 +386,7 @@ def test_uncertainty_less_what_chance_gives_is_the_formula():
     for a, b in np.ndindex(5, 5):
         table = crosstab(X[f"c{a}"], X[f"c{b}"]).count
         h_a, h_b, both = entropy(table.sum(1)), entropy(table.sum(0)), entropy(table.ravel())
-        chance = (table.shape[0] - 1) * (table.shape[1] - 1) / 600
+        chance = expected_mutual_information(table, 300)
         wanted = 2 * max(h_a + h_b - both - chance, 0) / (h_a + h_b) if h_a + h_b and a != b else 0
         assert found[a, b] == pytest.approx(wanted, abs=1e-12)
         assert joint[a, b] == pytest.approx(both, abs=1e-12)
@@ -570,3 +573,116 @@ def test_a_column_of_many_values_is_bounded_in_one_thread(monkeypatch):
     common = np.random.default_rng(0).normal(size=(500, 80))
     couplings.Factors(common, np.ones(500)).bounded(np.ones(500))
     assert inside == [1]
+
+
+# -- what chance brings ----------------------------------------------------------------------------
+
+
+def of_sizes(sizes, n, seed=0, skew=0.0):
+    rng = np.random.default_rng(seed)
+    columns = {}
+    for size in sizes:
+        p = 1.0 / np.arange(1, size + 1) ** skew
+        columns[f"c{size}"] = rng.choice(size, n, p=p / p.sum()).astype(str)
+    return columns
+
+
+def nominal(columns):
+    return Counts.of(Table.of(columns, dict.fromkeys(columns, "nominal")))
+
+
+@pytest.mark.parametrize("n", [2, 7, 60, 1500])
+@pytest.mark.parametrize("skew", [0.0, 1.2])
+def test_information_of_shuffled_columns_is_that_of_scikit_learn(n, skew):
+    """For any number of values: one, few, many, unique."""
+    columns = of_sizes((1, 2, 3, 40, 900, 4000), n, skew=skew)
+    columns["key"] = np.arange(n).astype(str)
+    mean, variance = chance_information(nominal(columns))
+    for a, x in enumerate(columns.values()):
+        for b, y in enumerate(columns.values()):
+            table = contingency_matrix(x, y, sparse=True)
+            wanted = expected_mutual_information(table, n) if min(table.shape) > 1 else 0.0
+            assert mean[a, b] == pytest.approx(wanted, rel=1e-4, abs=1e-9)
+    assert (variance >= 0).all() and variance[-1].max() < 1e-12 and variance[0].max() == 0
+
+
+def test_information_of_all_orders_of_a_small_column():
+    """The mean by going through them all."""
+    from itertools import permutations
+
+    x, y = list("aabbc"), list("uuvvv")
+    by_hand = np.mean([mutual_info_score(order, y) for order in permutations(x)])
+    mean, _ = chance_information(nominal({"x": x, "y": y}))
+    assert mean[0, 1] == mean[1, 0] == pytest.approx(by_hand, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("n", "sizes", "skew"),
+    [(200, (2, 3), 0), (400, (2, 250), 0), (300, (16, 16), 0), (800, (400, 800), 0),
+     (1000, (10, 30), 1.5), (1000, (16, 700), 0)],
+)  # fmt: skip
+def test_the_spread_of_information_is_that_of_shuffled_columns(n, sizes, skew):
+    x, y = (of_sizes((size,), n, seed, skew)[f"c{size}"] for seed, size in enumerate(sizes))
+    rng = np.random.default_rng(1)
+    found = [mutual_info_score(rng.permutation(x), y) for _ in range(300)]
+    mean, variance = (moment[0, 1] for moment in chance_information(nominal({"x": x, "y": y})))
+    assert mean == pytest.approx(np.mean(found), abs=5 * np.std(found) / np.sqrt(300))
+    assert np.sqrt(variance) == pytest.approx(np.std(found), rel=0.25)
+
+
+def test_the_series_goes_on_where_the_sum_ends(monkeypatch):
+    counts = nominal(of_sizes((2, 3, 4, 9), 20_000, skew=0.5))
+    series = chance_information(counts)
+    monkeypatch.setattr(couplings, "_OFTEN", 1 << 14)
+    for ours, exact in zip(series, chance_information(counts), strict=True):
+        np.testing.assert_allclose(ours, exact, rtol=2e-3)
+    np.testing.assert_allclose(series[0], chance_information(counts)[0], rtol=1e-4)
+
+
+def test_blocks_of_chance_change_nothing(monkeypatch):
+    counts = nominal(of_sizes((2, 3, 40, 900), 1500, skew=1.0))
+    whole = chance_information(counts)
+    monkeypatch.setattr(couplings, "_CELLS", 1)
+    for moment, other in zip(whole, chance_information(counts), strict=True):
+        np.testing.assert_allclose(moment, other, rtol=1e-12, atol=1e-18)
+
+
+def test_chance_compiled_and_not_is_the_same_to_the_last_bit():
+    rng = np.random.default_rng(0)
+    n, (x, y) = np.full(500, 900.0), rng.integers(1, 480, (2, 500)).astype(float)
+    x[:9], y[:5] = 1, 899
+    logs = np.log(np.maximum(np.arange(1024), 1))
+    margins = np.stack([x, y, n, np.log(x * y / n)])
+    found = np.zeros((2, 2, 500))
+    compiled = _compat.njit()(getattr(couplings._sum_meetings, "function", None)
+                              or couplings._sum_meetings.py_func)  # fmt: skip
+    for out, function in zip(found, (couplings._sum_meetings_plain, compiled), strict=True):
+        function(margins, logs, out)
+    np.testing.assert_array_equal(*found)
+
+
+def test_decayed_counts_have_chances_of_as_many_whole_rows():
+    columns = of_sizes((2, 5, 30), 600)
+    counts = nominal(columns)
+    half, same = counts.scaled(0.5), counts.scaled(1.0)
+    np.testing.assert_array_equal(chance_information(same), chance_information(counts))
+    mean, _ = chance_information(half)
+    every_other = nominal({name: column[::2] for name, column in columns.items()})
+    np.testing.assert_allclose(mean, chance_information(every_other)[0], rtol=0.15)
+    tiny = counts.scaled(1e-6)  # nothing is known of columns that were hardly met
+    mutual, marginal, _ = information(tiny)
+    assert (couplings.corrected_uncertainty(tiny, mutual, marginal) < 0.02).all()
+
+
+def test_sets_share_nothing_with_shuffled_columns():
+    """In expectation: their elements meet other values as often as they are many."""
+    rng = np.random.default_rng(0)
+    sets = [sorted(set(rng.integers(0, 8, rng.integers(0, 4)).tolist())) for _ in range(400)]
+    left = []
+    for _ in range(40):
+        table = Table.of({"s": sets, "a": rng.integers(0, 5, 400).astype(str)}, {"s": "set"})
+        counts = Counts.of(table)
+        mutual, _, _ = information(counts)
+        mean, variance = chance_information(counts)
+        left.append((mutual - mean)[0, 1] / np.sqrt(variance[0, 1]))
+    assert abs(np.mean(left)) < 0.5 and 0.6 < np.std(left) < 1.6

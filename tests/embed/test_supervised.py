@@ -7,12 +7,13 @@ import pytest
 from scipy.linalg import helmert
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import mutual_info_score
+from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 from sklearn.model_selection import cross_val_score
 
 import tabweave
 from tabweave import Column, Counts, SupervisedWeave, Table, Weave, _compat
 from tabweave.embed import supervised
-from tabweave.embed.supervised import _PENALTIES, aligned, most_coefficients
+from tabweave.embed.supervised import _PENALTIES, aligned, class_ties, most_coefficients
 from tabweave.rows.table import take_rows
 
 
@@ -40,9 +41,9 @@ def squared(x):
 
 
 def uncertainty(a, b):
-    """Bias-corrected symmetric uncertainty, from scikit-learn's information."""
+    """Symmetric uncertainty less what chance brings, from scikit-learn's information."""
     mutual = mutual_info_score(a, b)
-    mutual -= (len(set(a)) - 1) * (len(set(b)) - 1) / (2 * len(a))
+    mutual -= expected_mutual_information(contingency_matrix(a, b, sparse=True), len(a))
     return 2 * max(mutual, 0) / (mutual_info_score(a, a) + mutual_info_score(b, b))
 
 
@@ -518,3 +519,53 @@ def test_a_system_of_some_thousand_coefficients_is_factored_in_one_thread(monkey
     solved, _ = supervised.Ridge(np.eye(9)).solve(np.ones((9, 1)), 9.0, 100.0, 1.0)
     np.testing.assert_allclose(solved, 0.5)
     assert inside == [1]
+
+
+# -- what chance explains --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("with_sets", [False, True])
+def test_ties_to_classes_are_those_of_scikit_learn(with_sets):
+    """Mutual information, its mean over shuffled classes and entropies by others."""
+    from scipy.stats import entropy
+
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 500)
+    rows = {
+        "tied": np.where(rng.random(500) < 0.4, y, rng.integers(0, 4, 500)).astype(str),
+        "many": rng.integers(0, 300, 500).astype(str),
+        "key": np.arange(500).astype(str),
+        "same": ["x"] * 500,
+    }
+    if with_sets:
+        rows["tags"] = [["p"] if i % 3 else ["q"] for i in range(500)]
+    kinds = dict.fromkeys(rows, "nominal") | ({"tags": "set"} if with_sets else {})
+    counts = Counts.of(Table.of(rows, kinds), y)
+    found = dict(
+        zip(counts.names, class_ties(counts, counts.class_pairs.astype(float)), strict=True)
+    )
+    for name, cells in rows.items():
+        x = [cell[0] if isinstance(cell, list) else cell for cell in cells]
+        table = contingency_matrix(x, y, sparse=True)
+        chance = expected_mutual_information(table, 500) if table.shape[0] > 1 else 0.0
+        h = sum(entropy(np.unique(z, return_counts=True)[1]) for z in (x, y))
+        wanted = 2 * max(mutual_info_score(x, y) - chance, 0) / h
+        assert found[name] == pytest.approx(wanted, abs=1e-9)
+    assert found["key"] < 1e-12 and found["tied"] > 0.05
+
+
+@pytest.mark.parametrize("n_values", [50, 300, 1000, 2000])
+def test_noise_of_any_number_of_values_weighs_little_against_classes(n_values):
+    """In the mean of some tables: in each, chance makes it a little more or less than none."""
+    found = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        y = rng.choice(["no", "yes"], 2000)
+        rows = {
+            "tied": np.where(rng.random(2000) < 0.3, y, rng.choice(["no", "yes"], 2000)),
+            "noise": rng.integers(0, n_values, 2000).astype(str),
+        }
+        counts = Counts.of(Table.of(rows, dict.fromkeys(rows, "nominal")), y)
+        tied, noise = class_ties(counts, counts.class_pairs.astype(float))
+        found.append(noise / tied)
+    assert np.mean(found) < 0.08

@@ -5,9 +5,13 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import rankdata, spearmanr
+from scipy.special import xlogy
+from scipy.stats import entropy as scipy_entropy
+from scipy.stats import hypergeom, rankdata, spearmanr
+from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
-from sklearn.metrics import mutual_info_score
+from sklearn.metrics import adjusted_rand_score, mutual_info_score
+from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
 from tabweave import (
     FAMD,
@@ -78,20 +82,34 @@ def coupling_distances(codes, column, s=5.0):
     return mean * (1 - f @ f) / (f @ mean @ f)
 
 
+def chance_of(x, y):
+    """Mean and variance of the mutual information of shuffled columns, from laws of scipy's."""
+    n, counts = len(x), [np.unique(z, return_counts=True)[1] for z in (x, y)]
+    mean = expected_mutual_information(contingency_matrix(x, y, sparse=True), n)
+    variance = 0.0
+    for a in counts[0]:
+        for b in counts[1]:
+            k = np.arange(max(a + b - n, 0), min(a, b) + 1)
+            p, term = hypergeom(n, a, b).pmf(k), xlogy(k, k * n / (a * b))
+            (v, c), (_, w) = np.cov(np.stack([term, k]), aweights=p, ddof=0).reshape(2, 2)
+            if w > 0:
+                variance += (v - c * c / w) / ((1 - a / n) * (1 - b / n)) / n**2
+    return mean, variance
+
+
 def ties_and_trust(codes):
     """``Σ_b SU⁺_ab`` and the trust in it, by counting."""
     tied, trusted, most = [], [], 0.0
     for a, x in enumerate(codes):
-        x, own, total, freedom = x.tolist(), 0.0, 0.0, 0
+        x, own, above = x.tolist(), 0.0, 0.0
         for y in (y.tolist() for b, y in enumerate(codes) if b != a):
             mutual = entropy(x) + entropy(y) - entropy(list(zip(x, y, strict=True)))
-            free = (len(set(x)) - 1) * (len(set(y)) - 1)
-            shared = 2 * max(0, mutual - free / (2 * len(x))) / (entropy(x) + entropy(y))
+            mean, variance = chance_of(x, y)
+            shared = 2 * max(0, mutual - mean) / (entropy(x) + entropy(y))
             own, most = own + shared, max(most, shared)
-            total, freedom = total + 2 * len(x) * mutual, freedom + free
-        deviations = (total - freedom) / np.sqrt(2 * freedom)
+            above += (mutual - mean) / np.sqrt(variance * (len(codes) - 1))
         tied.append(own)
-        trusted.append(min(max((deviations - 2) / 2, 0), 1))
+        trusted.append(min(max((above - 2) / 2, 0), 1))
     return np.array(tied), np.array(trusted) * min(max(8 * max(tied) - 1, 100 * most - 5, 0), 1)
 
 
@@ -803,23 +821,20 @@ def test_trust_grows_from_two_to_four_standard_deviations(n):
     codes[:, 1] = np.where(rng.random(n) < 0.25, codes[:, 0], codes[:, 1])
     tied, trust = ties(Counts.of(Table.of(codes.astype(str))))
     tables = {(a, b): crosstab(codes[:, a], codes[:, b]).count for a, b in [(0, 1), (0, 2), (1, 2)]}
-    g = {pair: chi2_contingency(t, lambda_="log-likelihood", correction=False).statistic
+    g = {pair: chi2_contingency(t, lambda_="log-likelihood", correction=False).statistic / (2 * n)
          for pair, t in tables.items()}  # fmt: skip
-    strong = max(5 * (_uncertainty(tables, g, n) / 0.05 - 1), tied.max() / 0.125 - 1)
-    for a in range(3):
-        above = sum(x for pair, x in g.items() if a in pair) - 2 * 9
-        wanted = np.clip(above / np.sqrt(2 * 18) / 2 - 1, 0, 1) * np.clip(strong, 0, 1)
-        assert trust[a] == pytest.approx(wanted, abs=1e-9)
-
-
-def _uncertainty(tables, g, n):
-    """Return the largest symmetric uncertainty above chance, from G statistics."""
-    from scipy.stats import entropy
-
-    return max(
-        2 * max(g[pair] / (2 * n) - 9 / (2 * n), 0) / (entropy(t.sum(0)) + entropy(t.sum(1)))
+    by_chance = {pair: chance_of(*(codes[:, c] for c in pair)) for pair in tables}
+    shared = {
+        pair: 2
+        * max(g[pair] - by_chance[pair][0], 0)
+        / sum(scipy_entropy(t.sum(i)) for i in (0, 1))
         for pair, t in tables.items()
-    )
+    }
+    strong = max(5 * (max(shared.values()) / 0.05 - 1), tied.max() / 0.125 - 1)
+    for a in range(3):
+        deviations = [(g[pair] - m) / np.sqrt(v) for pair, (m, v) in by_chance.items() if a in pair]
+        wanted = np.clip(sum(deviations) / np.sqrt(2) / 2 - 1, 0, 1) * np.clip(strong, 0, 1)
+        assert trust[a] == pytest.approx(wanted, rel=1e-4, abs=1e-5)
 
 
 @pytest.mark.parametrize("copied", [0.05, 0.2, 0.35, 0.6])
@@ -832,17 +847,19 @@ def test_ties_are_those_of_scikit_learn(copied, groups):
     x[:, 3] = np.where(rng.random(n) < copied, x[:, 0], x[:, 3])
     x[:, 4] = np.where(rng.random(n) < copied, x[:, 2], x[:, 4])
     own = groups or range(5)
-    mutual, shared, freedom = np.zeros((3, 5, 5))
+    mutual, shared, expected, variance = np.zeros((4, 5, 5))
     for a in range(5):
         for b in range(5):
             if own[a] == own[b]:
                 continue
-            freedom[a, b] = (sizes[a] - 1) * (sizes[b] - 1)
+            expected[a, b], variance[a, b] = chance_of(x[:, a], x[:, b])
             mutual[a, b] = mutual_info_score(x[:, a], x[:, b])
             h = sum(entropy(x[:, c].tolist()) for c in (a, b))
-            shared[a, b] = 2 * max(mutual[a, b] - freedom[a, b] / (2 * n), 0) / h
-    sums, expected = shared.sum(axis=1), freedom.sum(axis=1)
-    deviations = (2 * n * mutual.sum(axis=1) - expected) / np.sqrt(2 * expected)
+            shared[a, b] = 2 * max(mutual[a, b] - expected[a, b], 0) / h
+    sums = shared.sum(axis=1)
+    compared = np.array([[own[a] != own[b] for b in range(5)] for a in range(5)]).sum(axis=1)
+    each = (mutual - expected) / np.sqrt(np.where(variance > 0, variance, 1))
+    deviations = each.sum(axis=1) / np.sqrt(compared)
     trust = np.interp(deviations, [2, 4], [0, 1])
     largest, sum_of_most = shared.max(), sums.max()
     trust *= max(np.clip(100 * largest - 5, 0, 1), np.clip(8 * sum_of_most - 1, 0, 1))
@@ -978,3 +995,88 @@ def test_sets_that_are_all_empty_are_all_alike():
     rows = {"tags": [[]] * 20, "job": ["cook", "clerk"] * 10}
     model = Weave(schema={"tags": "set"}).fit(rows)
     assert model.explain({"tags": [], "job": "cook"}, {"tags": [], "job": "clerk"})["tags"] == 0
+
+
+# -- what chance explains --------------------------------------------------------------------------
+
+
+def grouped(seed, n=400):
+    """An island and two measurements that depend on a group, and six coin flips."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 3, n)
+    rows = {
+        "island": np.where(rng.random(n) < 0.8, group, rng.integers(0, 3, n)).astype(str),
+        "length": 2.0 * group + rng.normal(size=n),
+        "mass": 2.5 * (group == 1) + rng.normal(size=n),
+        **{f"coin{i}": rng.choice(["heads", "tails"], n) for i in range(6)},
+    }
+    return rows, group, [f"name {i}" for i in rng.integers(0, 250, n)]
+
+
+def with_names(seeds):
+    """The agreement of clusters with the groups, without and with a column of names."""
+    found = []
+    for seed in seeds:
+        rows, group, names = grouped(seed)
+        weaves = [Weave().fit(X) for X in (rows, rows | {"name": names})]
+        vectors = [
+            w.transform(X) for w, X in zip(weaves, (rows, rows | {"name": names}), strict=True)
+        ]
+        means = KMeans(3, n_init=5, random_state=seed)
+        found.append([adjusted_rand_score(group, means.fit_predict(v)) for v in vectors])
+        weights = weaves[1].weights_
+        others = [weights[name] for name in weights if name.startswith("coin")]
+        assert min(weights[c] for c in ("island", "length", "mass")) > 1.1
+        assert max(weights["name"], *others) < 1
+    return np.mean(found, axis=0)
+
+
+def noise_beside_segments(n_values, seed):
+    """The least weight of a segment, the largest of a coin, that of noise of so many values."""
+    X = np.asarray(led24(2000, random_state=seed).X).astype(str)
+    rows = {f"x{i}": X[:, i] for i in range(24)}
+    rows["noise"] = np.random.default_rng(1000 + seed).integers(0, n_values, 2000).astype(str)
+    weights = Weave(schema=dict.fromkeys(rows, "nominal")).fit(rows).weights_
+    values = [weights[f"x{i}"] for i in range(24)]
+    return min(values[:7]), max(values[7:]), weights["noise"]
+
+
+def test_a_column_of_names_switches_nothing_off():
+    without, beside = with_names(range(3))
+    assert beside == pytest.approx(without, abs=0.02) and without > 0.75
+
+
+@pytest.mark.slow
+def test_a_column_of_names_switches_nothing_off_in_50_tables():
+    without, beside = with_names(range(50))
+    assert beside == pytest.approx(without, abs=0.02) and without > 0.8
+
+
+@pytest.mark.parametrize("n_values", [50, 1000, 2000])
+def test_noise_of_any_number_of_values_weighs_less_than_segments(n_values):
+    segment, coin, noise = noise_beside_segments(n_values, 0)
+    assert max(noise, coin) < 0.95 < 1.1 < segment
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_values", [50, 100, 200, 500, 1000, 2000])
+def test_noise_weighs_less_than_segments_in_50_tables(n_values):
+    for seed in range(50):
+        segment, coin, noise = noise_beside_segments(n_values, seed)
+        assert max(noise, coin) < segment
+
+
+@pytest.mark.parametrize("tells", [False, True])
+def test_what_near_identifiers_tell_counts_and_their_being_unique_does_not(tells):
+    """A town tells its state, also where most towns are met once; names tell nothing."""
+    rng = np.random.default_rng(0)
+    town = rng.integers(0, 3000, 2000)
+    state = (town if tells else rng.permutation(town)) % 20
+    rows = {"town": town.astype(str), "state": state.astype(str)}
+    rows["coin"] = rng.choice(["h", "t"], 2000)
+    rows["key"] = rng.permutation(2000).astype(str)
+    weave = Weave(schema=dict.fromkeys(rows, "nominal")).fit(rows)
+    tied, trusted = ties(weave.counts_)
+    assert trusted.tolist() == ([1, 1, 0, 0] if tells else [0, 0, 0, 0])
+    assert tied[3] == 0
+    assert tied[:2].min() > 0.07 if tells else tied.max() < 0.01

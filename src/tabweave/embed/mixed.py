@@ -438,8 +438,8 @@ class MixedEmbedder(BinnedEmbedder):
 def class_weights(counts: Counts, names: Sequence[str]) -> np.ndarray:
     """Return how much each column counts, mean 1: half alike, half as it is tied to the classes.
 
-    The tie is ``SU⁺ = 2 max(0, MI - (bins - 1)(classes - 1) / 2n) / (H(bins) + H(classes))``. All
-    weights are 1 where no classes were counted, or they depend on no column.
+    The tie is ``SU⁺``, see :func:`~tabweave.embed.supervised.class_ties`. All weights are 1 where
+    no classes were counted, or they depend on no column.
     """
     known = [next((n for n in (name + BINNED, name) if n in counts.names), None) for name in names]
     if counts.class_pairs is None or None in known:

@@ -124,10 +124,10 @@ class SupervisedWeave(CacheNotSaved, Weave):
     everywhere, so that no two values coincide), p(y|v) has 5 pseudo-counts of the prior; both are
     scaled to the column's rate of mismatches ``1 - Σf²``. For numbers p(y|v) is that of their bins,
     interpolated linearly between the means of two bins; both parts are scaled to a mean of 1. The
-    weights ``w_a`` are powers of the bias-corrected symmetric uncertainty with the classes, at
-    least 1 % of the largest. The discriminant is ridge regression
-    of the classes on the values of all columns, ``B = (C₀ + λI)⁻¹ Zᵀ(Y - Ȳ)``, exact from counts of
-    pairs. For a numeric target the classes are its bins, and points on a ladder (see
+    weights ``w_a`` are powers of the symmetric uncertainty with the classes less what chance
+    brings (see :func:`class_ties`), at least 1 % of the largest. The discriminant is ridge
+    regression of the classes on the values of all columns, ``B = (C₀ + λI)⁻¹ Zᵀ(Y - Ȳ)``, exact
+    from counts of pairs. For a numeric target the classes are its bins, and points on a ladder (see
     :func:`tabweave.blocks.numbers.ladder`) stand for their indicators.
 
     ``fit_transform`` is cross-fitted, like that of scikit-learn's TargetEncoder: the vector of a
@@ -708,19 +708,22 @@ def aligned(counts: Counts, known: Counts) -> np.ndarray:
 
 
 def class_ties(counts: Counts, pairs: np.ndarray) -> np.ndarray:
-    """Return ``SU⁺ = 2 max(0, MI - (V - 1)(C - 1) / 2n) / (H(values) + H(classes))`` by column."""
-    ties = np.zeros(len(counts.names))
+    """Return ``SU⁺ = 2 max(0, MI - E[MI]) / (H(values) + H(classes))`` of each column.
+
+    E[MI] is what shuffled classes would seem to share with it, whatever the number of its values
+    (:func:`~tabweave.counts.couplings.chance_information`).
+    """
+    ties, chance = np.zeros(len(counts.names)), couplings.chance_with_classes(counts, pairs)
     for a in range(len(ties)):
         joint = pairs[counts.span(a)]
-        joint = joint[joint.sum(axis=1) > 0][:, joint.sum(axis=0) > 0]
         total = joint.sum()
         if not total:  # of sets that are all empty
             continue
         values, classes, both = (
             entr(part / total).sum() for part in (joint.sum(axis=1), joint.sum(axis=0), joint)
         )
-        chance = (joint.shape[0] - 1) * (joint.shape[1] - 1) / (2 * total)
-        ties[a] = 2 * max(values + classes - both - chance, 0) / max(values + classes, 1e-300)
+        excess = max(values + classes - both - chance[a], 0)
+        ties[a] = 2 * excess / max(values + classes, 1e-300)
     return ties
 
 

@@ -39,7 +39,12 @@ from tabweave.blocks.value_tables import ValueTables, along_values, coded
 from tabweave.counts import couplings
 from tabweave.counts.counting import divisor
 from tabweave.counts.counts import Counts, checked_weight
-from tabweave.counts.couplings import Factors, corrected_uncertainty, information, times_met
+from tabweave.counts.couplings import (
+    Factors,
+    chance_information,
+    corrected_uncertainty,
+    information,
+)
 from tabweave.counts.spectra import leading_axes, principal_axes
 from tabweave.embed.register import embedder
 from tabweave.rows.spelling import MANY, Spelling, spelling_of
@@ -52,6 +57,7 @@ _SPELLED = 0.5  # share of spelling in the mismatch of a column of many strings
 _LEAST = 0.1  # √ΣSU⁺ of a column that depends on no other
 _WEAK = 1 / 20  # largest SU⁺ of two columns, up to which no column is trusted,
 _WEAK_SUM = 1 / 8  # unless one has a larger ΣSU⁺ than this
+_ROUNDING = 1e-18  # variance of information below which it is none
 
 
 @embedder(
@@ -120,10 +126,13 @@ class Weave(BinnedEmbedder, ValueEmbedder):
     scaled to a mean difference of 1; its coordinates are three curves of the column and g itself. A
     missing number is at the mean, but on an axis of its own: as far from the others as they are
     from each other. The weights ``w_a`` are proportional to
-    ``max(√(t_a s_a), 0.1)^¼``, with ``s_a = Σ_b SU⁺_ab``, SU⁺ the bias-corrected symmetric
-    uncertainty, numbers in bins. The trust ``t_a`` is 0 if chance explains how the column depends
-    on others, or if all dependence is weak (SU⁺ up to 1/20, s up to 1/8), and otherwise rises to 1
-    (see :func:`ties`), so that a full grid of combinations is embedded as by one-hot.
+    ``max(√(t_a s_a), 0.1)^¼``, with ``s_a = Σ_b SU⁺_ab``, numbers in bins. SU⁺ is the symmetric
+    uncertainty less what chance brings, ``2 max(0, MI - E[MI]) / (H_a + H_b)``: E[MI] is the exact
+    mean of the mutual information if one of the columns were shuffled, as in adjusted mutual
+    information, so that a column of many values, of names or of noise, gains nothing by them. The
+    trust ``t_a`` is 0 if chance explains how the column depends on others, or if all dependence is
+    weak (SU⁺ up to 1/20, s up to 1/8), and otherwise rises to 1 (see :func:`ties`), so that a full
+    grid of combinations is embedded as by one-hot.
 
     A column of 3 to 128 values takes one dimension per value: the symmetric root of its Gram
     matrix, of all vectors with these distances the nearest to one-hot; where t_a is 0, it is
@@ -439,26 +448,28 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
 
     Columns of one of the ``groups`` are parts of the same, and not compared.
 
-    Of independent columns whose values meet n times, ``2n Σ_b MI_ab`` is near
-    ``Σ_b (V_a - 1)(V_b - 1)``, with twice that as its variance. Trust is 0 up to two standard
-    deviations above it, and 1 from four on: where columns do not depend on each other, as in a grid
-    of all combinations, conditional probabilities differ by chance alone, and a mismatch is all
-    there is to know. So it is where the dependence is real but weak: trust is 0 if no ``SU⁺_ab`` is
-    above 1/20 and no ``s_a`` above 1/8, and whole from 0.06 or 1/4 on.
+    ``z_ab`` is how many standard deviations the mutual information of two columns is above its mean
+    if one were shuffled (:func:`~tabweave.counts.couplings.chance_information`), and ``z_a`` the
+    sum of a column's over the root of their number m. Trust is 0 up to ``z_a = 2`` and 1 from 4 on:
+    where columns do not depend on each other, as in a grid of all combinations, conditional
+    probabilities differ by chance alone, and a mismatch is all there is to know. So it is where the
+    dependence is real but weak: trust is 0 if no ``SU⁺_ab`` is above 1/20 and no ``s_a`` above 1/8,
+    and whole from 0.06 or 1/4 on. A column of cells that are unique has ``z_ab = 0`` with all
+    others: it has no trust, and takes none from them.
     """
     if len(counts.names) < 2 or not is_coupled(counts):
         return np.zeros(len(counts.names)), np.zeros(len(counts.names))
     mutual, marginal, _ = information(counts)
+    expected, variance = chance_information(counts)
     _, group = np.unique(groups or counts.names, return_inverse=True)
-    own = group[:, None] == group
-    mutual[own] = 0
-    shared = corrected_uncertainty(counts, mutual, marginal)
+    same = group[:, None] == group
+    for moment in (mutual, expected, variance):
+        moment[same] = 0
+    shared = corrected_uncertainty(counts, mutual, marginal, expected)
     tied = shared.sum(axis=1)
-    freedom = np.outer(*[np.maximum(counts.sizes - 1, 0)] * 2).astype(float)
-    freedom[own] = 0
-    expected = freedom.sum(axis=1)
-    above = 2 * (times_met(counts) * mutual).sum(axis=1) - expected
-    trust = np.clip(above / np.sqrt(2 * np.maximum(expected, 1)) / 2 - 1, 0, 1)
+    z = (mutual - expected) / np.sqrt(np.maximum(variance, _ROUNDING))
+    above = z.sum(axis=1) / np.sqrt(np.maximum((~same).sum(axis=1), 1))
+    trust = np.clip(above / 2 - 1, 0, 1)
     # From 0 to 1 between 1/20 and 0.06, or between 1/8 and 1/4.
     strong = max(5 * (shared.max() / _WEAK - 1), tied.max() / _WEAK_SUM - 1)
     return tied, trust * np.clip(strong, 0, 1)

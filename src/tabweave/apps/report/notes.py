@@ -11,7 +11,7 @@ from tabweave.apps.report.columns import by_frequency, missing_rows, near_and_fa
 from tabweave.apps.report.html import percent, quoted, rounded, row_count, shown, written
 from tabweave.apps.report.reading import Reading, as_values, is_doubtful
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import information
+from tabweave.counts.couplings import chance_information, information
 from tabweave.rows.formats import looks_missing
 from tabweave.rows.table import (
     Codes,
@@ -197,7 +197,7 @@ def _leaks(reading: Reading, target: str, classes: Codes) -> Iterator[Note]:
         schema = Schema((Column("x"), Column("y")), complete=True)
         counts = Counts.of(Table(schema, (values, classes), reading.table.n_rows))
         mutual, marginal, _ = information(counts)
-        chance = np.prod(np.maximum(counts.sizes - 1, 0)) / (2 * counts.n)
+        chance = chance_information(counts)[0][0, 1]
         entropy = marginal[1, 0]
         # As in adjusted mutual information: 0 is what chance would show, 1 is all there is to know.
         share = (mutual[0, 1] - chance) / (entropy - chance) if entropy > chance else 0.0

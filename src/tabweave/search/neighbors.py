@@ -4,7 +4,7 @@ A row gets the weighted votes of its nearest training rows in the space of
 :class:`~tabweave.SupervisedWeave`. Which member of that family, how many neighbours, and whether
 columns are weighted anew around each query is decided on held-out training rows. Every prediction
 is a mean over rows by their weights, and every squared distance a sum over columns. Rows can be
-added and forgotten exactly.
+added, and forgotten as if they had never been there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from tabweave.base import (
 )
 from tabweave.blocks.block import Blocks, Summed, added, in_threads
 from tabweave.counts.counting import available_memory
-from tabweave.counts.counts import Counts
 from tabweave.embed.supervised import FOLDS, SupervisedWeave, Target
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
@@ -341,9 +340,10 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
         return self
 
     def partial_fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
-        """Add rows; the hyperparameters chosen in ``fit`` are kept.
+        """Add rows; what was chosen in ``fit``, calibration and how numbers are cut are kept.
 
-        With fewer than ten rows they could not be chosen yet; they are chosen once there are ten.
+        With fewer than ten rows nothing could be chosen yet; it is chosen once there are ten.
+        ``forget([])`` learns the calibration and the rest anew.
         """
         if "_stored" not in vars(self):
             return self.fit(X, y, ids=ids)
@@ -361,36 +361,63 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
         return self
 
     def forget(self, ids: Any) -> Self:
-        """Take rows away by their ids, as if they had never been counted."""
+        """Take rows away by their ids, as if they had never been there.
+
+        What is learned from rows is learned anew from those that are left: counts, couplings,
+        weights, how numbers are cut, calibration. What was chosen in ``fit`` stays: the kinds and
+        names of the columns, the classes, ``n_neighbors_``, the variant of the space, ``local_``,
+        and of numbers ``linear_`` and ``factors_``. So the model is the one that ``fit`` makes of
+        the rows that are left, if it makes the same choices. ``forget([])`` does this for rows
+        that ``partial_fit`` added.
+        """
         check_is_fitted(self, "_stored")
-        rows = self._stored.rows_of(ids)
         left = self._stored.without(ids)
-        gone, model = take_rows(self._stored.table, rows), self.embedder_
-        expanded = model._numbering.expand(gone)
-        classes = model.target_.classes(self._targets[rows])
-        counts = model.counts_ - Counts.of(expanded, classes)
-        if len(counts.classes or ()) < 2:
-            stay = list(map(self._shown, np.unique(self._targets[left.alive])[:3]))
-            raise ValueError(
-                f"expected rows of two classes or more to remain (for a numeric target, of two "
-                f"of its bins), got rows of {stay}; fit a new model to the remaining rows"
-            )
-        model._hold(counts)
+        rows = np.flatnonzero(left.alive)
+        targets = self._targets[rows]
+        self._check_left(targets)
         self._stored = left
         self.__dict__.pop("_cache", None)
+        self._learn_again(take_rows(left.table, rows), targets)
+        self._searched()
+        self.embedder_.release()
         return self
+
+    def _check_left(self, targets: np.ndarray) -> None:
+        """Refuse to forget rows without which there is nothing to learn."""
+        distinct = np.unique(targets)
+        if len(distinct) < 2:
+            stay = list(map(self._shown, distinct))
+            raise ValueError(
+                f"expected rows of two classes or more to remain (for a numeric target, of two "
+                f"numbers), got rows of {stay}; fit a new model to the remaining rows"
+            )
+
+    def _learn_again(self, table: Table, targets: np.ndarray) -> None:
+        """Learn from rows what is not chosen."""
+        member = float(self.embedder_.weight_power), float(self.embedder_.discriminant)
+        self._learn_space(table, targets)
+        if table.n_rows < _FEW or (self._given and not self._calibrates):
+            self._without_validation()
+        else:
+            folds, targets = self._compared(table, targets, [member])
+            self._calibrate(self._tuned_folds(folds, member), targets, member)
+        self.embedder_ = self._member(*member)
 
     def _choose(self, table: Table, targets: np.ndarray) -> None:
         """Choose the member of the family and the numbers of neighbours."""
         self._check_memory(table)
-        model = SupervisedWeave() if isinstance(self.embedder, str) else clone(self.embedder)
+        self._learn_space(table, targets)
         members = list(product(POWERS, DISCRIMINANTS))
         if not isinstance(self.embedder, str):
-            members = [(float(model.weight_power), float(model.discriminant))]
-        model.set_params(schema=table.schema)
-        self.embedder_ = model.fit_target(table, targets, self._target(targets, model.n_bins))
+            members = [(float(self.embedder.weight_power), float(self.embedder.discriminant))]
         member, self.n_neighbors_ = self._choose_member(table, targets, members)
         self.embedder_ = self._member(*member)
+
+    def _learn_space(self, table: Table, targets: np.ndarray) -> None:
+        """Learn the space that all variants share."""
+        model = SupervisedWeave() if isinstance(self.embedder, str) else clone(self.embedder)
+        model.set_params(schema=table.schema)
+        self.embedder_ = model.fit_target(table, targets, self._target(targets, model.n_bins))
 
     def _choose_member(
         self, table: Table, targets: np.ndarray, members: list[tuple[float, float]]
@@ -402,14 +429,25 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
             self._without_validation()
             default = members[0] if len(members) == 1 else (1.0, 0.3)
             return default, tuple(sorted({min(k, n) for k in ks if k <= 5} or {min(*ks, n)}))
+        folds, targets = self._compared(table, targets, members)
+        member, best, self.validation_ = chosen(self._scores(folds, targets, ks))
+        return self._settle(folds, targets, member, best)
+
+    def _compared(
+        self, table: Table, targets: np.ndarray, members: list[tuple[float, float]]
+    ) -> tuple[list[Fold], np.ndarray]:
+        """Return the folds of the rows by which members are compared, and the rows' targets."""
+        n = table.n_rows
         random = np.random.default_rng(seed_of(self.random_state))
         rows = random.permutation(n)[:_REFERENCE]
         if n <= _REFERENCE:  # in whichever order they came
             rows = np.lexsort((targets, distinct_rows(canonical_codes(table))[1]))[rows]
         targets = targets[rows]
-        folds = list(self._folds(take_rows(table, rows), targets, members, ks))
-        member, best, self.validation_ = chosen(self._scores(folds, targets, ks))
-        return self._settle(folds, targets, member, best)
+        return list(self._folds(take_rows(table, rows), targets, members, self._tries(n))), targets
+
+    def _tuned_folds(self, folds: list[Fold], member: tuple[float, float]) -> list[Fold]:
+        """Return folds as factors of columns that were learned before make them."""
+        return folds
 
     @property
     def _given(self) -> bool:
@@ -676,9 +714,10 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     classes_: np.ndarray
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, *, ids: Any = None) -> Self:
-        """Add rows; the hyperparameters chosen in ``fit`` are kept.
+        """Add rows; what was chosen in ``fit``, calibration and how numbers are cut are kept.
 
-        With fewer than ten rows they could not be chosen yet; they are chosen once there are ten.
+        With fewer than ten rows nothing could be chosen yet; it is chosen once there are ten.
+        ``forget([])`` learns the calibration and the rest anew.
 
         Parameters
         ----------
@@ -767,10 +806,19 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         }
         self.local_ = max(means, key=lambda strength: (means[strength], -strength))
         self.validation_[0]["local"] = means
-        best = [local[self.local_][k] for k in ks]
-        votes = sum(votes for _, votes in best) / len(best)
-        self.calibration_ = calibrated(votes, targets[best[0][0]])
+        self._calibrate_by(local[self.local_], targets, ks)
         return own, ks
+
+    def _calibrate(self, folds: list[Fold], targets: np.ndarray, own: tuple[float, float]) -> None:
+        """Learn what makes votes probabilities."""
+        answers = self._answers(folds, own, self.n_neighbors_, self.local_)
+        self._calibrate_by(answers, targets, self.n_neighbors_)
+
+    def _calibrate_by(
+        self, answers: dict[Any, tuple[np.ndarray, Any]], targets: np.ndarray, ks: Sequence[int]
+    ) -> None:
+        votes = sum(answers[k][1] for k in ks) / len(ks)
+        self.calibration_ = calibrated(votes, targets[answers[ks[0]][0]])
 
     def _without_validation(self) -> None:
         self.calibration_, self.local_ = (_FLOORS[0], 1.0), 0.0
@@ -938,6 +986,14 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
     def _choose(self, table: Table, targets: np.ndarray) -> None:
         self.factors_ = {}
         super()._choose(table, targets)
+        self._tune_space()
+
+    def _learn_again(self, table: Table, targets: np.ndarray) -> None:
+        super()._learn_again(table, targets)
+        self._tune_space()
+
+    def _tune_space(self) -> None:
+        """Multiply weights of columns by what was learned for them."""
         if self.factors_:
             self.embedder_.tuned_by(self.factors_).learn()
 
@@ -955,13 +1011,23 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
             member, ks, (tuned, *_) = chosen(scores)
             self.validation_[0]["tuned"] = tuned["score"]
         self.linear_ = float(member[2])
+        self.n_neighbors_ = ks
+        self._calibrate(folds, targets, own)
+        return own, ks
+
+    def _tuned_folds(self, folds: list[Fold], member: tuple[float, float]) -> list[Fold]:
+        factors = np.array(list(self.factors_.values()))
+        return [fold.tuned(member, factors) for fold in folds] if self.factors_ else folds
+
+    def _calibrate(self, folds: list[Fold], targets: np.ndarray, own: tuple[float, float]) -> None:
+        """Learn how much neighbours are trusted."""
+        ks, share = self.n_neighbors_, self.linear_
         answers = self._answers(folds, own, ks, 0.0)
-        rows = answers[ks[0], member[2]][0]
-        line = member[2] * np.concatenate([fold.extra[1] for fold in folds])
-        guess = np.mean([answers[k, member[2]][1] for k in ks], axis=0) - line
+        rows = answers[ks[0], share][0]
+        line = share * np.concatenate([fold.extra[1] for fold in folds])
+        guess = np.mean([answers[k, share][1] for k in ks], axis=0) - line
         centre = targets.mean()
         self.reliability_ = reliability(guess - centre, targets[rows] - line - centre)
-        return own, ks
 
     def _learned_factors(
         self, folds: list[Fold], member: tuple[float, ...], ks: tuple[int, ...], targets: np.ndarray

@@ -10,7 +10,7 @@ from sklearn.model_selection import train_test_split
 
 from _cells import Cells
 from _gbc_data import TASKS, Task, joined, present, sources
-from tabweave import GBCClassifier, GBCRegressor, published
+from tabweave import GBCClassifier, GBCRegressor, papers
 
 SHARES = (0.1, 0.3, 0.5)
 SPLITS = 10
@@ -91,7 +91,7 @@ def run_ours(task: Task, share: float, gaps: bool, seed: int, method: str) -> di
     numeric = task.y.dtype.kind == "f"
     kind = GBCRegressor if numeric else GBCClassifier
     if method.startswith("as published"):
-        kind = published.GBCRegressor if numeric else published.GBCClassifier
+        kind = papers.GBCRegressor if numeric else papers.GBCClassifier
     settings = {**METHODS, **ABLATIONS}[method]
     whole = method.startswith("as published") and not method.endswith("steps × 0.2")
     trees = {**TREES, "learning_rate": 1.0} if whole else TREES

@@ -27,7 +27,7 @@ N = 160  # rows of the tables
 
 def published(tw: Any, name: str, *args: Any, **parameters: Any) -> Any:
     """Return an estimator as published."""
-    return getattr(tw.published, name)(*args, **parameters)
+    return getattr(tw.papers, name)(*args, **parameters)
 
 
 # -- finding by name ----------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from tabweave import (
     ValueMetric,
     ValueTables,
     Weave,
-    published,
+    papers,
 )
 from tabweave.base import ValueEmbedder
 from tabweave.counts import couplings
@@ -125,7 +125,7 @@ def _means(name: str, make: Callable[[int], Any], **options: Any) -> Plan:
 
 
 def _as_published(name: str) -> Callable[[int], Any]:
-    return lambda k: published.ValueMetric(name)
+    return lambda k: papers.ValueMetric(name)
 
 
 def _roots(variant: str) -> Callable[[int], Any]:
@@ -155,7 +155,7 @@ KMODES_NOTES = (
     "10,000 rows); since that is a matter of luck, the mean over 5 batches of 100 (one above "
     "1,500 rows). COS is "
     "(1/s_Ia − 1)(1 − s_Ie), DILCA has p(value given context value), Rough and COS-intra are 1 − S "
-    "with the diagonal as it falls (`published.ValueMetric`). cKML sums per-column √d², that of "
+    "with the diagonal as it falls (`papers.ValueMetric`). cKML sums per-column √d², that of "
     "frequency alone without β: the reading that lands nearest to print. Beside it: summed d², "
     "distribution centres with summed d², and k-means on the clipped kernel's vectors (= kernel "
     "k-means).",
@@ -277,7 +277,7 @@ VECTORS = {
     "UNTIE": _means("untie", UNTIE),
     "UNTIE as printed": _means(
         "untie-batches-delta-ten",
-        lambda k: [published.UNTIE(k, random_state=seed) for seed in range(10)],
+        lambda k: [papers.UNTIE(k, random_state=seed) for seed in range(10)],
         share=False,
     ),
     "one-hot": _means("one-hot", lambda k: OneHot()),
@@ -393,7 +393,7 @@ CV_NOTES = (
     "to the digit; so the ranks set HELIC and MTDLE, which choose k, beside 1-NN, as print does. "
     + NEAREST_NOTE
     + " 'HELIC, fixed' is HELIC with "
-    "its defaults, 'as printed' Algorithm and kernels of chapter 6 (`published.HELIC`).",
+    "its defaults, 'as printed' Algorithm and kernels of chapter 6 (`papers.HELIC`).",
 )
 
 
@@ -415,7 +415,7 @@ def _pulls(k: int) -> list[Any]:
 HELICS = {
     "HELIC": Plan("thesis-nearest-cv-spaced", "helic-mu", _pulls, {"n_inner": 5}),
     "HELIC, fixed": _nearest_cv("helic", lambda k: HELIC(random_state=0)),
-    "HELIC as printed": _nearest_cv("helic-printed", lambda k: published.HELIC(random_state=0)),
+    "HELIC as printed": _nearest_cv("helic-printed", lambda k: papers.HELIC(random_state=0)),
     "HC": _nearest_cv("hc", lambda k: HELIC("hc")),
     "HELIC-linear": _nearest_cv("helic-linear", lambda k: HELIC("linear", random_state=0)),
     "one-hot": _nearest_cv("one-hot", lambda k: OneHot()),
@@ -446,7 +446,7 @@ TABLES["6.2"] = TableSpec(
     READ_HELIC,
     (
         *CV_NOTES,
-        'HELIC-linear by the printed algorithm (`published.HELIC("linear")`), measured once, '
+        'HELIC-linear by the printed algorithm (`papers.HELIC("linear")`), measured once, '
         "published → as printed → this column: hayes_roth 67.1 → 69.7 → 83.5; audiology 47.3 → "
         "45.4 → 71.8; hepatitis 62.3 → 64.9 → 65.3; three_of_9 76.2 → 83.8 → 95.9; tictactoe 66.3 "
         "→ 75.6 → 96.3; mofn_3_7_10 75.2 → 67.5 → 87.4; dna_promoter 85.8 → 95.0 → 94.9; "

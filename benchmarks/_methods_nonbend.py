@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tabweave import NonBEND, ValueTables, Weave, published
+from tabweave import NonBEND, ValueTables, Weave, papers
 from tabweave.counts.counts import Counts
 from tabweave.embed.autoencoder import OneHotAutoencoder
 from tabweave.embed.nonbend.model import Fit, Prior
@@ -20,7 +20,7 @@ class Halfway(NonBEND):
     """Non-BEND with and without the column weights of (5.31), at the same inertia, averaged."""
 
     def _grams(self, fit: Fit, prior: Prior) -> list[np.ndarray]:
-        weighted = published.NonBEND._grams(self, fit, prior)
+        weighted = papers.NonBEND._grams(self, fit, prior)
         return mean_grams([weighted, super()._grams(fit, prior)], self.counts_)
 
 
@@ -45,7 +45,7 @@ def single(method: str, cls: type[NonBEND] = NonBEND) -> Callable[[int], Any]:
 
 def as_published(method: str) -> Callable[[int], Any]:
     """Return single fits with the published column weights, one per seed."""
-    return lambda k: [published.NonBEND(method, random_state=seed) for seed in range(SEEDS)]
+    return lambda k: [papers.NonBEND(method, random_state=seed) for seed in range(SEEDS)]
 
 
 def autoencoder(k: int) -> OneHotAutoencoder:

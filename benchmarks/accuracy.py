@@ -26,7 +26,8 @@ from _protocols import spaced, tenths
 from _report import FOLDER
 from tabweave import OneHot, Table
 from tabweave.datasets import load
-from tabweave.evaluate import PROTOCOLS, average_ranks, macro_f
+from tabweave.evaluate import average_ranks, macro_f
+from tabweave.papers import PROTOCOLS
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 # Measured once, beside what --readings measures.

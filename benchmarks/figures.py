@@ -30,21 +30,14 @@ from tabweave import (
     Sources,
     Table,
     ValueMetric,
-    published,
+    papers,
 )
 from tabweave.counts import couplings
 from tabweave.datasets import load
-from tabweave.evaluate import (
-    PROTOCOLS,
-    average_ranks,
-    clustering_f,
-    data_factors,
-    precision_at_k,
-    recall_at_k,
-    stream_windows,
-)
+from tabweave.evaluate import average_ranks, clustering_f, precision_at_k, recall_at_k
+from tabweave.papers import PROTOCOLS, data_factors, stream_windows
+from tabweave.papers.recommend import MatrixFactorization, find_groups, mae, make_ratings, rmse
 from tabweave.rows.table import take_rows
-from tabweave.tasks.recommend import MatrixFactorization, find_groups, mae, make_ratings, rmse
 
 SIZES = (1, 5, 10, 20, 50)
 # Table 3.2: objects, attributes, classes, mean and largest number of values, class imbalance
@@ -85,7 +78,7 @@ MEASURES: dict[str, Callable[[int], Any]] = {
     "COS": lambda k: ValueMetric("cos"),
     "DILCA": lambda k: ValueMetric("dilca"),
     "Ahmad": lambda k: ValueMetric("ahmad"),
-    "Rough": lambda k: published.ValueMetric("rough"),
+    "Rough": lambda k: papers.ValueMetric("rough"),
     "Hamming": lambda k: OneHot(),
 }
 CURVES: dict[str, tuple[tuple[str, ...], dict[str, Callable[[int], Any]]]] = {
@@ -327,7 +320,7 @@ def sources(report: Report, data: str | None) -> None:
                 hidden = rng.random(len(ours)) > 0.15
                 y[hidden] = None
                 names = np.where(digit[theirs] == pair[0], "3", "5")  # what is alike is called so
-                model = published.HeMap(linearity=linearity, random_state=seed)
+                model = papers.HeMap(linearity=linearity, random_state=seed)
                 model.fit(X[ours], y, source=(other[theirs], names))
                 truth = digit[ours][hidden]
                 errors.append(100 * np.mean(model.predict(X[ours][hidden]) != truth))
@@ -338,7 +331,7 @@ def sources(report: Report, data: str | None) -> None:
             cells.append(
                 f"{np.mean(shares):.0f} %: {np.mean(errors):.1f} ± {np.std(errors, ddof=1):.1f}"
             )
-        drawn = published.HeMap(linearity=0.5, n_components=2, random_state=0)
+        drawn = papers.HeMap(linearity=0.5, n_components=2, random_state=0)
         points = drawn.fit(X[ours], y, source=(other[theirs], names)).project(X[ours])
         for d in ("3", "5"):
             mine = digit[ours] == d

@@ -17,22 +17,22 @@ from matplotlib.figure import Figure
 from scipy.stats import gaussian_kde
 
 from _report import FOLDER, Report
-from tabweave import CDE, HELIC, UNTIE, Counts, OneHot, Table, ValueMetric, published
+from tabweave import CDE, HELIC, UNTIE, Counts, OneHot, Table, ValueMetric, papers
 from tabweave.blocks.value_tables import cdist_squared
 from tabweave.counts import couplings
 from tabweave.counts.couplings import context, partners, shares, symmetric_uncertainty
 from tabweave.datasets import load
 from tabweave.embed.cde import co_occurrence, occurrence, value_clusters
-from tabweave.evaluate import (
-    average_ranks,
+from tabweave.evaluate import average_ranks
+from tabweave.measures.context import ahmad
+from tabweave.measures.coupled import cos_intra_similarity
+from tabweave.papers import (
     epsilon_gamma,
     inter_coupling_heterogeneity,
     intra_coupling_heterogeneity,
 )
-from tabweave.measures.context import ahmad
-from tabweave.measures.coupled import cos_intra_similarity
+from tabweave.papers.untie import BOUNDED, descend_in_batches, features
 from tabweave.plots import epsilon_gamma_curve
-from tabweave.published.untie import BOUNDED, descend_in_batches, features
 
 LEARNED = ("dna_promoter", "audiology", "spect")  # Figure 6.4
 SETS = ("mofn_3_7_10", "dermatology", "crx", "breast_cancer_w")  # Figure 7.8
@@ -86,10 +86,10 @@ def by_distance(name: str) -> tuple[dict[str, np.ndarray], np.ndarray]:
     train, test = order[: len(order) // 2], order[len(order) // 2 :]
     models = {
         "HELIC": HELIC(random_state=0),
-        "HELIC as printed": published.HELIC(random_state=0),
+        "HELIC as printed": papers.HELIC(random_state=0),
         "MTDLE": ValueMetric("mtdle"),
         **{m: ValueMetric(m.lower()) for m in ("COS", "DILCA", "Ahmad", "Hamming")},
-        "Rough": published.ValueMetric("rough"),
+        "Rough": papers.ValueMetric("rough"),
     }
     out = {}
     for method, model in models.items():
@@ -118,7 +118,7 @@ def by_similarity(name: str) -> tuple[dict[str, np.ndarray], np.ndarray]:
 def S(data: Any) -> np.ndarray:
     """Eqs. (7.14), (7.20): the wrapper kernel under the weights of Algorithm 3, not centred."""
     k = len(set(data.y))
-    model = published.UNTIE(k, random_state=0).fit(data.X)
+    model = papers.UNTIE(k, random_state=0).fit(data.X)
     counts, rows = model.counts_, model._distinct
     columns = [features(counts, a, BOUNDED) for a in range(len(counts.names))]
     rng = np.random.default_rng(0)

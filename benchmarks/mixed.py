@@ -176,7 +176,7 @@ def medoids(D: np.ndarray, k: int, seed: int, starts: int = 20) -> np.ndarray:
 
 
 def evaluate(name: str, python: str, repeats: int) -> dict[str, tuple[float, float]]:
-    from tabweave.evaluate import nmi
+    from sklearn.metrics import normalized_mutual_info_score
 
     columns, y, kinds = read(name)
     folds = RepeatedStratifiedKFold(n_splits=5, n_repeats=repeats, random_state=0)
@@ -210,7 +210,7 @@ def evaluate(name: str, python: str, repeats: int) -> dict[str, tuple[float, flo
             clusters = [KMeans(k, n_init=20, random_state=s).fit_predict(E) for s in seeds]
         out[method] = (
             float(np.mean(accuracies)),
-            float(np.mean([100 * nmi(y, c) for c in clusters])),
+            float(np.mean([100 * normalized_mutual_info_score(y, c) for c in clusters])),
         )
     return out
 

@@ -29,7 +29,7 @@ from _coca_data import draw, mfeat, sources_of
 from _coca_graphs import report_graphs
 from _coca_large import large
 from _report import FOLDER, Report
-from tabweave import CoCA, Sources, published
+from tabweave import CoCA, Sources, papers
 
 DIMENSIONS = range(2, 31)
 DRAWS, STARTS, LABELLED = 3, 10, 0.3
@@ -46,7 +46,7 @@ METHODS = (
 KINDS = {
     "equal": partial(CoCA, weights="equal"),
     "learned": CoCA,
-    "published": published.CoCA,
+    "published": papers.CoCA,
 }
 
 

@@ -13,7 +13,7 @@ of Table 8.1. UNICORN: its vectors, clustered by k-means over each window, start
 from the last clusters (StreamClusterer, recent=0). "cold" starts at random only; "recent" clusters
 the 500 rows before a window along with it, which is StreamClusterer's default; the thesis says
 k-means and no more. UNICORN-S learns from each window alone and starts cold. "as printed" is
-``published.UNICORN`` with its errata corrected, cold. Baselines of Table 8.2 have no memory, as in
+``papers.UNICORN`` with its errata corrected, cold. Baselines of Table 8.2 have no memory, as in
 the thesis: they learn from each window alone, and are clustered like UNICORN, from a random start
 (cold) and from the last clusters too (warm); "–" is not measured. COS and DILCA are measured as
 they are read today. "to the letter" has (8.18) and (8.19) as they stand. AE was also measured warm
@@ -39,11 +39,12 @@ from sklearn.cluster import KMeans
 
 from _cells import Cells
 from _report import FOLDER
-from tabweave import CDE, UNICORN, OneHot, Table, ValueMetric, Windowed, published
-from tabweave.cluster import CCDSDC, CCTED, DCD, StreamClusterer
+from tabweave import CDE, UNICORN, OneHot, Table, ValueMetric, Windowed, papers
+from tabweave.cluster import StreamClusterer
 from tabweave.datasets import load
 from tabweave.embed.autoencoder import OneHotAutoencoder
-from tabweave.evaluate import average_ranks, clustering_f, matched_labels, stream_windows
+from tabweave.evaluate import average_ranks, clustering_f, matched_labels
+from tabweave.papers import CCDSDC, CCTED, DCD, stream_windows
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 SIZES = {
@@ -158,8 +159,8 @@ BASELINES: dict[str, Callable[[int], Any]] = {
 }
 REPRESENTATIONS = {
     **OURS,
-    "UNICORN as printed": _on(lambda k: published.UNICORN()),
-    "UNICORN to the letter": _on(lambda k: published.UNICORN(literal=True)),
+    "UNICORN as printed": _on(lambda k: papers.UNICORN()),
+    "UNICORN to the letter": _on(lambda k: papers.UNICORN(literal=True)),
     "UNICORN-S": _on(lambda k: UNICORN(k, decay=0)),
     **{name: _on(make) for name, make in BASELINES.items()},
     **{f"{name}, warm": _warm(make) for name, make in BASELINES.items() if name != "AE"},

@@ -27,13 +27,14 @@ from tabweave import (
     ValueMetric,
     Weave,
     WeightedKNN,
+    papers,
     plots,
-    published,
 )
 from tabweave.counts import couplings
 from tabweave.datasets import led24, make_codes, make_coupled, waveform
 from tabweave.embed.nonbend import VI
-from tabweave.evaluate import clustering_f, macro_f, monte_carlo_splits, stream_windows
+from tabweave.evaluate import clustering_f, macro_f
+from tabweave.papers import monte_carlo_splits, stream_windows
 
 SEED = 0
 
@@ -73,7 +74,7 @@ def parameters(report: Report, n: int) -> None:
         report,
         "UNICORN, δ, as printed (Figure 8.7)",
         (0.0, 0.01, 0.1, 1.0),
-        lambda delta: stream_f(digits, published.UNICORN(delta)),
+        lambda delta: stream_f(digits, papers.UNICORN(delta)),
     )
     study(
         report,

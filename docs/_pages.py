@@ -41,7 +41,7 @@ ROOMS = {
     "Data sets": ("datasets",),
     "Plots": ("plots",),
     "Pages": ("report", "studio", "apps"),
-    "As published": ("published",),
+    "As published": ("papers",),
 }
 # What classes have from elsewhere is described there.
 NOT_OURS = (

@@ -10,7 +10,8 @@ import numpy as np
 
 from tabweave import HELIC, OneHot, WeightedKNN
 from tabweave.datasets import led24
-from tabweave.evaluate import macro_f, monte_carlo_splits
+from tabweave.evaluate import macro_f
+from tabweave.papers import monte_carlo_splits
 
 data = led24(800, random_state=0)
 scores = {"one-hot": [], "HELIC": []}

@@ -8,7 +8,8 @@ import numpy as np
 
 from tabweave import ValueMetric, WeightedKNN, plots
 from tabweave.datasets import balance, car, led24, monks, titanic
-from tabweave.evaluate import bonferroni_dunn, macro_f, monte_carlo_splits
+from tabweave.evaluate import bonferroni_dunn, macro_f
+from tabweave.papers import monte_carlo_splits
 
 measures = ["hamming", "of", "goodall1", "dilca", "ahmad"]
 tables = [balance(), car(), led24(400, random_state=0), monks(2), titanic().take(range(0, 2201, 5))]

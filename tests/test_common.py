@@ -26,7 +26,7 @@ def rooms():
 
 # Of the package, of its rooms (the algorithms as published among them), and of the register.
 CLASSES = list(dict.fromkeys(cls for module in (tabweave, *rooms()) for cls in public(module)))
-CLASSES.remove(tabweave.tasks.MatrixFactorization)  # learns from users, items and ratings, not rows
+CLASSES.remove(tabweave.papers.MatrixFactorization)  # learns from ratings, not rows
 ESTIMATORS = [cls() for cls in CLASSES]
 
 ONE_CLUSTER = "sets n_clusters to 1, which is no clustering and refused with a clear error"

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from scipy.special import digamma
 
-from tabweave import CKML, Counts, OneHot, Table, ValueMetric, WeightedKNN, published
+from tabweave import CKML, Counts, OneHot, Table, ValueMetric, WeightedKNN, papers
 from tabweave.counts import couplings
 from tabweave.datasets import led24, three_of_9
-from tabweave.evaluate import intra_coupling_heterogeneity, macro_f, monte_carlo_splits
+from tabweave.evaluate import macro_f
+from tabweave.papers import intra_coupling_heterogeneity, monte_carlo_splits
 
 RNG = np.random.default_rng(0)
 
@@ -42,7 +43,7 @@ def test_theorem_4_2_the_inter_coupling_kernel_is_indefinite():
 
 def test_proposition_4_2_the_triangle_inequality_fails():
     rows = {"x": list("vvwuu"), "y": list("aaabc")}
-    printed = published.CKML("inter").fit(rows).value_distances("x")
+    printed = papers.CKML("inter").fit(rows).value_distances("x")
     assert printed.loc["v", "u"] > printed.loc["v", "w"] + printed.loc["w", "u"]
     ours = CKML("inter").fit(rows).value_distances("x")
     assert ours.loc["v", "u"] <= ours.loc["v", "w"] + ours.loc["w", "u"] + 1e-12
@@ -50,7 +51,7 @@ def test_proposition_4_2_the_triangle_inequality_fails():
 
 def test_after_4_5_the_distance_leaves_its_range():
     rare = {"x": ["a"] * 99 + ["b"], "y": ["p"] * 99 + ["q"]}
-    d = published.CKML().fit(rare).pairwise_distances(rare)[0, -1]
+    d = papers.CKML().fit(rare).pairwise_distances(rare)[0, -1]
     assert math.sqrt(2 - 2 / math.e) < d < math.sqrt(2 - 2 / math.e**2)
 
 
@@ -81,7 +82,7 @@ def test_2_22_conditions_on_the_context_value():
 @pytest.mark.parametrize("measure", ["rough", "cos_intra"])
 def test_2_5_and_2_7_leave_a_row_at_a_distance_from_itself(measure):
     rows = {"x": list("aaab")}
-    printed = published.ValueMetric(measure).fit(rows).pairwise_distances(rows)
+    printed = papers.ValueMetric(measure).fit(rows).pairwise_distances(rows)
     count = np.array([3, 3, 3, 1])
     same = np.equal.outer(list("aaab"), list("aaab"))
     if measure == "rough":
@@ -122,7 +123,7 @@ def test_5_25_the_digamma_runs_over_the_values_of_a_column():
 
 
 def test_5_31_the_spread_is_over_all_subspaces_with_k_minus_1():
-    from tabweave.published.nonbend import column_weight
+    from tabweave.papers.nonbend import column_weight
 
     theta = RNG.dirichlet(np.ones(4), 5).T  # values × subspaces
     assert column_weight(theta) == pytest.approx(theta.std(axis=1, ddof=1).mean())

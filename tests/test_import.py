@@ -12,7 +12,7 @@ import tabweave
 SLOW = ["numpy", "scipy", "sklearn", "numba"]
 OPTIONAL = ["pandas", "polars", "pyarrow", "duckdb", "matplotlib", "typer", "rich"]
 ROOMS = (
-    "rows counts blocks measures embed published search cluster sources tasks engines io evaluate "
+    "rows counts blocks measures embed papers search cluster sources tasks engines io evaluate "
     "datasets plots apps"
 ).split()
 SHORT = {"export": "io.export", "report": "apps.report", "studio": "apps.studio"}
@@ -45,7 +45,7 @@ def test_a_first_use_loads_little_more_than_scikit_learn():
 
 
 def test_no_task_loads_numba_before_it_is_used():
-    rooms = "from tabweave.tasks import drift, recommend, river"
+    rooms = "from tabweave.tasks import drift, river; from tabweave.papers import recommend"
     assert not packages(loaded_by(rooms)) & {"numba", "rich"}
 
 
@@ -77,7 +77,7 @@ def test_rooms_list_what_users_need():
         for name in getattr(module, "__all__", ()):
             assert getattr(module, name) is not None
         assert not hasattr(module, "Nothing")
-    assert {"drift_report", "RiverEmbedder", "find_groups"} <= set(tabweave.tasks.__all__)
+    assert {"drift_report", "RiverEmbedder"} <= set(tabweave.tasks.__all__)
     assert not {"is_source", "count_for", "family"} & set(tabweave.engines.__all__)
 
 

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from tabweave import Counts, OneHot, datasets, evaluate
-from tabweave.cluster import CCDSDC, CCTED, DCD, KModes, StreamClusterer
+from tabweave import Counts, OneHot, datasets, papers
+from tabweave.cluster import KModes, StreamClusterer
 from tabweave.embed.sets import KSVD
+from tabweave.papers import CCDSDC, CCTED, DCD
+from tabweave.papers.recommend import MatrixFactorization, find_groups, make_ratings
 from tabweave.tasks.drift import drift_report
-from tabweave.tasks.recommend import MatrixFactorization, find_groups, make_ratings
 
 ROWS = datasets.make_coupled(60, 4, random_state=0).X
 CLASSES = np.repeat(list("abc"), 20)
@@ -38,9 +39,9 @@ RESULTS = {
             Counts.of(ROWS[:30]), Counts.of(ROWS[30:]), random_state=seed
         ).columns
     ],
-    "monte_carlo_splits": lambda seed: next(evaluate.monte_carlo_splits(CLASSES, 1, 0.3, seed))[1],
+    "monte_carlo_splits": lambda seed: next(papers.monte_carlo_splits(CLASSES, 1, 0.3, seed))[1],
     "stream_windows": lambda seed: np.concatenate(
-        evaluate.stream_windows(CLASSES, 3, random_state=seed)
+        papers.stream_windows(CLASSES, 3, random_state=seed)
     ),
     "make_coupled": lambda seed: datasets.make_coupled(9, 3, random_state=seed).X,
     "make_codes": lambda seed: datasets.make_codes(9, 3, 4, random_state=seed),

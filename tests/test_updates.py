@@ -27,7 +27,7 @@ def public_estimators():
 
 
 CLASSES = list(dict.fromkeys(public_estimators()))
-CLASSES.remove(tabweave.tasks.MatrixFactorization)  # is fitted, and never updated
+CLASSES.remove(tabweave.papers.MatrixFactorization)  # is fitted, and never updated
 FEW = {"n_clusters": 2, "random_state": 0, "perplexity": 4, "n_rounds": 3, "n_init": 1}
 FEW |= {"max_iter": 5, "n_validation": 20, "n_neighbors": 3, "n_atoms": 4}
 MANY_SOURCES = ("GBCClassifier", "GBCRegressor", "CoCA", "HeMap")

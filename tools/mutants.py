@@ -55,7 +55,7 @@ TESTS = {
     "blocks": ["tests/blocks", "tests/test_compat.py", "tests/embed/test_mixed.py",
                "tests/embed/test_onehot.py", "tests/embed/test_weave.py", "tests/embed/hierarchy"],
     "measures": ["tests/measures", "tests/embed/test_ckml.py", "tests/embed/test_value_metric.py",
-                 "tests/published/test_value_metric.py", "tests/test_papers.py"],
+                 "tests/papers/test_value_metric.py", "tests/test_papers.py"],
     "embed": ["tests/embed/test_weave.py", "tests/blocks/test_dates.py",
               "tests/embed/test_supervised.py", "tests/embed/test_mixed.py"],
     "io": ["tests/io/test_archive.py", "tests/io/test_codec.py", "tests/io/test_files.py",

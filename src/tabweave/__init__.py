@@ -27,8 +27,8 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave import evaluate as evaluate
     from tabweave import io as io
     from tabweave import measures as measures
+    from tabweave import papers as papers
     from tabweave import plots as plots
-    from tabweave import published as published
     from tabweave import rows as rows
     from tabweave import search as search
     from tabweave import sources as sources

@@ -6,10 +6,11 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave import UNICORN, OneHot, Weave, Windowed
-from tabweave.cluster import CCDSDC, CCTED, DCD, StreamClusterer
+from tabweave.cluster import StreamClusterer
 from tabweave.cluster.stream import match
 from tabweave.datasets import led24
-from tabweave.evaluate import clustering_f, stream_windows
+from tabweave.evaluate import clustering_f
+from tabweave.papers import CCDSDC, CCTED, DCD, stream_windows
 
 from .conftest import groups
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tabweave import Counts, Table, published
+from tabweave import Counts, Table, papers
 from tabweave.embed.ckml import CKML
 from tabweave.measures.coupled import inter_kernel, published_roots, published_squares
 
@@ -91,7 +91,7 @@ def published_kernels(rows, alpha, l, v, w):
 @pytest.mark.parametrize("seed", range(4))
 def test_equals_the_published_definition(seed):
     rows = random_rows(seed)
-    model = published.CKML().fit(columns(rows))
+    model = papers.CKML().fit(columns(rows))
     alpha = published_alpha(rows)
     beta = published_beta(rows, alpha)
     assert alpha.any(axis=1).all()
@@ -122,7 +122,7 @@ def test_the_printed_kernel_is_no_kernel_and_its_distance_no_metric():
     d = np.sqrt(2 - 2 * k)
     assert d[0, 2] > d[0, 1] + d[1, 2] + 0.05
 
-    d = published.CKML("inter").fit(ERRATUM).value_distances("x")
+    d = papers.CKML("inter").fit(ERRATUM).value_distances("x")
     assert d.loc["v", "u"] > d.loc["v", "w"] + d.loc["w", "u"] + 0.01
     model = CKML("inter").fit(ERRATUM)
     clipped = model.value_distances("x")
@@ -188,7 +188,7 @@ def test_partial_fit_equals_fit():
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("cls", [CKML, published.CKML])
+@pytest.mark.parametrize("cls", [CKML, papers.CKML])
 @pytest.mark.parametrize(
     "rows", [{"x": ["a"]}, {"x": list("ab")}, {"x": list("aa"), "y": list("pq")}, {"x": list("aa")}]
 )

@@ -25,7 +25,7 @@ from tabweave import (
     ValueMetric,
     Weave,
     Windowed,
-    published,
+    papers,
 )
 from tabweave.cluster import StreamClusterer
 from tabweave.counts.counts import append
@@ -197,7 +197,7 @@ def test_refresh_learns_now_and_then():
 
 @pytest.mark.parametrize(
     "embedder",
-    [Weave(), UNICORN(), HELIC(random_state=0), NonBEND(random_state=0), published.CKML()],
+    [Weave(), UNICORN(), HELIC(random_state=0), NonBEND(random_state=0), papers.CKML()],
 )
 def test_learning_waits_until_it_is_asked_for(embedder):
     X = rows()
@@ -226,7 +226,7 @@ STREAMS = [
     Windowed(Weave(), window=2),
     Windowed(decay=0.5),
     UNICORN(2),
-    published.UNICORN(kernels={}),
+    papers.UNICORN(kernels={}),
     StreamClusterer(2, random_state=0),
 ]
 

@@ -11,8 +11,6 @@ from tabweave import evaluate
 CLUSTER_SCORES = [
     evaluate.clustering_f,
     evaluate.clustering_accuracy,
-    evaluate.nmi,
-    evaluate.adjusted_rand,
 ]
 ALL_SCORES = [*CLUSTER_SCORES, evaluate.macro_f]
 
@@ -72,23 +70,9 @@ def test_renaming_and_reordering_change_nothing(score, seed):
     assert 0 < abs(expected) < 1
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_nmi_and_rand_agree_with_sklearn(seed):
-    y, labels = random_labels(seed, 4, 3)
-    labels = np.where(np.arange(40) < 25, y, labels)
-    expected = metrics.normalized_mutual_info_score(y, labels, average_method="arithmetic")
-    assert evaluate.nmi(y, labels) == pytest.approx(expected)
-    assert evaluate.adjusted_rand(y, labels) == pytest.approx(
-        metrics.adjusted_rand_score(y, labels)
-    )
-
-
 def test_trivial_partitions():
     constant, single = [0] * 4, [0, 1, 2, 3]
-    for score in (evaluate.nmi, evaluate.adjusted_rand):
-        assert score(constant, constant) == 1
-        assert score(single, single) == 1
-        assert score(constant, single) == 0
+    assert evaluate.clustering_f(constant, constant) == evaluate.clustering_f(single, single) == 1
     assert evaluate.clustering_f(["a", "b"], [0, 0]) == pytest.approx((2 / 3) / 2)
 
 
@@ -139,7 +123,7 @@ def test_any_container_of_labels(container):
 
 
 def test_lists_of_mixed_types_are_not_turned_into_text():
-    assert evaluate.nmi([1, "1", 1, "1"], ["p", "q", "p", "q"]) == 1
+    assert evaluate.clustering_accuracy([1, "1", 1, "1"], ["p", "q", "p", "q"]) == 1
     assert evaluate.macro_f([1, "1"], ["1", "1"]) == pytest.approx((2 / 3) / 2)
 
 

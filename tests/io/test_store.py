@@ -38,10 +38,10 @@ from tabweave import (
     Weave,
     WeightedKNN,
     Windowed,
-    published,
+    papers,
 )
 from tabweave.base import ValueEmbedder
-from tabweave.cluster import CCDSDC, CCTED, DCD, StreamClusterer
+from tabweave.cluster import StreamClusterer
 from tabweave.counts import counting
 from tabweave.counts.couplings import gaussian
 from tabweave.embed import EMBEDDERS
@@ -49,8 +49,9 @@ from tabweave.embed.autoencoder import OneHotAutoencoder
 from tabweave.io import archive as _persist
 from tabweave.io import store as _store
 from tabweave.io.codec import Decoder, Encoder, state_of
+from tabweave.papers import CCDSDC, CCTED, DCD
+from tabweave.papers.recommend import MatrixFactorization
 from tabweave.sources.gbc.gbc import GBC
-from tabweave.tasks.recommend import MatrixFactorization
 
 RNG = np.random.default_rng(0)
 N = 40
@@ -143,7 +144,7 @@ MODELS = {
     ).fit(ROWS),
     # other insides
     "UNICORN as published": lambda: streamed(
-        published.UNICORN(schema=NOMINAL, kernels={"wide": partial(gaussian, width=2.0)})
+        papers.UNICORN(schema=NOMINAL, kernels={"wide": partial(gaussian, width=2.0)})
     ),
     "jia": lambda: ValueMetric("jia", schema=NOMINAL).fit(ROWS),
     "absolute": lambda: MixedEmbedder(numeric="absolute", schema=MIXED_SCHEMA).fit(MIXED),

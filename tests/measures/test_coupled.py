@@ -18,7 +18,7 @@ from tabweave.measures.coupled import (
     cos_intra,
 )
 from tabweave.measures.register import MEASURES
-from tabweave.published import CKML
+from tabweave.papers import CKML
 
 ALL = (cos, cos_intra, cos_inter, ckml, ckml_intra, ckml_inter)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tabweave.published.gbc import SignedLogistic
+from tabweave.papers.gbc import SignedLogistic
 from tabweave.sources.gbc.prediction import (
     ClassSmoother,
     Fusion,

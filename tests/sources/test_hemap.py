@@ -16,7 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC, LinearSVC
 
-from tabweave import HeMap, Sources, published
+from tabweave import HeMap, Sources, papers
 from tabweave.sources.hemap import hemap as guard
 from tabweave.sources.hemap import transfer as alignment
 from tabweave.sources.hemap import transfer as outputs
@@ -346,7 +346,7 @@ def test_mixed_outputs_go_through(how, linearity, kinds):
     options = {"linearity": linearity, "random_state": 0}
     learner = None if ours == "classes" else Ridge()
     if how == "published":
-        model = published.HeMap(learner, **options)
+        model = papers.HeMap(learner, **options)
     else:
         model = HeMap(learner, alignment=how, guard=None, **options)
     model.fit(wine.data[:, 1:], y, source=(cancer.data[:, 1:], v))

@@ -1,15 +1,11 @@
 """Clusters of rows, of tables and of streams."""
 
-from tabweave.cluster.baselines import CCDSDC, CCTED, DCD
 from tabweave.cluster.describe import describe_clusters
 from tabweave.cluster.kmodes import KModes
 from tabweave.cluster.number import NumberOfClusters, number_of_clusters
 from tabweave.cluster.stream import StreamClusterer
 
 __all__ = [
-    "CCDSDC",
-    "CCTED",
-    "DCD",
     "KModes",
     "NumberOfClusters",
     "StreamClusterer",

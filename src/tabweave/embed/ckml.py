@@ -70,7 +70,7 @@ class CKML(ValueEmbedder):
     *Erratum.* Theorem 4.2 of the thesis does not hold: ``exp(-z²)`` with the L1-like z of k_Ie can
     have negative eigenvalues, and then (4.5) is no metric. They are set to 0 for the values of each
     column, which makes distances of values and of rows a metric;
-    :class:`tabweave.published.CKML` keeps the published numbers.
+    :class:`tabweave.papers.CKML` keeps the published numbers.
 
     A set-valued cell is the mean of its elements.
 

@@ -89,7 +89,7 @@ class HELIC(ValueEmbedder):
     ω ≥ 0, b minimise ``½ Σ p_ij [1 + r_ij (d_ij - b)]₊² + (μ/2) Σ s_l (ω_l - ω⁰_l)²``.
 
     *Errata.* The penalty λ‖ω‖₁ of Eq. (6.19) shrinks ω to 0 and 1000 steps of 10⁻³ move a weight by
-    1 at most (:class:`tabweave.published.HELIC` has both); a kernel matrix has one weight here, not
+    1 at most (:class:`tabweave.papers.HELIC` has both); a kernel matrix has one weight here, not
     one per column.
 
     With one class alone there is nothing to learn and weights stay where they start.

@@ -83,7 +83,7 @@ class UNICORN(Remembering, ValueEmbedder):
     -----
     *Erratum.* (8.5), missing in print, is the merged conditional probability; in (8.19) ξ is a mean
     over all (column, value) terms. The objective (8.18), which
-    :class:`tabweave.published.UNICORN` has, is best at a single kernel of a single column: here
+    :class:`tabweave.papers.UNICORN` has, is best at a single kernel of a single column: here
     the kernels of all couplings, each at unit inertia, are averaged on accumulated counts. Columns
     weigh ``∛ΣSU⁺``, how far they depend on the others: on a stream what is rare matters, and a
     factor of entropy, as in :class:`~tabweave.UNTIE`, would hide the columns that show it.

@@ -67,7 +67,7 @@ class UNTIE(ValueEmbedder):
     Notes
     -----
     *Erratum.* Eq. (7.22) is smallest at ω = 0: its gradient in ω, the inertia that the clusters
-    leave unexplained, is never negative (:class:`tabweave.published.UNTIE` has it). Here each
+    leave unexplained, is never negative (:class:`tabweave.papers.UNTIE` has it). Here each
     kernel is centred and scaled to unit inertia, the weight W_a of a column is fixed
     (``√(H_a √Σ_b SU⁺_ab)``: as it varies and depends on others), and ``τ Σ W_a β log β`` is added:
     minimising over β on each column's simplex gives ``β ∝ exp(alignment / τ)``, over H the top

@@ -379,5 +379,5 @@ def _check_same_model(path: Any, cls: type, theirs: dict[str, Any], estimator: A
 
 def _named(cls: type) -> str:
     """Return the name of a class; of those as published, with their room."""
-    room = "published." if cls.__module__.startswith("tabweave.published") else ""
+    room = "papers." if cls.__module__.startswith("tabweave.papers") else ""
     return room + cls.__name__

@@ -1,6 +1,6 @@
 """How well classes are found again: by labels, by clusters, by the nearest objects.
 
-Comes in: the true classes, and the found labels or distances. Goes out: F, accuracy, NMI and Rand
+Comes in: the true classes, and the found labels or distances. Goes out: F and accuracy
 of labels, precision@k and recall@k of distances (or lists of neighbours), which no renaming of
 labels and no reordering of objects can change. Every score starts with `encode`, which makes small
 integers of labels. [Zhu 2019, section 3.5.2]
@@ -161,77 +161,6 @@ def macro_f(y_true: Any, y_pred: Any, *, classes: Literal["true", "either"] = "t
     return float((2 * hits / (sizes + named)).sum() / n_classes)
 
 
-def nmi(y_true: Any, labels: Any) -> float:
-    """Eq. (3.6): mutual information over the arithmetic mean of the two entropies.
-
-    Two labelings that both put all objects together agree perfectly and score 1.
-
-    Parameters
-    ----------
-    y_true, labels : array-like of shape (n_objects,)
-        Two partitions of the same objects.
-
-    Returns
-    -------
-    float
-        Between 0 (independent) and 1 (the same partition).
-
-    References
-    ----------
-    Zhu (2019), Eq. (3.6).
-
-    Examples
-    --------
-    >>> from tabweave.evaluate import nmi
-    >>> nmi(["a", "a", "b", "b"], [1, 1, 0, 0])
-    1.0
-    >>> nmi(["a", "a", "b", "b"], [0, 1, 0, 1])
-    0.0
-    """
-    _, true_codes, _, found_codes = encode_pair(y_true, labels, _NAMES)
-    table = contingency(true_codes, found_codes)
-    both = _entropy(table.sum(axis=1)) + _entropy(table.sum(axis=0))
-    if both == 0:
-        return 1.0
-    mutual = both - _entropy(table.ravel())  # I = H(C) + H(C^) - H(C, C^)
-    return float(np.clip(2 * mutual / both, 0, 1))
-
-
-def adjusted_rand(y_true: Any, labels: Any) -> float:
-    """Agreement on pairs of objects, 0 in expectation for random labels of the same sizes.
-
-    Parameters
-    ----------
-    y_true, labels : array-like of shape (n_objects,)
-        Two partitions, in either order.
-
-    Returns
-    -------
-    float
-        1 for the same partition; negative when worse than chance.
-
-    References
-    ----------
-    Hubert and Arabie (1985), Comparing partitions.
-
-    Examples
-    --------
-    >>> from tabweave.evaluate import adjusted_rand
-    >>> adjusted_rand(["a", "a", "b", "b"], [1, 1, 0, 0])
-    1.0
-    >>> round(adjusted_rand(["a", "a", "b", "b"], [0, 1, 0, 1]), 6)
-    -0.5
-    """
-    _, true_codes, _, found_codes = encode_pair(y_true, labels, _NAMES)
-    table = contingency(true_codes, found_codes)
-    together = _pairs(table)
-    in_class, in_cluster = _pairs(table.sum(axis=1)), _pairs(table.sum(axis=0))
-    if in_class == in_cluster == together:  # the same partition; also the 0 / 0 of trivial ones
-        return 1.0
-    expected = in_class * in_cluster / _pairs(table.sum())
-    return float((together - expected) / ((in_class + in_cluster) / 2 - expected))
-
-
 def _matching(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of the one-to-one matching: most overlap first, most F among equals."""
     from scipy.optimize import linear_sum_assignment
@@ -245,16 +174,6 @@ def _matching(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _f_of_pairs(table: np.ndarray) -> np.ndarray:
     """F of every class with every cluster: 2 n_ij / (n_i + n_j)."""
     return 2 * table / (table.sum(axis=1, keepdims=True) + table.sum(axis=0, keepdims=True))
-
-
-def _entropy(counts: np.ndarray) -> float:
-    p = counts[counts > 0] / counts.sum()
-    return float(-np.sum(p * np.log(p)))
-
-
-def _pairs(counts: np.ndarray) -> float:
-    n = np.asarray(counts, dtype=float)
-    return float(np.sum(n * (n - 1)) / 2)
 
 
 # -- by the nearest objects ----------------------------------------------------------------------

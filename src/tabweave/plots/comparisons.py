@@ -187,7 +187,7 @@ def epsilon_gamma_curve(
     Parameters
     ----------
     curves : mapping of str to (epsilon, gamma)
-        From `tabweave.evaluate.epsilon_gamma`, by name of the method.
+        From `tabweave.papers.epsilon_gamma`, by name of the method.
     nonnegative : bool, default=True
         Show only γ >= 0, as the thesis does.
     ax : matplotlib Axes, optional
@@ -380,7 +380,7 @@ def indicator_density(
     Parameters
     ----------
     indicators : mapping of str to array-like
-        E.g. from `tabweave.evaluate.intra_coupling_heterogeneity`, by name of the data set.
+        E.g. from `tabweave.papers.intra_coupling_heterogeneity`, by name of the data set.
     xlabel : str, default="heterogeneity indicator"
         What was estimated.
     ax : matplotlib Axes, optional

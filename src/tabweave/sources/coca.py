@@ -92,7 +92,7 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     A single multiplier in (4.9) normalises the directions jointly, not in each source. The
     published α = 60 is for unscaled data, and drowns weights that touch the diagonal blocks only:
-    hence √ω. :class:`tabweave.published.CoCA` has them there.
+    hence √ω. :class:`tabweave.papers.CoCA` has them there.
 
     Examples
     --------

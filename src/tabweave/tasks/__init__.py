@@ -1,4 +1,4 @@
-"""Tasks: associations, missing and odd cells, drift, recommendations, river's streams.
+"""Tasks: associations, missing and odd cells, drift, river's streams.
 
 Each is imported when it is asked for.
 """
@@ -11,43 +11,23 @@ if TYPE_CHECKING:
     from tabweave.tasks.drift import DriftReport, drift_report
     from tabweave.tasks.impute import Imputer
     from tabweave.tasks.outliers import OutlierCells
-    from tabweave.tasks.recommend import (
-        MatrixFactorization,
-        find_groups,
-        load_movielens,
-        mae,
-        make_ratings,
-        rmse,
-    )
     from tabweave.tasks.river import RiverEmbedder
 
 # associations is a module here, and a function in tabweave
 __all__ = [
     "DriftReport",
     "Imputer",
-    "MatrixFactorization",
     "OutlierCells",
     "RiverEmbedder",
     "drift_report",
-    "find_groups",
-    "load_movielens",
-    "mae",
-    "make_ratings",
-    "rmse",
 ]
 __getattr__ = lazy(
     __name__,
     {
         "DriftReport": "drift",
         "Imputer": "impute",
-        "MatrixFactorization": "recommend",
         "OutlierCells": "outliers",
         "RiverEmbedder": "river",
         "drift_report": "drift",
-        "find_groups": "recommend",
-        "load_movielens": "recommend",
-        "mae": "recommend",
-        "make_ratings": "recommend",
-        "rmse": "recommend",
     },
 )

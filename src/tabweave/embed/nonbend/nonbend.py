@@ -84,7 +84,7 @@ class NonBEND(RowKeeper):
     -----
     *Errata.* In (5.22) the sum of E[log(1−V_l)] stops at l = t−1; in (5.25) the digamma of the sum
     runs over the values of the column. The column weights of (5.31), which
-    :class:`tabweave.published.NonBEND` has, are left out: they cost one to two points of F.
+    :class:`tabweave.papers.NonBEND` has, are left out: they cost one to two points of F.
 
     Examples
     --------

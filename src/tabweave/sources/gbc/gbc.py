@@ -437,7 +437,7 @@ class GBCClassifier(ClassifierMixin, GBC):
     Needs LightGBM: ``pip install 'tabweave[boost]'``. Two classes make one logistic score, more of
     them one against the others each. A source no better than a constant on held-out rows has
     weight 0. See the page on GBC for the formulas and for what was measured, and
-    :class:`tabweave.published.GBCClassifier` for the algorithm as published.
+    :class:`tabweave.papers.GBCClassifier` for the algorithm as published.
 
     Examples
     --------

@@ -126,7 +126,7 @@ class HeMap(Estimator):
     -----
     Erratum: the thesis says that the order of rows does not matter. It does: row i of the target
     is projected with row i of the source. Rows aligned at random carry nothing over; that is
-    :class:`tabweave.published.HeMap`.
+    :class:`tabweave.papers.HeMap`.
 
     Classes of equal names are taken to mean the same; other classes, and numbers, are bridged
     (Eqs. 5.19 and 5.20). Rename classes to have them bridged.

@@ -34,7 +34,7 @@ class Protocol:
 
     Examples
     --------
-    >>> from tabweave.evaluate import PROTOCOLS
+    >>> from tabweave.papers import PROTOCOLS
     >>> thesis = PROTOCOLS["thesis"]
     >>> [(len(a), len(b)) for a, b in thesis.splits(list("aabb") * 5, 2, random_state=0)]
     [(18, 2), (18, 2)]
@@ -100,7 +100,7 @@ def monte_carlo_splits(
 
     Examples
     --------
-    >>> from tabweave.evaluate import monte_carlo_splits
+    >>> from tabweave.papers import monte_carlo_splits
     >>> for train, test in monte_carlo_splits(["a"] * 10 + ["b"] * 10, 2, random_state=0):
     ...     print(len(train), [int(row >= 10) for row in test])
     18 [0, 1]
@@ -156,7 +156,7 @@ def stream_windows(
 
     Examples
     --------
-    >>> from tabweave.evaluate import stream_windows
+    >>> from tabweave.papers import stream_windows
     >>> windows = stream_windows(["a"] * 30 + ["b"] * 30, 4, random_state=0)
     >>> [len(window) for window in windows]
     [15, 15, 15, 15]
@@ -198,7 +198,7 @@ def best_of(fits: Iterable[Fit], key: Callable[[Fit], float]) -> Fit:
 
     Examples
     --------
-    >>> from tabweave.evaluate import best_of
+    >>> from tabweave.papers import best_of
     >>> best_of([{"cost": 3.0}, {"cost": 2.0}], key=lambda fit: fit["cost"])
     {'cost': 2.0}
     """

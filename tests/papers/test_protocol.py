@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from tabweave.evaluate import PROTOCOLS, best_of, monte_carlo_splits, stream_windows
+from tabweave.papers import PROTOCOLS, best_of, monte_carlo_splits, stream_windows
 
 Y = np.array(["a"] * 60 + ["b"] * 37 + ["c"] * 6 + ["d"])  # 104 objects, d is alone
 

@@ -55,9 +55,9 @@ class NonBEND(nonbend.NonBEND):
 
     Examples
     --------
-    >>> from tabweave import published
+    >>> from tabweave import papers
     >>> rows = {"color": ["red", "blue"] * 20, "size": ["S", "L"] * 20, "shape": ["o"] * 40}
-    >>> model = published.NonBEND(random_state=0).fit(rows)
+    >>> model = papers.NonBEND(random_state=0).fit(rows)
     >>> len(model.fits_), model.n_subspaces_
     (1, 2)
     """

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
-from tabweave import Counts, OneHot, Table, published
+from tabweave import Counts, OneHot, Table, papers
 from tabweave.counts import counting, couplings
 from tabweave.datasets import make_coupled
 from tabweave.embed.nonbend.model import Rows
-from tabweave.published.untie import (
+from tabweave.papers.untie import (
     BOUNDED,
     UNTIE,
     descend,
@@ -105,7 +105,7 @@ def test_the_objective_never_rises(seed):
 
 def test_the_kernels_are_those_given():
     X = table(1, n=80)
-    untie = published.UNTIE(3, kernels=SMALL, max_iter=3).fit(X)
+    untie = papers.UNTIE(3, kernels=SMALL, max_iter=3).fit(X)
     assert np.isfinite(untie.transform(X)).all()
     used = {key.split("/")[1] for column in untie.weights_.values() for key in column}
     assert used == set(SMALL)

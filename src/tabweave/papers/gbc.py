@@ -132,7 +132,7 @@ class GBCClassifier(_Published, gbc.GBCClassifier):
     --------
     >>> import numpy as np
     >>> from tabweave import Sources
-    >>> from tabweave.published import GBCClassifier
+    >>> from tabweave.papers import GBCClassifier
     >>> rng = np.random.default_rng(0)
     >>> kind = rng.integers(0, 2, 200)
     >>> tables = {"good": (range(200), kind[:, None] + rng.normal(0, 0.4, (200, 2)))}
@@ -169,7 +169,7 @@ class GBCRegressor(_Published, gbc.GBCRegressor):
     Examples
     --------
     >>> import numpy as np
-    >>> from tabweave.published import GBCRegressor
+    >>> from tabweave.papers import GBCRegressor
     >>> x = np.linspace(0, 1, 60)[:, None]
     >>> model = GBCRegressor(30, random_state=0).fit(x, 3 * x[:, 0])
     >>> bool(model.score(x, 3 * x[:, 0]) > 0.9)

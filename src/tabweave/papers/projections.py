@@ -61,7 +61,7 @@ class CoCA(coca.CoCA):
     --------
     >>> import numpy as np
     >>> from tabweave import Sources
-    >>> from tabweave.published import CoCA
+    >>> from tabweave.papers import CoCA
     >>> rng = np.random.default_rng(0)
     >>> tables = {name: (range(30), rng.normal(size=(30, 4))) for name in ("a", "b")}
     >>> model = CoCA(2).fit(Sources(tables), {i: i % 2 for i in range(10)})
@@ -136,7 +136,7 @@ class HeMap(hemap.HeMap):
     Examples
     --------
     >>> import numpy as np
-    >>> from tabweave.published import HeMap
+    >>> from tabweave.papers import HeMap
     >>> rng = np.random.default_rng(0)
     >>> X, kind = rng.normal(size=(60, 3)), np.repeat(["a", "b"], 30)
     >>> model = HeMap(random_state=0).fit(X, kind, source=(X @ rng.normal(size=(3, 5)), kind))

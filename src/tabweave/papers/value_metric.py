@@ -43,9 +43,9 @@ class ValueMetric(value_metric.ValueMetric):
 
     Examples
     --------
-    >>> from tabweave import published
+    >>> from tabweave import papers
     >>> rows = {"color": ["red", "blue", "red", "red"]}
-    >>> published.ValueMetric("rough").fit(rows).value_distances("color").round(2)
+    >>> papers.ValueMetric("rough").fit(rows).value_distances("color").round(2)
     color  blue   red
     color
     blue    0.0  1.00
@@ -74,4 +74,4 @@ class ValueMetric(value_metric.ValueMetric):
         return lookup_sum(codes, codes if right is None else self._codes(right), self.lookups()[0])
 
     def _title(self) -> str:
-        return f"published.{super()._title()}"
+        return f"papers.{super()._title()}"

@@ -6,7 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tabweave
 from tabweave import Table
-from tabweave.published import CKML
+from tabweave.papers import CKML
 
 
 def random_rows(seed, n=25, n_columns=4, n_values=4):

@@ -25,7 +25,7 @@ from tabweave.counts.couplings import chosen_kernels
 from tabweave.counts.merging import expand
 from tabweave.embed import unicorn
 from tabweave.io.register import storable
-from tabweave.published.untie import Adam, Features, features, weights_of
+from tabweave.papers.untie import Adam, Features, features, weights_of
 from tabweave.rows.vocabulary import positions
 
 
@@ -79,10 +79,10 @@ class UNICORN(unicorn.UNICORN):
 
     Examples
     --------
-    >>> from tabweave import published
+    >>> from tabweave import papers
     >>> from tabweave.datasets import led24
     >>> digits = led24(120, random_state=0)
-    >>> stream = published.UNICORN(delta=0.1).fit(digits.X[:60]).partial_fit(digits.X[60:])
+    >>> stream = papers.UNICORN(delta=0.1).fit(digits.X[:60]).partial_fit(digits.X[60:])
     >>> stream.transform(digits.X[:5]).shape[0]
     5
     >>> stream.objective_[-1] < stream.objective_[0]

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tabweave import Sources, published
-from tabweave.published.gbc import SignedLogistic, SummedTeam, normalized, search_step
+from tabweave import Sources, papers
+from tabweave.papers.gbc import SignedLogistic, SummedTeam, normalized, search_step
 from tabweave.sources.gbc.team import Logistic, Squared, Team, Terms
 from tabweave.sources.graphs import blend
 
@@ -28,7 +28,7 @@ def drawn(seed=0, n=240):
 
 def test_sources_weigh_by_training_loss():
     sources, y = drawn()
-    model = published.GBCClassifier(
+    model = papers.GBCClassifier(
         60, consensus=0.1, connectivity=0, params=ONE_THREAD, random_state=0
     )
     model.fit(sources, dict(enumerate(y[:150].tolist())))
@@ -71,12 +71,12 @@ def test_graph_weights_are_noted():
         "random": {"a": a[:300], "b": rng.permutation(b[:300])},
     }
     tables = {name: (sources.ids, sources.matrix(name)) for name in sources.names}
-    model = published.GBCClassifier(8, consensus=0, connectivity=0.1, params=ONE_THREAD)
+    model = papers.GBCClassifier(8, consensus=0, connectivity=0.1, params=ONE_THREAD)
     model.fit(Sources(tables, graphs), dict(enumerate(y[:100].tolist())))
     last = model.history_[-1]["graph_weights"]
     assert last["near"] > last["random"] and sum(last.values()) == pytest.approx(1)
     assert model.graph_weights_ == last  # those that Ẽ is made with
-    equal = published.GBCClassifier(8, connectivity=0.1, weights="equal", params=ONE_THREAD)
+    equal = papers.GBCClassifier(8, connectivity=0.1, weights="equal", params=ONE_THREAD)
     equal.fit(Sources(tables, graphs), dict(enumerate(y[:100].tolist())))
     assert equal.graph_weights_ == {"near": 0.5, "random": 0.5}
     assert list(equal.source_weights_.values()) == pytest.approx([1 / 3] * 3)
@@ -92,7 +92,7 @@ def test_graphs_of_learned_weights_enter_training(monkeypatch):
     whole, seen = Sources(tables, graphs), []
     regard = SummedTeam.regard
     monkeypatch.setattr(SummedTeam, "regard", lambda t, g: seen.append(g) or regard(t, g))
-    model = published.GBCClassifier(3, consensus=0, connectivity=0.1, params=ONE_THREAD)
+    model = papers.GBCClassifier(3, consensus=0, connectivity=0.1, params=ONE_THREAD)
     model.fit(whole, dict(enumerate(y[:100].tolist())))
     for graph, entry in zip(seen, model.history_, strict=True):
         weights = list(entry["graph_weights"].values())
@@ -120,7 +120,7 @@ def test_steps_are_searched():
 def test_the_model_is_what_was_trained(lambdas):
     """Trees are lengthened in the boosters as in the scores of training."""
     sources, y = drawn()
-    model = published.GBCClassifier(6, consensus=lambdas[0], connectivity=0, params=ONE_THREAD)
+    model = papers.GBCClassifier(6, consensus=lambdas[0], connectivity=0, params=ONE_THREAD)
     model.fit(sources, dict(enumerate(y[:100].tolist())))
     targets = y[:100, None].astype(float)
     for name, scores in model.source_scores(sources).items():
@@ -140,13 +140,13 @@ def test_weights_of_a_source_without_rows_or_loss():
 
 def test_there_is_no_auto():
     with pytest.raises(ValueError, match=r"'consensus' .* Got 'auto'"):
-        published.GBCClassifier(consensus="auto").fit([[0.0], [1.0]], [0, 1])
+        papers.GBCClassifier(consensus="auto").fit([[0.0], [1.0]], [0, 1])
 
 
 def test_trees_are_as_long_as_the_search_says(monkeypatch):
     sources, y = drawn()
-    still = published.GBCClassifier(3, consensus=0, connectivity=0, params=ONE_THREAD)
-    monkeypatch.setattr("tabweave.published.gbc.search_step", lambda *given: np.zeros(1))
+    still = papers.GBCClassifier(3, consensus=0, connectivity=0, params=ONE_THREAD)
+    monkeypatch.setattr("tabweave.papers.gbc.search_step", lambda *given: np.zeros(1))
     still.fit(sources, dict(enumerate(y[:100].tolist())))
     for scores in still.source_scores(sources).values():
         np.testing.assert_allclose(scores, scores[0, 0])

@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from tabweave import Counts
 from tabweave.embed.helic import LINEAR, Pairs
-from tabweave.published.helic import HELIC, batch_gradient, descend, hinge, kernel_columns
+from tabweave.papers.helic import HELIC, batch_gradient, descend, hinge, kernel_columns
 
 
 def small(n=60, seed=0):

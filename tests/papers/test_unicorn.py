@@ -9,8 +9,8 @@ import tabweave
 from tabweave import Counts, OneHot, Table
 from tabweave.counts.couplings import kernel_family
 from tabweave.datasets import led24
-from tabweave.published.unicorn import UNICORN, Prior, Window, descend, objective
-from tabweave.published.untie import features
+from tabweave.papers.unicorn import UNICORN, Prior, Window, descend, objective
+from tabweave.papers.untie import features
 
 FEW = kernel_family([0.5, 2.0], [1])
 

@@ -37,7 +37,7 @@ def relative_distance(distances: Any, labels: Any) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from tabweave.evaluate import relative_distance
+    >>> from tabweave.papers import relative_distance
     >>> x = np.array([0.0, 1.0, 10.0, 11.0])
     >>> relative_distance(abs(x[:, None] - x), [0, 0, 1, 1])
     10.0
@@ -66,7 +66,7 @@ def dunn(distances: Any, labels: Any) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from tabweave.evaluate import dunn
+    >>> from tabweave.papers import dunn
     >>> x = np.array([0.0, 1.0, 10.0, 11.0])
     >>> dunn(abs(x[:, None] - x), [0, 0, 1, 1])
     9.0
@@ -97,59 +97,13 @@ def sd_index(distances: Any, labels: Any) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from tabweave.evaluate import sd_index
+    >>> from tabweave.papers import sd_index
     >>> x = np.array([0.0, 1.0, 10.0, 12.0])
     >>> sd_index(abs(x[:, None] - x), [0, 0, 1, 1])
     3.0
     """
     within, _ = _within_between(distances, labels)
     return float(within.sum())
-
-
-def davies_bouldin(points: Any, labels: Any) -> float:
-    """DBI: the mean over clusters of the worst ``(S_i + S_j) / M_ij``.
-
-    ``S_i`` is the mean Euclidean distance of a cluster's points to their centre, ``M_ij`` the
-    distance of two centres. Two clusters with the same centre make the index infinite.
-
-    Parameters
-    ----------
-    points : array-like of shape (n_objects, n_dimensions)
-        Coordinates.
-    labels : array-like of shape (n_objects,)
-        Cluster of each object.
-
-    Returns
-    -------
-    float
-        Smaller is better, 0 at best.
-
-    References
-    ----------
-    Davies and Bouldin (1979), with p = 2 and q = 1; Wang, She, Cao (2013), section 5.2.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tabweave.evaluate import davies_bouldin
-    >>> davies_bouldin(np.array([[0.0], [1.0], [10.0], [11.0]]), [0, 0, 1, 1])
-    0.1
-    """
-    codes = _clusters(labels)
-    points = np.asarray(points, dtype=float)
-    if points.ndim != 2 or len(points) != codes.size or not np.isfinite(points).all():
-        raise ValueError(
-            f"expected finite points of shape ({codes.size}, n_dimensions), got {points.shape}"
-        )
-    members = np.eye(codes.max() + 1)[codes]
-    sizes = members.sum(axis=0)
-    centres = members.T @ points / sizes[:, None]
-    scatter = members.T @ np.linalg.norm(points - centres[codes], axis=1) / sizes
-    distance = np.linalg.norm(centres[:, None] - centres, axis=2)
-    ratio = np.full(distance.shape, np.inf)
-    np.divide(scatter[:, None] + scatter, distance, out=ratio, where=distance > 0)
-    np.fill_diagonal(ratio, -np.inf)  # a cluster is not compared with itself
-    return float(ratio.max(axis=1).mean())
 
 
 def intra_coupling_heterogeneity(counts: Sequence[Any], *, published: bool = False) -> float:
@@ -182,7 +136,7 @@ def intra_coupling_heterogeneity(counts: Sequence[Any], *, published: bool = Fal
 
     Examples
     --------
-    >>> from tabweave.evaluate import intra_coupling_heterogeneity
+    >>> from tabweave.papers import intra_coupling_heterogeneity
     >>> round(intra_coupling_heterogeneity([[[3, 0], [0, 5]], [[2, 2], [2, 2]]]), 6)
     0.5
     """
@@ -216,7 +170,7 @@ def data_factors(X: Any, y: Any) -> dict[str, float]:
 
     Examples
     --------
-    >>> from tabweave.evaluate import data_factors
+    >>> from tabweave.papers import data_factors
     >>> data_factors([["a", "x"], ["b", "x"], ["c", "x"]], ["yes", "yes", "no"])
     {'n_o': 3, 'n_a': 2, 'n_c': 2, 'n_av': 2.0, 'n_mv': 3, 'r_CI': 2.0}
     """
@@ -264,7 +218,7 @@ def inter_coupling_heterogeneity(couplings: Sequence[Sequence[Any]]) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from tabweave.evaluate import inter_coupling_heterogeneity
+    >>> from tabweave.papers import inter_coupling_heterogeneity
     >>> round(inter_coupling_heterogeneity([[np.zeros((2, 2)), np.ones((2, 2))]]), 4)
     1.4142
     """
@@ -309,7 +263,7 @@ def class_margins(similarity: Any, y: Any, *, include_self: bool = False) -> np.
     Examples
     --------
     >>> import numpy as np
-    >>> from tabweave.evaluate import class_margins
+    >>> from tabweave.papers import class_margins
     >>> x = np.array([0.0, 0.1, 0.9, 1.0])
     >>> class_margins(1 - abs(x[:, None] - x), ["a", "a", "b", "b"])
     array([0.85, 0.75, 0.75, 0.85])
@@ -369,7 +323,7 @@ def epsilon_gamma(
     Examples
     --------
     >>> import numpy as np
-    >>> from tabweave.evaluate import epsilon_gamma
+    >>> from tabweave.papers import epsilon_gamma
     >>> x = np.array([0.0, 0.1, 0.9, 1.0])
     >>> epsilon, gamma = epsilon_gamma(1 - abs(x[:, None] - x), ["a", "a", "b", "b"])
     >>> epsilon

@@ -82,7 +82,7 @@ class MatrixFactorization(Estimator):
 
     Examples
     --------
-    >>> from tabweave.tasks.recommend import MatrixFactorization, make_ratings
+    >>> from tabweave.papers.recommend import MatrixFactorization, make_ratings
     >>> data = make_ratings(60, 40, 1_200, random_state=0)
     >>> model = MatrixFactorization(n_factors=4, random_state=0)
     >>> model = model.fit(data.users, data.items, data.ratings, user_groups=data.user_groups)
@@ -426,7 +426,7 @@ def find_groups(
     Examples
     --------
     >>> from tabweave import OneHot
-    >>> from tabweave.tasks.recommend import find_groups
+    >>> from tabweave.papers.recommend import find_groups
     >>> rows = {"job": ["a", "b"] * 20, "town": ["x", "y"] * 20}
     >>> groups = find_groups(range(40), rows, OneHot(), max_groups=4, random_state=0)
     >>> len(set(groups.values()))

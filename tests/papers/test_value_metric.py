@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tabweave
-from tabweave import KModes, ValueMetric, WeightedKNN, published
+from tabweave import KModes, ValueMetric, WeightedKNN, papers
 
 ROWS = [["a", "x"], ["a", "y"], ["b", "y"], ["a", "y"], ["c", "y"]]
 N = len(ROWS)
@@ -48,7 +48,7 @@ def test_matches_below_one_leave_a_distance(name):
         [sum(1 - (worth(a, v[a]) if v[a] == w[a] else 0) for a in (0, 1)) for w in ROWS]
         for v in ROWS
     ]
-    metric = published.ValueMetric(name).fit(ROWS)
+    metric = papers.ValueMetric(name).fit(ROWS)
     np.testing.assert_allclose(metric.pairwise_distances(ROWS), slow)
     shares = metric.explain(ROWS[0], ROWS[0])
     assert sum(shares.values()) == pytest.approx(slow[0][0]) and slow[0][0] > 0
@@ -61,7 +61,7 @@ def test_smirnov_falls_below_zero():
         return 2 + (N - count(a, v)) / count(a, v) + others if v == w else others
 
     slow = [[sum(1 - similarity(a, v[a], w[a]) for a in (0, 1)) for w in ROWS] for v in ROWS]
-    found = published.ValueMetric("smirnov").fit(ROWS).pairwise_distances(ROWS)
+    found = papers.ValueMetric("smirnov").fit(ROWS).pairwise_distances(ROWS)
     np.testing.assert_allclose(found, slow)
     assert found.min() < 0
 
@@ -69,25 +69,25 @@ def test_smirnov_falls_below_zero():
 @pytest.mark.parametrize("name", ["hamming", "of", "dilca", "cos", "lin"])
 def test_what_was_published_as_a_distance_stays(name):
     ours, theirs = (
-        cls(name).fit(ROWS).pairwise_distances(ROWS) for cls in (ValueMetric, published.ValueMetric)
+        cls(name).fit(ROWS).pairwise_distances(ROWS) for cls in (ValueMetric, papers.ValueMetric)
     )
     np.testing.assert_array_equal(ours, theirs)
 
 
 def test_vectors_are_those_without_the_diagonal(tmp_path):
-    metric = published.ValueMetric("rough").fit(ROWS)
+    metric = papers.ValueMetric("rough").fit(ROWS)
     vectors = metric.transform(ROWS)
     found = ((vectors[:, None] - vectors) ** 2).sum(axis=-1)
     differ = [[sum(x != y for x, y in zip(v, w, strict=True)) for w in ROWS] for v in ROWS]
     np.testing.assert_allclose(found, differ, atol=1e-12)
     metric.save(tmp_path / "model")
     again = tabweave.load(tmp_path / "model")
-    assert type(again) is published.ValueMetric
+    assert type(again) is papers.ValueMetric
     np.testing.assert_array_equal(again.transform(ROWS), vectors)
     np.testing.assert_array_equal(again.pairwise_distances(ROWS), metric.pairwise_distances(ROWS))
 
 
 def test_tasks_take_it():
-    metric = published.ValueMetric("rough")
+    metric = papers.ValueMetric("rough")
     assert len(KModes(2, metric=metric, random_state=0).fit(ROWS).labels_) == N
     assert len(WeightedKNN(1, metric=metric).fit(ROWS, list("pqqpp")).predict(ROWS)) == N

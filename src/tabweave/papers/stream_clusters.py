@@ -165,7 +165,7 @@ class CCDSDC(ProfileClusterer):
 
     Examples
     --------
-    >>> from tabweave.cluster import CCDSDC
+    >>> from tabweave.papers import CCDSDC
     >>> rows = [["a", "x"]] * 5 + [["b", "y"]] * 5
     >>> stream = CCDSDC(2, random_state=0).fit(rows)
     >>> first = stream.labels_
@@ -264,7 +264,7 @@ class CCTED(ProfileClusterer):
 
     Examples
     --------
-    >>> from tabweave.cluster import CCTED
+    >>> from tabweave.papers import CCTED
     >>> rows = [["a", "x"]] * 5 + [["b", "y"]] * 5
     >>> stream = CCTED(2, random_state=0).fit(rows).partial_fit(rows)
     >>> stream.difference_, stream.partial_fit([["c", "z"], ["d", "z"]]).drifted_
@@ -341,7 +341,7 @@ class DCD(ProfileClusterer):
 
     Examples
     --------
-    >>> from tabweave.cluster import DCD
+    >>> from tabweave.papers import DCD
     >>> rows = [["a", "x"]] * 5 + [["b", "y"]] * 5
     >>> stream = DCD(2, random_state=0).fit(rows).partial_fit(rows[3:7])
     >>> stream.drifted_, (stream.labels_[:2] != stream.labels_[2:]).all()

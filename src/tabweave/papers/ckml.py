@@ -45,9 +45,9 @@ class CKML(ckml.CKML):
 
     Examples
     --------
-    >>> from tabweave import published
+    >>> from tabweave import papers
     >>> rows = {"x": list("vvwuu"), "y": list("aaabc")}
-    >>> d = published.CKML("inter").fit(rows).value_distances("x")
+    >>> d = papers.CKML("inter").fit(rows).value_distances("x")
     >>> bool(d.loc["v", "u"] > d.loc["v", "w"] + d.loc["w", "u"])
     True
     """

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from scipy.special import xlogy
 
-from tabweave.cluster import CCDSDC, CCTED, DCD, KModes
-from tabweave.cluster.baselines import importance, uncertainty, window_difference
+from tabweave.cluster import KModes
 from tabweave.evaluate import clustering_f
+from tabweave.papers import CCDSDC, CCTED, DCD
+from tabweave.papers.stream_clusters import importance, uncertainty, window_difference
 
-from .conftest import groups
+from ..cluster.conftest import groups
 
 BASELINES = [CCDSDC, CCTED, DCD]
 

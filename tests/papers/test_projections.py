@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from sklearn.datasets import load_digits
 
 import tabweave
-from tabweave import Sources, published
-from tabweave.published.projections import at_random
+from tabweave import Sources, papers
+from tabweave.papers.projections import at_random
 from tabweave.sources.hemap.transfer import Scaled
 
 N = 60
@@ -29,7 +29,7 @@ def drawn():
 def test_weights_stay_on_the_diagonal_blocks(alpha):
     tables = drawn()
     sources, y = Sources({name: (range(N), X) for name, X in tables.items()}), np.arange(N) % 2
-    model = published.CoCA(3, alpha=alpha).fit(sources, y)
+    model = papers.CoCA(3, alpha=alpha).fit(sources, y)
     assert model.weights_ == tabweave.CoCA(3).fit(sources, y).weights_
     beside = 1 / 3 if alpha == "auto" else alpha
     matrix = np.block(
@@ -53,7 +53,7 @@ def test_a_large_alpha_drowns_the_weights():
         learned, equal = (make().fit(sources, labels).transform(sources) for labels in (y, None))
         return np.abs(learned @ learned.T - equal @ equal.T).max() / np.abs(equal @ equal.T).max()
 
-    as_published = change(lambda: published.CoCA(2, alpha=60.0))
+    as_published = change(lambda: papers.CoCA(2, alpha=60.0))
     assert as_published < 0.1 * change(lambda: tabweave.CoCA(2, alpha=60.0))
 
 
@@ -75,7 +75,7 @@ def test_erratum_rows_in_random_order_carry_nothing_over():
     paired = tabweave.HeMap(random_state=0).fit(
         even[:500], labels, source=source, pairs=np.arange(500)
     )
-    model = published.HeMap(random_state=0).fit(even[:500], labels, source=source)
+    model = papers.HeMap(random_state=0).fit(even[:500], labels, source=source)
     assert not model.refused_ and model.project(even[:3]).shape == (3, 1)
     errors = [1 - m.score(even[500:], y[500:]) for m in (paired, model, model.target_estimator_)]
     assert errors[0] < errors[2] < errors[1]
@@ -84,7 +84,7 @@ def test_erratum_rows_in_random_order_carry_nothing_over():
 def test_the_source_is_never_tested():
     rng = np.random.default_rng(0)
     X, kind = rng.normal(size=(60, 3)), np.repeat(["a", "b"], 30)
-    model = published.HeMap(random_state=0)
+    model = papers.HeMap(random_state=0)
     model.fit(X, kind, source=(rng.normal(size=(90, 5)), rng.choice(["a", "b"], 90)))
     assert not model.refused_ and model.alignment_ == "random" and model.losses_ == {}
-    assert published.HeMap().fit(X, kind).refused_  # there is no source
+    assert papers.HeMap().fit(X, kind).refused_  # there is no source

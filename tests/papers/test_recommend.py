@@ -5,7 +5,7 @@ import pytest
 from sklearn import mixture
 
 from tabweave import OneHot
-from tabweave.tasks.recommend import (
+from tabweave.papers.recommend import (
     MatrixFactorization,
     Ratings,
     Side,

@@ -17,7 +17,7 @@ from tabweave.counts.couplings import named_weights
 from tabweave.embed import helic
 from tabweave.embed.helic import Pairs, ValuePairs, coupling_spaces
 from tabweave.io.register import storable
-from tabweave.published.untie import Adam
+from tabweave.papers.untie import Adam
 
 
 @storable
@@ -66,10 +66,10 @@ class HELIC(helic.HELIC):
 
     Examples
     --------
-    >>> from tabweave import published
+    >>> from tabweave import papers
     >>> from tabweave.datasets import monks
     >>> data = monks(3)
-    >>> model = published.HELIC("linear", max_iter=101, random_state=0).fit(data.X, data.y)
+    >>> model = papers.HELIC("linear", max_iter=101, random_state=0).fit(data.X, data.y)
     >>> len(model.objective_)
     3
     """

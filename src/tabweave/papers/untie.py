@@ -83,10 +83,10 @@ class UNTIE(RowKeeper):
 
     Examples
     --------
-    >>> from tabweave import published
+    >>> from tabweave import papers
     >>> from tabweave.datasets import led24
     >>> digits = led24(200, random_state=0)
-    >>> untie = published.UNTIE(n_clusters=10, max_iter=20, random_state=0).fit(digits.X)
+    >>> untie = papers.UNTIE(n_clusters=10, max_iter=20, random_state=0).fit(digits.X)
     >>> untie.objective_[-1] < untie.objective_[0]
     True
     """

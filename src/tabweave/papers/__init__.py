@@ -1,0 +1,50 @@
+"""The laboratory: what only reproduces papers, in one place above everything else.
+
+The algorithms as published under the names that they have in ``tabweave``, the peers they were
+compared with, their protocols and indicators, and the recommender study. The notes of an algorithm
+name the equations and what is wrong with them; ``docs/errata.md`` has all of that in one table,
+each line with a test.
+"""
+
+from tabweave.io.register import lazy
+
+_HOMES = {
+    "CCDSDC": "stream_clusters",
+    "CCTED": "stream_clusters",
+    "CKML": "ckml",
+    "DCD": "stream_clusters",
+    "HELIC": "helic",
+    "PROTOCOLS": "protocol",
+    "UNICORN": "unicorn",
+    "UNTIE": "untie",
+    "CoCA": "projections",
+    "GBCClassifier": "gbc",
+    "GBCRegressor": "gbc",
+    "HeMap": "projections",
+    "MatrixFactorization": "recommend",
+    "NonBEND": "nonbend",
+    "Protocol": "protocol",
+    "ValueMetric": "value_metric",
+    "best_of": "protocol",
+    "class_margins": "indicators",
+    "data_factors": "indicators",
+    "dunn": "indicators",
+    "epsilon_gamma": "indicators",
+    "find_groups": "recommend",
+    "inter_coupling_heterogeneity": "indicators",
+    "intra_coupling_heterogeneity": "indicators",
+    "load_movielens": "recommend",
+    "mae": "recommend",
+    "make_ratings": "recommend",
+    "monte_carlo_splits": "protocol",
+    "relative_distance": "indicators",
+    "rmse": "recommend",
+    "sd_index": "indicators",
+    "stream_windows": "protocol",
+}
+__all__ = [name for name in _HOMES if name != "PROTOCOLS"]
+__getattr__ = lazy(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -51,6 +51,7 @@ from tabweave.rows.frames import (
 from tabweave.rows.table import Codes, Datetimes, Numbers, Schema, Sets, Table, take_rows
 from tabweave.rows.vocabulary import Label, canonical
 from tabweave.tasks.row_model import ENGINES, Guess, Note, RowModel, rows_to_learn
+from tabweave.tasks.wide_rows import WideRowModel, is_wide
 
 _FOLDS = 4  # parts of the rows by which engines are chosen
 _LOOKED_AT = 1000  # cells of text that show how a column is written
@@ -152,7 +153,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         self.schema = schema
         self.random_state = random_state
 
-    _model: RowModel
+    _model: RowModel | WideRowModel
     _typical: Mapping[str, list[Any]] = MappingProxyType({})  # how cells were written in fit
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -171,9 +172,12 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         self._typical = {name: cells for name, cells in self._typical.items() if cells}
         return self
 
-    def _taught_by(self, table: Table, seed: int) -> RowModel:
+    def _taught_by(self, table: Table, seed: int) -> RowModel | WideRowModel:
         wanted = ENGINES if self.engine in ("all", "validated") else (self.engine,)
-        model = RowModel.of(table, int(self.n_bins), seed, wanted, int(self.n_neighbors))
+        options = int(self.n_bins), seed, wanted, int(self.n_neighbors)
+        if is_wide(table, int(self.n_bins)):
+            return WideRowModel.of(table, *options, int(self.n_rounds))
+        model = RowModel.of(table, *options)
         model = model.changed(needs_evidence=True)
         return model.with_reference(table, int(self.n_rounds))
 

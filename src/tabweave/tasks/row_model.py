@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -45,7 +45,7 @@ from tabweave.rows.vocabulary import Label, Vocabulary, positions, slices
 from tabweave.search.scan import Nodes, Queries, nearest_nodes
 
 ENGINES = ("counts", "mixture", "neighbors")
-_MOST_VALUES = 200  # of a column: rarer ones are neither guessed nor looked at
+MAX_VALUES = 200  # Rarer values of a column are neither guessed nor looked at.
 _RIDGE = 0.02  # of standardised features
 _NOISE = 0.3  # what is added to it for as many features as rows
 _BINS = 0.15  # weight of a number's bins in the regression, beside the number itself
@@ -756,6 +756,22 @@ class RowModel:
         return low if low == high else f"{low}…{high}"
 
 
+class Labelled(Protocol):
+    """What knows the values of columns: a model of rows."""
+
+    @property
+    def sets(self) -> list[str]:
+        """The columns of sets."""
+
+    @property
+    def labels(self) -> dict[str, tuple[Label, ...]]:
+        """The values of each column."""
+
+    @property
+    def seen(self) -> dict[str, list[np.ndarray]]:
+        """The numbers of each bin."""
+
+
 class Guess(NamedTuple):
     """What is thought of the gaps of a column: which rows, probabilities, and of numbers a mean."""
 
@@ -763,7 +779,7 @@ class Guess(NamedTuple):
     proba: np.ndarray
     number: np.ndarray | None
 
-    def best(self, model: RowModel, name: str) -> tuple[np.ndarray, np.ndarray]:
+    def best(self, model: Labelled, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows and what fills them."""
         if self.number is not None:
             return self.rows, self.number
@@ -774,7 +790,7 @@ class Guess(NamedTuple):
         return self.rows, labels[self.proba.argmax(axis=1)]
 
     def drawn(
-        self, model: RowModel, name: str, rng: np.random.Generator
+        self, model: Labelled, name: str, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows and a draw of what may fill them."""
         if name in model.sets:
@@ -909,8 +925,8 @@ def _frequent(counts: Counts, name: str) -> tuple[tuple[Label, ...], np.ndarray]
     span, labels = counts.span(name), counts.labels[counts.vocabulary.index(name)]
     kept = np.array([i for i, label in enumerate(labels) if label is not None], np.intp)
     times = counts.value_counts[span][kept]
-    if len(kept) > _MOST_VALUES:
-        kept = np.sort(kept[np.argsort(-times, kind="stable")[:_MOST_VALUES]])
+    if len(kept) > MAX_VALUES:
+        kept = np.sort(kept[np.argsort(-times, kind="stable")[:MAX_VALUES]])
     return tuple(labels[i] for i in kept), span.start + kept
 
 

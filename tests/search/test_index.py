@@ -1276,3 +1276,14 @@ def test_vectors_whose_squares_are_infinite_are_refused():
     index = SimilarityIndex(FunctionTransformer()).fit(rows)
     with pytest.raises(ValueError, match="scale the columns first"):
         index.query(rows * 1e200, 2)
+
+
+@pytest.mark.parametrize("written", ["13/02/2024", "02/13/2024", "20240213"])
+def test_a_condition_is_read_as_its_column_is_written(written):
+    """Not as its own digits would be: a day of another form is refused, as in rows it would be."""
+    days = [f"2024-{month:02}-{day:02}" for month in (1, 2, 3) for day in range(1, 28)]
+    index = SimilarityIndex().fit({"day": days, "g": ["u", "v", "w"] * 27})
+    assert index.query({"g": "u"}, 5, where={"day": "2024-02-13"}).ids.tolist() == [[39]]
+    for where in (written, between(written, None)):
+        with pytest.raises(ValueError, match=r"column 'day': expected a date .*, got"):
+            index.query({"g": "u"}, 5, where={"day": where})

@@ -776,3 +776,54 @@ def test_a_target_whose_squares_are_no_floats_is_refused(unit):
         WeaveRegressor().fit(rows, np.arange(40) * unit)
     model = WeaveRegressor().fit(rows, np.arange(40) * 1e100)
     assert np.isfinite(model.predict(rows)).all()
+
+
+@pytest.mark.parametrize("objective", ["f1", "accuracy", "log_loss"])
+def test_the_objective_is_what_the_choice_maximises(objective, monkeypatch):
+    """The scores are those of scikit-learn, and the best of them is chosen."""
+    from sklearn.metrics import accuracy_score, f1_score, log_loss
+
+    from tabweave.search import neighbors
+
+    X, y = table(400)
+    rng = np.random.default_rng(2)
+    y = np.where(rng.random(400) < 0.3, rng.choice(list("abc"), 400, p=[0.9, 0.07, 0.03]), y)
+    seen, answers = [], WeaveClassifier._answers
+
+    def watched(self, folds, member, ks, local):
+        out = answers(self, folds, member, ks, local)
+        seen.append((member, out))
+        return out
+
+    monkeypatch.setattr(WeaveClassifier, "_answers", watched)
+    targets = []
+    scores = WeaveClassifier._scores
+    monkeypatch.setattr(
+        WeaveClassifier,
+        "_scores",
+        lambda self, *all_: targets.append(all_[1]) or scores(self, *all_),
+    )
+    model = WeaveClassifier(objective=objective).fit(X, y)
+    expected = {}
+    for member, out in seen[:6]:
+        best = []
+        for rows, votes in out.values():
+            labels, votes = targets[0][rows], votes.toarray()
+            proba = neighbors.probabilities(votes, *neighbors.calibrated(votes, labels))
+            best.append(
+                {
+                    "f1": lambda p, t: f1_score(t, p.argmax(1), average="macro"),
+                    "accuracy": lambda p, t: accuracy_score(t, p.argmax(1)),
+                    "log_loss": lambda p, t: -log_loss(t, p, labels=range(3)),
+                }[objective](proba, labels)
+            )
+        expected[member] = np.mean(sorted(best)[-3:])
+    for found in model.validation_:
+        member = found["weight_power"], found["discriminant"]
+        assert found["score"] == pytest.approx(expected[member], abs=1e-9)
+    assert model.validation_[0]["score"] == pytest.approx(max(expected.values()))
+
+
+def test_an_objective_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="'objective' parameter of WeaveClassifier must be a str"):
+        WeaveClassifier(objective="auc").fit(*table(40))

@@ -658,6 +658,10 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         A neighbour at squared distance d votes with ``exp(-sharpness · d / d_k)``, where d_k is
         that of the k-th neighbour; 0 gives all the same vote. Rows that tie at d_k share the
         remaining votes, so the order of rows does not matter.
+    objective : {"f1", "accuracy", "log_loss"}, default="f1"
+        What variants and numbers of neighbours are chosen by, on held-out rows: the mean F of the
+        classes, in which rare ones count as much as frequent ones; the share of rows whose class is
+        guessed; or the log-loss of the calibrated probabilities.
     n_validation : int, default=1000
         Largest number of held-out rows by which variants are compared, each with at most 10,000
         other rows: for larger tables the cost of choosing does not grow.
@@ -677,8 +681,8 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     local_ : float
         How strongly columns are weighted anew around each query, λ below: 0 or 10.
     validation_ : list of dict
-        Macro F of each variant on held-out rows, best first; "local" of the best one has that of
-        both λ.
+        The score of each variant on held-out rows, best first: macro F, accuracy or minus the
+        log-loss, as ``objective`` says; "local" of the best one has that of both λ.
     calibration_ : tuple of float
         Floor and exponent by which votes become probabilities.
 
@@ -710,6 +714,32 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     >>> model.explain({"job": "cook", "age": 21.0}, n_neighbors=1)[0]["target"]
     'no'
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_Neighbors._parameter_constraints,
+        "objective": [StrOptions({"f1", "accuracy", "log_loss"})],
+    }
+
+    def __init__(
+        self,
+        n_neighbors: Any = "auto",
+        *,
+        embedder: Any = "validated",
+        sharpness: float = 4.0,
+        objective: str = "f1",
+        n_validation: int = 1000,
+        schema: Any = None,
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            n_neighbors,
+            embedder=embedder,
+            sharpness=sharpness,
+            n_validation=n_validation,
+            schema=schema,
+            random_state=random_state,
+        )
+        self.objective = objective
 
     classes_: np.ndarray
 
@@ -783,7 +813,7 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     def _scores(
         self, folds: list[Fold], targets: np.ndarray, ks: Sequence[int]
     ) -> dict[tuple[float, ...], dict[int, float]]:
-        """Return macro F of each member, by number of neighbours."""
+        """Return what each member reaches of the objective, by number of neighbours."""
         scores: dict[tuple[float, ...], dict[int, float]] = {}
         for member in folds[0].near:
             answers = self._answers(folds, member, ks, 0.0)
@@ -791,7 +821,13 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         return scores
 
     def _score(self, targets: np.ndarray, rows: np.ndarray, votes: Any) -> float:
-        return macro_f(targets[rows], winners(votes), len(self.classes_))
+        labels = targets[rows]
+        if self.objective == "log_loss":
+            return -float(log_losses(votes, labels, *calibrated(votes, labels)).mean())
+        guessed = winners(votes)
+        if self.objective == "accuracy":
+            return float(np.mean(guessed == labels))
+        return macro_f(labels, guessed, len(self.classes_))
 
     def _settle(
         self, folds: list[Fold], targets: np.ndarray, member: tuple[float, ...], ks: tuple[int, ...]

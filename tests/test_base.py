@@ -883,3 +883,19 @@ def test_records_and_names_of_several_levels_come_back(model):
         assert len(fitted.predict(rows)) == 30
         with pytest.raises(ValueError, match="feature names"):
             fitted.predict(pd.DataFrame({"other": number}))
+
+
+class TestIterators:
+    frames = tuple(
+        pd.DataFrame({"a": ["x", "y"] * 40, "b": ["u", "v", "w", "u"] * 20}) for _ in range(3)
+    )
+
+    @pytest.mark.parametrize("embedder", [OneHot(), Weave()])
+    def test_fit_reads_what_can_be_read_once(self, embedder):
+        whole = pd.concat(self.frames)
+        expected = clone(embedder).fit(whole)
+        assert clone(embedder).fit(iter(self.frames)).counts_ == expected.counts_
+        parts = clone(embedder).partial_fit(self.frames[0]).partial_fit(iter(self.frames[1:]))
+        assert parts.counts_ == expected.counts_
+        with pytest.raises(TypeError, match="partial_fit with each part"):
+            expected.transform(iter(self.frames))

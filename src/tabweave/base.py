@@ -35,7 +35,7 @@ from tabweave.blocks.numbers import Numbering, column_parts
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.counts.unknown import report_unknown, spelled_columns
-from tabweave.engines import count_for, is_distributed, is_source, read, vectors_of
+from tabweave.engines import count_for, is_countable, is_distributed, is_source, read, vectors_of
 from tabweave.io.store import Storable
 from tabweave.rows.frames import DATETIMES, columns_of, in_memory, object_array, objects, typed
 from tabweave.rows.kinds import FEW_ROWS, Finding, Kinds, aside_line
@@ -718,7 +718,7 @@ class ValueEmbedder(Embedder):
         self._validate_params()
         if "counts_" not in vars(self):
             return self._start(self._count_rows(X, y, sample_weight))
-        if in_memory(X) or not is_source(X):
+        if in_memory(X) or not is_countable(X):
             check_keys(X, self.schema_)
             more = self._count(self._read_fitted(X), y, sample_weight)
         else:
@@ -761,7 +761,7 @@ class ValueEmbedder(Embedder):
 
     def _count_rows(self, X: Any, y: Any, sample_weight: Any, *, whole: bool = False) -> Counts:
         """Count the first rows, wherever they are."""
-        if not in_memory(X) and is_source(X):
+        if not in_memory(X) and is_countable(X):
             return self._count_source(X, y, sample_weight, Counts())
         table = self._read(X, Schema.of(self.schema), whole=whole)
         require_rows(table)

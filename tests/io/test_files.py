@@ -181,3 +181,24 @@ def test_a_first_line_may_be_as_long_as_the_limit(text, tmp_path):
     assert csv_header(path, longest=len(text)) == csv_header(path)
     with pytest.raises(ValueError, match=f"longer than {len(text) - 1} characters"):
         csv_header(path, longest=len(text) - 1)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions are those of POSIX")
+def test_permissions_and_links_stay(tmp_path):
+    private, link = tmp_path / "private.csv", tmp_path / "link.csv"
+    private.write_text("old")
+    private.chmod(0o600)
+    link.symlink_to("private.csv")
+    for path in (private, link):
+        with replacing(path) as part:
+            part.write_text(path.name)
+        assert private.read_text() == path.name and private.stat().st_mode & 0o777 == 0o600
+    assert link.is_symlink() and sorted(p.name for p in tmp_path.iterdir()) == [
+        "link.csv",
+        "private.csv",
+    ]
+    with replacing(tmp_path / "new.csv") as part:
+        part.write_text("x")
+    (tmp_path / "plain.csv").write_text("x")
+    modes = {(tmp_path / name).stat().st_mode for name in ("new.csv", "plain.csv")}
+    assert len(modes) == 1

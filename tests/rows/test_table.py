@@ -382,10 +382,12 @@ class TestRowsOfTables:
         check_codes(np.array([0, 1], np.uint8), 2)
         check_codes(np.zeros(0, np.uint8), 0)
         with pytest.raises(
-            ValueError, match=r"expected a column of unsigned codes, got \(2,\) int64"
+            ValueError, match=r"expected a column of whole codes, got \(2,\) float64"
         ):
-            check_codes(np.array([0, 1]), 2)
-        with pytest.raises(ValueError, match="expected a column of unsigned codes"):
+            check_codes(np.array([0.0, 1.0]), 2)
+        with pytest.raises(ValueError, match="expected codes of 2 labels, got -1 to 1"):
+            check_codes(np.array([-1, 1]), 2)
+        with pytest.raises(ValueError, match="expected a column of whole codes"):
             check_codes(np.zeros((1, 1), np.uint8), 2)
         with pytest.raises(ValueError, match="expected codes of"):
             check_codes(np.array([0, 2], np.uint8), 2)
@@ -703,3 +705,15 @@ def test_geometry_of_geojson_keeps_what_can_be_read(tmp_path):
         with pytest.warns(UserWarning, match=r"column 'geometry.coordinates': expected"):
             model = Weave().fit(source)
         assert model.schema_.names == ["name", "geometry.type"]
+
+
+@pytest.mark.parametrize(
+    ("dates", "shown"),
+    [
+        (pa.array([10**15, 10**6], pa.int64()).cast(pa.timestamp("s")), "124789-11-06"),
+        (pa.array([10**7, 3], pa.int32()).cast(pa.date32()), "29349-01-26"),
+    ],
+)
+def test_dates_beyond_pythons_name_their_column(dates, shown):
+    with pytest.raises(ValueError, match=f"column 'd': expected dates .*, got {shown}.*; mend it"):
+        Table.of(pa.table({"d": dates}), {"d": "nominal"})

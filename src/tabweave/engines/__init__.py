@@ -10,6 +10,7 @@ from tabweave.engines.counting import count_for as count_for  # "as": for other 
 from tabweave.engines.counting import count_with as count_with
 from tabweave.engines.opening import batches, open_source, read
 from tabweave.engines.opening import fitted_columns as fitted_columns
+from tabweave.engines.opening import is_countable as is_countable
 from tabweave.engines.opening import is_distributed as is_distributed
 from tabweave.engines.opening import is_source as is_source
 from tabweave.engines.opening import open_fitted as open_fitted

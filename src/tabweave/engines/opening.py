@@ -48,6 +48,11 @@ def is_source(X: Any) -> bool:
     return kind_of(X) not in ("memory", "iterator")
 
 
+def is_countable(X: Any) -> bool:
+    """Tell whether X is a source of rows, or an iterator of frames that can be read once."""
+    return kind_of(X) != "memory"
+
+
 def is_distributed(X: Any) -> bool:
     """Tell whether this is a frame on a cluster."""
     return kind_of(X) in ("dask", "spark")

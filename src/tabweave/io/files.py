@@ -7,6 +7,7 @@ import glob
 import gzip
 import os
 import re
+import shutil
 import time
 import uuid
 import zlib
@@ -26,14 +27,17 @@ def replacing(path: str | PathLike[str]) -> Iterator[Path]:
     """Give a temporary name beside a file, which takes the file's name when the block ends well.
 
     Readers see the old file or the new one, never a part of it. What was written is on the disk
-    before it is renamed; if the block fails, it is removed and the old file stays.
+    before it is renamed; if the block fails, it is removed and the old file stays. A file that was
+    there keeps its permissions; a link stays one, and what it leads to is replaced.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))
     remove_leftovers(path, older_than=_STALE)
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
     try:
         yield temporary
         _flush(temporary)
+        if path.exists():
+            shutil.copymode(path, temporary)
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -774,6 +774,17 @@ def _column(cells: Any, column: Column, schema: Schema) -> Codes | Numbers | Set
         return Codes(codes, labels)
     except (TypeError, ValueError) as error:
         raise _named_error(error, column) from error
+    except OverflowError as error:
+        raise ValueError(
+            f"column {column.name!r}: expected dates of the years 1 to 9999 as values, got "
+            f"{_farthest_date(cells)}; mend it, or declare the column as kind 'datetime'"
+        ) from error
+
+
+def _farthest_date(cells: Any) -> str:
+    """Return the date farthest from today in a column of another library, as ISO text."""
+    seconds = datetimes(cells, None, first=True)[0]
+    return str(np.datetime64(int(seconds[np.nanargmax(np.abs(seconds))]), "s"))
 
 
 def _readable_cells(cells: Any, column: Column) -> Any:

@@ -8,6 +8,7 @@ import string
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -644,3 +645,16 @@ def test_what_postgres_cannot_hold_is_refused():
     wide = tabweave.OneHot().fit({"a": [f"v{i}" for i in range(1100)]})
     with pytest.raises(ValueError, match="column 'a': expected at most 1,000 dimensions"):
         tabweave.export.sql(wide, "postgres")
+
+
+def test_a_column_may_be_named_as_a_computed_one_would_be():
+    rng = np.random.default_rng(0)
+    times = [f"{i % 24}:{i % 60:02}" for i in range(40)]
+    rows = {"Tabweave Number 0": rng.choice(list("abc"), 40).tolist(), "t": times}
+    model = Weave().fit(rows)
+    script = tabweave.export.sql(model, dialect="duckdb", table="rows")
+    with duckdb.connect() as connection:
+        connection.register("rows", pa.table(rows))
+        connection.execute(script.tables)
+        found = connection.execute(script.select).df().to_numpy()
+    np.testing.assert_allclose(found, model.transform(rows), atol=1e-12)

@@ -266,7 +266,7 @@ def program(
         f"from tabweave import {', '.join(sorted(used, key=_import_order))}",
         "from tabweave.apps.report import describe, page",
         "",
-        f"table = Table.of(engines.read({name!r}){given}, rules='all')",
+        f"table = Table.of(engines.read(Path({name!r})){given}, rules='all')",
         *_list_of("columns", reading.kept),
         "rows = table.select(columns)",
     ]

@@ -11,10 +11,7 @@ from tabweave.apps.report.html import rounded, shown
 from tabweave.cluster.describe import value_counts_by_cluster
 from tabweave.rows.table import Codes, Numbers, Sets, Table, take_rows
 
-MOST = 8
-N_SCORED = 1_000
-N_VALUES = 8
-LIFT = 1.2  # a value must be so many times as frequent as everywhere to be worth a line
+MAX_SCORED_ROWS = 1_000  # The silhouette and the tree are found from so many rows at most.
 
 
 def how_many(features: Table, random_state: int) -> int:
@@ -22,9 +19,9 @@ def how_many(features: Table, random_state: int) -> int:
     from tabweave.cluster.number import number_of_clusters
 
     rng = np.random.default_rng(random_state)
-    if features.n_rows > N_SCORED:
-        features = take_rows(features, np.sort(rng.permutation(features.n_rows)[:N_SCORED]))
-    found = number_of_clusters(features, most=MOST, n_init=3, random_state=random_state)
+    if features.n_rows > MAX_SCORED_ROWS:
+        features = take_rows(features, np.sort(rng.permutation(features.n_rows)[:MAX_SCORED_ROWS]))
+    found = number_of_clusters(features, most=8, n_init=3, random_state=random_state)
     return max(2, found.best)
 
 
@@ -45,8 +42,8 @@ def find_centers(
         return np.zeros((1, points.shape[1])), 0.0
     rng = np.random.default_rng(random_state)
     some = np.arange(len(points))
-    if len(some) > N_SCORED:
-        some = np.sort(rng.choice(len(points), N_SCORED, replace=False))
+    if len(some) > MAX_SCORED_ROWS:
+        some = np.sort(rng.choice(len(points), MAX_SCORED_ROWS, replace=False))
     with one_thread():
         model = KMeans(n_clusters, n_init=3, random_state=random_state)
         labels = model.fit(points, sample_weight=weights).labels_[some]
@@ -96,14 +93,21 @@ def describe_clusters(
             out[k] += _frequent(column.name, data, counts, k, sizes)
     clusters = []
     for k in range(n_clusters):
-        worth = [v for v in found[k] if v["lift"] >= LIFT and v["share"] >= 0.05 and v["above"] > 3]
+        min_lift, min_share, min_deviations = 1.2, 0.05, 3
+        worth = [
+            value
+            for value in found[k]
+            if value["lift"] >= min_lift
+            and value["share"] >= min_share
+            and value["above"] > min_deviations
+        ]
         worth.sort(key=lambda v: -v["share"] * np.log(v["lift"]))
         classes[k].sort(key=lambda v: -v["share"])
         clusters.append(
             {
                 "size": int(sizes[k]),
                 "share": rounded(sizes[k] / len(labels)),
-                "values": worth[:N_VALUES],
+                "values": worth[:8],
                 "target": classes[k][:4],
             }
         )

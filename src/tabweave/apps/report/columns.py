@@ -19,10 +19,6 @@ from tabweave.rows.table import Codes, Datetimes, Numbers, Sets
 from tabweave.rows.vocabulary import Vocabulary, order
 
 TOP = 5
-N_BARS = 24
-MOST_WHOLE = 60  # whole numbers that get a bar each
-N_ROWS = 8  # rows shown as they are
-N_PATTERNS = 10
 PLAIN = ("values", "numbers", "constant")  # reasons that say no more than the kind does
 
 
@@ -102,8 +98,10 @@ def _numbers(data: Numbers, codes: np.ndarray) -> dict[str, Any]:
             out["drawn"] = shown_as or rounded(ends, 6)
             out["beyond"] = len(present) - len(drawn)
         span = np.ptp(drawn)
-        out["whole"] = bool(span < MOST_WHOLE and (drawn == np.floor(drawn)).all())
-        bars = np.arange(drawn.min(), drawn.max() + 2) - 0.5 if out["whole"] else N_BARS
+        max_bars_of_one_number = 60
+        is_whole = (drawn == np.floor(drawn)).all()
+        out["whole"] = bool(span < max_bars_of_one_number and is_whole)
+        bars = np.arange(drawn.min(), drawn.max() + 2) - 0.5 if out["whole"] else 24
         out["bars"] = np.histogram(drawn, bars)[0].tolist()
     return out
 
@@ -133,7 +131,8 @@ def near_and_far(present: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
 def describe_rows(reading: Reading, most_columns: int = 40) -> dict[str, Any]:
     """Return some rows as they are, evenly from the whole table."""
     n_rows = reading.table.n_rows
-    rows = np.unique(np.linspace(0, n_rows - 1, min(N_ROWS, n_rows)).astype(int))
+    n_shown = min(8, n_rows)
+    rows = np.unique(np.linspace(0, n_rows - 1, n_shown).astype(int))
     shown = list(reading.table)[:most_columns]
     return {
         "rows": rows.tolist(),
@@ -153,7 +152,8 @@ def describe_gaps(reading: Reading) -> dict[str, Any] | None:
     for i, name in enumerate(names):
         pattern |= gaps[name].astype(np.int64) << i
     kinds, counts = np.unique(pattern, return_counts=True)
-    order = np.argsort(-counts, kind="stable")[:N_PATTERNS]
+    n_patterns = 10
+    order = np.argsort(-counts, kind="stable")[:n_patterns]
     return {
         "columns": names,
         "patterns": [
@@ -258,10 +258,7 @@ def unrolled(tree: Any) -> tuple[list[int], list[list[float]]]:
 
 # -- couplings of columns, as a graph on a circle -------------------------------------------------
 
-MOST_NODES = 40  # on a circle; more are a matrix
-MOST_LINES = 30  # columns whose couplings can be told apart as lines
-MOST_CELLS = 80  # columns of a matrix
-MOST_PAIRS = 100
+MAX_MATRIX_COLUMNS = 80  # columns of a matrix
 FAINT = 0.005  # couplings below are not worth a line
 
 
@@ -277,7 +274,8 @@ def describe_couplings(counts: Counts, target: str | None) -> dict[str, Any] | N
         return None
     strength = coupled(counts)
     a, b = np.triu_indices(len(strength), 1)
-    worth = np.argsort(-strength[a, b], kind="stable")[:MOST_PAIRS]
+    n_pairs = 100
+    worth = np.argsort(-strength[a, b], kind="stable")[:n_pairs]
     pairs = [
         {
             "a": counts.names[a[i]],
@@ -288,8 +286,9 @@ def describe_couplings(counts: Counts, target: str | None) -> dict[str, Any] | N
         if strength[a[i], b[i]] >= FAINT
     ]
     total = strength.sum(axis=1)
-    many = len(strength) > MOST_LINES
-    chosen = np.sort(np.argsort(-total, kind="stable")[: MOST_CELLS if many else MOST_NODES])
+    many = len(strength) > 30  # then a matrix: lines between more could not be told apart
+    n_shown = MAX_MATRIX_COLUMNS if many else 40
+    chosen = np.sort(np.argsort(-total, kind="stable")[:n_shown])
     if target is not None and counts.names.index(target) not in chosen:
         chosen = np.append(chosen[:-1], counts.names.index(target))
     chosen = chosen[circle_order(strength[np.ix_(chosen, chosen)])]

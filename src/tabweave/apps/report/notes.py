@@ -27,9 +27,6 @@ from tabweave.rows.table import (
 if TYPE_CHECKING:
     from tabweave.tasks.outliers import OutlierCells
 
-_DETERMINED = 0.9  # share of the target's entropy that one column may explain without a warning
-_FINE = 32  # bins of a number when it is compared with the target
-_SAME = 0.99
 _CODES = 6  # whole numbers of so few values may be codes
 
 Note = dict[str, Any]
@@ -164,7 +161,7 @@ def _n_values(data: Any) -> float:
 
 def _of_pairs(couplings: dict[str, Any], target: str | None) -> Iterator[Note]:
     for pair in couplings["pairs"]:
-        if pair["strength"] >= _SAME and target not in (pair["a"], pair["b"]):
+        if pair["strength"] >= 0.99 and target not in (pair["a"], pair["b"]):
             text = f"is redundant with “{pair['b']}”: their values correspond one to one"
             yield _note("note", "twins", pair["a"], text)
 
@@ -191,7 +188,7 @@ def _of_target(reading: Reading, target: str) -> Iterator[Note]:
 def _leaks(reading: Reading, target: str, classes: Codes) -> Iterator[Note]:
     """Warn of columns that nearly determine the target, beyond what chance would."""
     for name in reading.kept:
-        values = as_values(reading.table[name], _FINE)
+        values = as_values(reading.table[name], 32)
         if isinstance(values, Sets):
             continue
         schema = Schema((Column("x"), Column("y")), complete=True)
@@ -201,7 +198,7 @@ def _leaks(reading: Reading, target: str, classes: Codes) -> Iterator[Note]:
         entropy = marginal[1, 0]
         # As in adjusted mutual information: 0 is what chance would show, 1 is all there is to know.
         share = (mutual[0, 1] - chance) / (entropy - chance) if entropy > chance else 0.0
-        if share >= _DETERMINED:
+        if share >= 0.9:  # one column alone gives the target away
             text = f"nearly determines “{target}” ({percent(share)} of what there is to know); "
             text += "is it known before the target is?"
             yield _note("warning", "leakage", name, text)
@@ -225,7 +222,6 @@ def _conflicts(reading: Reading, target: str, classes: Codes) -> Iterator[Note]:
 
 # -- associations and odd cells --------------------------------------------------------------------
 
-_PAIRS = 30  # associations on a page
 _COMPARED = 20_000  # rows that they are found from
 _ODD = 15  # cells on a page
 _LEARNED = 2_000  # rows that odd cells are learned from
@@ -244,7 +240,7 @@ def describe_associations(reading: Reading) -> dict[str, Any] | None:
     if table.n_rows > _COMPARED:
         table = take_rows(table, np.linspace(0, table.n_rows - 1, _COMPARED).astype(int))
     found = measured(table, without=("phi_k",))
-    order = np.argsort(-found.values["strength"], kind="stable")[:_PAIRS]
+    order = np.argsort(-found.values["strength"], kind="stable")[:30]
     other = np.where(
         np.isnan(found.values["spearman"]),
         found.values["correlation_ratio"],

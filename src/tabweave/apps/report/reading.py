@@ -17,8 +17,6 @@ from tabweave.rows.vocabulary import canonical
 
 MOST_COLUMNS = 1_000
 MOST_VALUES = 10_000
-MOST_CLASSES = 20  # whole numbers with at most so many values are classes, as a target
-N_BINS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +96,7 @@ def only_met(table: Table) -> Table:
     return Table(table.schema, tuple(parts), table.n_rows)
 
 
-def as_values(data: Codes | Numbers | Sets, n_bins: int = N_BINS) -> Codes | Sets:
+def as_values(data: Codes | Numbers | Sets, n_bins: int = 5) -> Codes | Sets:
     """Return a column as values: numbers in bins with about as many each, named by their ends."""
     if not isinstance(data, Numbers):
         return data
@@ -142,7 +140,7 @@ def _as_classes(column: Column, data: Numbers) -> tuple[Column, Any]:
     """Return a numeric target as classes, if it holds a few whole numbers."""
     present, codes = np.unique(data.values, return_inverse=True)
     whole = np.isnan(present) | (present == np.floor(present))
-    if len(present) > MOST_CLASSES or not whole.all():
+    if len(present) > 20 or not whole.all():
         return column, data
     return replace(column, kind="nominal"), Codes(codes, [canonical(v) for v in present])
 

@@ -29,7 +29,6 @@ from tabweave.rows.vocabulary import Label
 from tabweave.search.scan import Nearest
 
 _BLOCK = 1 << 22  # numbers held at a time: 32 MB
-_CELLS = 120_000  # cells of the rows drawn, which bound the size of the page
 N_AXES = 12
 
 
@@ -54,7 +53,8 @@ class Rows:
         """
         names = reading.kept + ([reading.target] if reading.target else [])
         first, of_row = distinct_rows([reading.codes[name] for name in names])
-        at_most = int(np.clip(_CELLS // min(len(names), most_columns), 500, MOST_DRAWN))
+        max_cells = 120_000  # which bound the size of the page
+        at_most = int(np.clip(max_cells // min(len(names), most_columns), 500, MOST_DRAWN))
         drawn = shown = np.arange(len(first))
         if len(first) > at_most:
             rng = np.random.default_rng(random_state)
@@ -112,7 +112,6 @@ class Axes:
 
 
 MOST_DRAWN = 2000  # rows that axes and clusters are found from
-MOST_NEAR = 1000  # of them t-SNE lays out; others are set beside those
 NEAR_NAME = "neighbourhoods (t-SNE)"
 
 
@@ -127,7 +126,7 @@ def axes_layout(points: np.ndarray, axes: Axes) -> dict[str, Any]:
 def near_layout(points: np.ndarray, random_state: Any) -> tuple[dict[str, Any] | None, str]:
     """Return the map by neighbourhoods, or None and why there is none.
 
-    t-SNE lays out up to `MOST_NEAR` of the points; each other one is set amid the nearest of them.
+    t-SNE lays out up to 1,000 of the points; each other one is set amid the nearest of them.
     """
     if len(points) < 30 or points.shape[1] < 2:
         return None, "Neighbourhoods (t-SNE) need 30 distinct rows and two axes"
@@ -135,7 +134,8 @@ def near_layout(points: np.ndarray, random_state: Any) -> tuple[dict[str, Any] |
         from openTSNE import TSNE
     except ImportError:  # an extra, and no reason to fail: the page does without, and says so
         return None, "Neighbourhoods (t-SNE) need tabweave[map]"
-    every = max(1, -(-len(points) // MOST_NEAR))
+    max_laid_out = 1000
+    every = max(1, -(-len(points) // max_laid_out))
     some = points[::every]
     perplexity = min(30, (len(some) - 1) // 3)
     start = some[:, :2] / max(float(some[:, 0].std()), 1e-12) * 1e-4
@@ -163,7 +163,6 @@ def _amid(points: np.ndarray, laid: np.ndarray, others: np.ndarray, k: int = 3) 
 # -- the map -------------------------------------------------------------------------------------
 
 MAP_COLUMNS = 100
-MOST_LABELS = 20_000
 OTHERS = "other values"
 
 
@@ -205,7 +204,7 @@ def map_cells(drawn: Table, name: str) -> dict[str, Any]:
 def _labelled(data: Any) -> dict[str, Any]:
     """Return labels, the most frequent first, and their codes; ``others`` if the last is many."""
     first = by_frequency(data)
-    kept = first[:MOST_LABELS]
+    kept = first[:20_000]
     index = np.full(len(data.labels), len(kept))
     index[kept] = np.arange(len(kept))
     labels: list[Label] = [shown(data.labels[i]) for i in kept]

@@ -8,9 +8,14 @@ import pytest
 
 import tabweave
 from tabweave import Imputer, Table
-from tabweave.tasks import wide_rows
-from tabweave.tasks.row_model import RowModel
-from tabweave.tasks.wide_rows import WideRowModel, blocks_of_columns, missing, pairwise_evidence
+from tabweave.tasks import row_model
+from tabweave.tasks.row_model import (
+    RowModel,
+    WideRowModel,
+    blocks_of_columns,
+    missing,
+    pairwise_evidence,
+)
 
 
 def grouped(n, p, group, seed=0):
@@ -41,7 +46,7 @@ def test_blocks_hold_the_columns_that_tell_of_each_other():
 
 def test_evidence_of_pairs_is_that_of_the_model(holes):
     table = Table.of(holes)
-    coarse = RowModel.of(table, wide_rows.COARSE_BINS, 0, ("counts",), 5)
+    coarse = RowModel.of(table, row_model.COARSE_BINS, 0, ("counts",), 5)
     np.testing.assert_allclose(pairwise_evidence(table), coarse.evidence, atol=1e-12)
 
 
@@ -50,7 +55,7 @@ def test_a_table_in_blocks_is_filled_as_well_as_a_whole_one(monkeypatch):
     wide = Imputer().fit(gaps)
     assert isinstance(wide._model, WideRowModel)
     by_blocks = error(rows, gaps, wide.transform(gaps))
-    monkeypatch.setattr(wide_rows, "MAX_COLUMNS", 90)
+    monkeypatch.setattr(row_model, "MAX_COLUMNS", 90)
     whole = Imputer().fit(gaps)
     assert isinstance(whole._model, RowModel)
     assert by_blocks < 1.03 * error(rows, gaps, whole.transform(gaps))
@@ -58,8 +63,8 @@ def test_a_table_in_blocks_is_filled_as_well_as_a_whole_one(monkeypatch):
 
 
 def test_columns_of_every_kind_stand_in_blocks(monkeypatch, tmp_path, holes):
-    monkeypatch.setattr(wide_rows, "MAX_COLUMNS", 4)
-    monkeypatch.setattr(wide_rows, "MAX_TARGETS", 2)
+    monkeypatch.setattr(row_model, "MAX_COLUMNS", 4)
+    monkeypatch.setattr(row_model, "MAX_TARGETS", 2)
     days = pd.Timestamp("2026-03-01") + pd.to_timedelta(np.arange(len(holes)) % 9, unit="D")
     rows = holes.assign(day=days, tags=[["a", "b"] if s == "warm" else ["c"] for s in holes["sea"]])
     rows.loc[::7, "day"] = pd.NaT
@@ -90,7 +95,7 @@ def test_missing_cells_are_those_of_every_kind():
 
 def test_what_does_not_fit_is_said_before_anything_is_learned(monkeypatch):
     _, gaps = grouped(60, 80, 4)
-    monkeypatch.setattr(wide_rows, "available_memory", lambda: 1000)
+    monkeypatch.setattr(row_model, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"80 columns .* GB that are free; choose the columns"):
         Imputer().fit(gaps)
 

@@ -50,8 +50,15 @@ from tabweave.rows.frames import (
 )
 from tabweave.rows.table import Codes, Datetimes, Numbers, Schema, Sets, Table, take_rows
 from tabweave.rows.vocabulary import Label, canonical
-from tabweave.tasks.row_model import ENGINES, Guess, Note, RowModel, rows_to_learn
-from tabweave.tasks.wide_rows import WideRowModel, is_wide
+from tabweave.tasks.row_model import (
+    ENGINES,
+    Guess,
+    Note,
+    RowModel,
+    WideRowModel,
+    is_wide,
+    rows_to_learn,
+)
 
 _FOLDS = 4  # parts of the rows by which engines are chosen
 _LOOKED_AT = 1000  # cells of text that show how a column is written

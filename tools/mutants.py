@@ -3,7 +3,8 @@
 Usage: python tools/mutants.py [--files F ...] [--sample N] [--seed S] [--quick]
 
 Each mutant is one small change of one function: a comparison turned, an operator exchanged, a
-number moved by one, a condition negated. The tests of a room are collected once; they run once
+number moved by one, a condition negated, two arguments swapped, a keyword dropped, a statement
+deleted. The tests of a room are collected once; they run once
 without an error, to learn which of them enter which function and how long they take (kept in
 build/mutants.json). Then a process is forked for each mutant, which exchanges the code of one
 function in its own memory and runs the tests that enter it: those that killed before first, then
@@ -41,9 +42,11 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "tabweave"
-ROOMS = ("rows", "counts", "blocks", "measures", "io")
-FILES = (*(f"{room}/{path.name}" for room in ROOMS for path in sorted((SOURCE / room).glob("*.py"))
-           if path.name != "__init__.py"), "embed/weave.py", "base.py")  # fmt: skip
+ROOMS = ("rows", "counts", "blocks", "measures", "io", "embed", "search", "cluster", "engines",
+         "tasks", "sources", "papers", "evaluate", "datasets")  # fmt: skip
+FILES = (*(f"{room}/{path.relative_to(SOURCE / room).as_posix()}" for room in ROOMS
+           for path in sorted((SOURCE / room).rglob("*.py")) if path.name != "__init__.py"),
+         "base.py", "updates.py")  # fmt: skip
 # Where the tests of a room are: its mirror, and what is made of it with numbers of somebody else.
 TESTS = {
     "rows": ["tests/rows", "tests/test_bad_input.py", "tests/test_laws.py",
@@ -56,8 +59,16 @@ TESTS = {
                "tests/embed/test_onehot.py", "tests/embed/test_weave.py", "tests/embed/hierarchy"],
     "measures": ["tests/measures", "tests/embed/test_ckml.py", "tests/embed/test_value_metric.py",
                  "tests/papers/test_value_metric.py", "tests/test_papers.py"],
-    "embed": ["tests/embed/test_weave.py", "tests/blocks/test_dates.py",
-              "tests/embed/test_supervised.py", "tests/embed/test_mixed.py"],
+    "embed": ["tests/embed", "tests/blocks/test_dates.py"],
+    "search": ["tests/search"],
+    "cluster": ["tests/cluster"],
+    "engines": ["tests/engines"],
+    "tasks": ["tests/tasks"],
+    "sources": ["tests/sources"],
+    "papers": ["tests/papers", "tests/test_papers.py", "tests/test_errata.py"],
+    "evaluate": ["tests/evaluate"],
+    "datasets": ["tests/datasets"],
+    "updates.py": ["tests/test_updates.py", "tests/test_threads.py"],
     "io": ["tests/io/test_archive.py", "tests/io/test_codec.py", "tests/io/test_files.py",
            "tests/io/test_register.py", "tests/io/test_store.py"],
     "base.py": ["tests/test_base.py", "tests/test_threads.py", "tests/embed/test_onehot.py"],
@@ -109,6 +120,31 @@ def changed(node: ast.AST) -> str | None:
     if isinstance(node, ast.If | ast.IfExp):
         node.test = ast.UnaryOp(ast.Not(), node.test)
         return "if -> if not"
+    if isinstance(node, ast.Call):
+        return _with_other_arguments(node)
+    return _deleted(node)
+
+
+def _with_other_arguments(call: ast.Call) -> str | None:
+    """Swap the first two arguments of a call, or drop its last keyword."""
+    several = len(call.args) > 1 and not any(isinstance(a, ast.Starred) for a in call.args[:2])
+    if several and ast.dump(call.args[0]) != ast.dump(call.args[1]):
+        call.args[:2] = call.args[1::-1]
+        return "arguments swapped"
+    if call.keywords and call.keywords[-1].arg not in (None, "strict"):
+        return f"without {call.keywords.pop().arg}="
+    return None
+
+
+def _deleted(node: ast.AST) -> str | None:
+    """Delete a call whose result nobody takes, or a way out of a loop."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        node.value = ast.Constant(None)
+        return "statement deleted"
+    if isinstance(node, ast.Break | ast.Continue):
+        what = f"{type(node).__name__.lower()} deleted"
+        node.__class__ = ast.Pass
+        return what
     return None
 
 

@@ -171,7 +171,7 @@ class TestSmall:
         with pytest.raises(ValueError, match="0 sample"):
             OneHot().fit(ROWS[:0])
         embedder = OneHot().fit(ROWS)
-        assert embedder.transform(ROWS[:0]).shape == (0, 8)
+        assert embedder.transform(ROWS[:0]).shape == (0, 7)  # missing has no dimension
         before = embedder.counts_
         assert embedder.partial_fit(ROWS[:0]).counts_ == before
 
@@ -324,7 +324,7 @@ class TestOutput:
         embedder = OneHot().fit(ROWS)
         names = [*embedder.get_feature_names_out()]
         assert names == [
-            *("color_blue", "color_red", "color_<missing>"),
+            *("color_blue", "color_red"),
             *("size_L", "size_M", "size_S", "n_1", "n_2"),
         ]
         frame = embedder.set_output(transform="pandas").transform(ROWS.set_index([[4, 5, 6, 7]]))
@@ -367,10 +367,17 @@ class TestDistances:
     def test_pairwise(self):
         embedder = Diary().fit(ROWS)
         vectors = embedder.transform(ROWS)
-        expected = np.sqrt(((vectors[:, None] - vectors[None]) ** 2).sum(axis=2))
-        np.testing.assert_allclose(embedder.pairwise_distances(ROWS), expected)
-        np.testing.assert_allclose(embedder.pairwise_distances(ROWS, ROWS[:2]), expected[:, :2])
-        np.testing.assert_allclose(embedder.pairwise_kernel(ROWS), vectors @ vectors.T)
+        gaps = embedder.blocks_.gaps(Table.of(ROWS, embedder.schema_))["color"]
+        assert (gaps > 0).tolist() == ROWS["color"].isna().tolist()
+        squared = ((vectors[:, None] - vectors[None]) ** 2).sum(axis=2) + gaps[:, None] + gaps
+        other = np.sqrt(squared)  # to rows that are equal, and other rows
+        np.testing.assert_allclose(embedder.pairwise_distances(ROWS, ROWS[2:]), other[:, 2:])
+        np.testing.assert_allclose(embedder.pairwise_kernel(ROWS, ROWS[:]), vectors @ vectors.T)
+        np.fill_diagonal(other, 0)
+        for same in (embedder.pairwise_distances(ROWS), embedder.pairwise_distances(ROWS, ROWS)):
+            np.testing.assert_allclose(same, other)
+        kernel = vectors @ vectors.T + np.diag(gaps)
+        np.testing.assert_allclose(embedder.pairwise_kernel(ROWS), kernel)
 
     def test_unknown_policy(self):
         other = ROWS.assign(color="?")
@@ -388,7 +395,10 @@ class TestDistances:
         assert [*frame.index] == ["blue", "red", None]
         assert frame.index.name == "color"
         assert [*frame.columns] == ["blue", "red", None]
-        np.testing.assert_allclose(frame.to_numpy(), np.sqrt(2) * (1 - np.eye(3)))
+        f = np.array([1, 2]) / 3
+        squares = 2 * (1 - np.eye(2))
+        expected = np.block([[squares, (squares @ f)[:, None]], [f @ squares, f @ squares @ f]])
+        np.testing.assert_allclose(frame.to_numpy(), np.sqrt(expected))
         with pytest.raises(KeyError, match=r"expected a categorical column, .* got 'colour'"):
             OneHot().fit(ROWS).value_distances("colour")
 
@@ -398,7 +408,7 @@ class TestDistances:
         codes = embedder.tables_.codes(Table.of(ROWS, embedder.schema_))
         total = sum(t[c][:, c] for t, c in zip(tables, codes, strict=True))
         assert root
-        np.testing.assert_allclose(np.sqrt(total), embedder.pairwise_distances(ROWS))
+        np.testing.assert_allclose(np.sqrt(total), embedder.pairwise_distances(ROWS, ROWS.copy()))
         with pytest.raises(ValueError, match="do not add up"):
             Diary(combine="sum").fit(ROWS).lookups()
 

@@ -31,7 +31,7 @@ from tabweave._compat import (
     warn_caller,
 )
 from tabweave.blocks.block import Block, label_column, turns
-from tabweave.blocks.numbers import Numbering, column_parts
+from tabweave.blocks.numbers import BINNED, Numbering, column_parts
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.counts.unknown import report_unknown, spelled_columns
@@ -326,6 +326,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     _rules: ClassVar[bool] = False  # whether undeclared columns are read by rules
     _uses_classes: ClassVar[bool] = False  # whether y is counted
     _takes_numbers: ClassVar[bool] = False  # whether y may be numbers that are no classes
+    _missing_agrees: ClassVar[bool] = False  # whether missing is a value in every column
     _has_vectors: ClassVar[bool] = True  # whether distances are those of vectors, at least nearly
 
     counts_: Counts
@@ -471,7 +472,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
 
     def _read_pair(self, X: Any, Y: Any) -> tuple[Table, Table | None]:
         left = self._read_asked(X)
-        return left, None if Y is None else self._read_asked(Y)
+        return left, None if Y is None or Y is X else self._read_asked(Y)
 
     def kinds(self) -> Kinds:
         """Return what each column was read as, why, and which were set aside.
@@ -518,6 +519,12 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
             return columns
         vary = [c for c in columns if c.why == "declared" or not self._is_constant(c.name)]
         return vary or columns
+
+    def _gap_columns(self) -> list[str]:
+        """Return the columns in which a missing cell is no value."""
+        schema = self.schema_
+        kept = [c.name for c in schema.columns if (c.missing or schema.missing) != "value"]
+        return [] if self._missing_agrees else kept
 
     def _is_constant(self, name: str) -> bool:
         counts = self.counts_
@@ -606,7 +613,11 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         return known.select([name for name in known.names if name in own])
 
     def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Return the distances between the rows of X and of Y (or X)."""
+        """Return the distances between the rows of X and of Y (or X).
+
+        A missing cell is at its expected distance from every cell of its column, another missing
+        one included; a row of X is at distance 0 from itself.
+        """
         left, right = self._read_pair(X, Y)
         return self._learned_blocks().distances(left, right, unknown=self._policy())
 
@@ -732,7 +743,7 @@ class ValueEmbedder(Embedder):
         return self.learn()
 
     def _learn_all(self) -> None:
-        self.tables_ = self._learn(self.counts_)
+        self.tables_ = self._learn(self.counts_).with_gaps(self.counts_, self._gap_columns())
 
     def _learned_parts(self) -> Any:
         tables = vars(self).get("tables_")
@@ -832,6 +843,12 @@ class BinnedEmbedder(Embedder):
     """Base of embedders that count numbers and grades in bins, beside categories."""
 
     _numbering: Numbering
+
+    def _gap_columns(self) -> list[str]:
+        """Return the columns and parts of columns in which missing is no value, as counted."""
+        columns, parts = set(super()._gap_columns()), self._parts()
+        names = [name for name, column in parts.items() if column in columns]
+        return [*names, *(name + BINNED for name in names)]
 
     def _parts(self) -> dict[str, str]:
         """Return what is counted of each column, and whose it is."""

@@ -113,13 +113,16 @@ def test_what_adds_up_is_that_of_the_coordinates(name):
     other = take_rows(table, np.arange(7))
     E, F = block.coordinates(table), block.coordinates(other)
     metric = {1: "cityblock", 2: "sqeuclidean"}[block.power]
-    np.testing.assert_allclose(block.summands(table, other), cdist(E, F, metric), atol=1e-12)
-    D = block.distances(table)
-    np.testing.assert_allclose(
-        D, cdist(E, E, "euclidean" if block.root else "cityblock"), atol=1e-7
-    )
+    gaps, some = (np.zeros(rows.n_rows) + sum(block.gaps(rows).values()) for rows in (table, other))
+    expected = cdist(E, F, metric) + gaps[:, None] + some
+    np.testing.assert_allclose(block.summands(table, other), expected, atol=1e-12)
+    expected = cdist(E, E, metric) + gaps[:, None] + gaps
+    np.fill_diagonal(expected, 0)  # a row and itself
+    expected = np.sqrt(expected) if block.root else expected
+    np.testing.assert_allclose(block.distances(table), expected, atol=1e-7)
     if block.power == 2:
         np.testing.assert_allclose(block.kernel(table, other), E @ F.T, atol=1e-12)
+        np.testing.assert_allclose(block.kernel(table), E @ E.T + np.diag(gaps), atol=1e-12)
     else:
         with pytest.raises(ValueError, match="which no inner product gives"):
             block.kernel(table)
@@ -173,6 +176,8 @@ def test_points_of_values_are_the_coordinates_of_cells(block):
             np.testing.assert_array_equal(points[column.codes], part.coordinates(table))
             located = part.locate(column)
             between = part.between(located[:2], located)
+            gaps = part.label_gaps(column)
+            between = between + gaps[:2, None] + gaps
             np.testing.assert_allclose(between, part.pairs(column)[:2], atol=1e-12)
             new = part.points(label_column(["never seen"]))
             np.testing.assert_array_equal(new[0], new[1])  # the unknown point is last

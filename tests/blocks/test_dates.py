@@ -129,7 +129,7 @@ class TestTimesOfDay:
         model = Weave().fit(frame)
         assert model.kinds()[0][:4] == ("t", "datetime", "times of day", True)
         assert list(model.get_feature_names_out()) == [
-            "o_0", *(f"t (time of day)_{i}" for i in range(3))
+            "o_0", *(f"t (time of day)_{i}" for i in range(2))
         ]  # fmt: skip
         for rows in (text, polars, polars.to_arrow(), tmp_path / "x.csv", tmp_path / "x.parquet"):
             found = Weave().fit(rows)

@@ -115,8 +115,13 @@ def test_a_missing_number_lies_at_the_mean_and_a_constant_says_nothing(numbers):
     rows = {**numbers, "one": np.ones(400)}
     model = MixedEmbedder(numeric="absolute", schema={"one": "numeric"}).fit(rows)
     row = {name: column[0] for name, column in rows.items()}
-    mean = {**row, "x2": float(np.mean(rows["x2"]))}
-    assert model.explain({**row, "x2": None}, mean)["x2"] == pytest.approx(0, abs=1e-20)
+    gone, block = {**row, "x2": None}, model.blocks_.only(["x2"])
+    assert not block.coordinates(model._read_one(gone)).any()
+    gone, block = {**row, "x0": None}, model.blocks_.only(["x0"])
+    found = [model.explain(gone, {**row, "x0": x})["x0"] for x in rows["x0"]]
+    among = block.distances(Table.of({"x0": rows["x0"]}, {"x0": "numeric"}), squared=True)
+    assert np.mean(found) == pytest.approx(among.mean(), rel=0.1)
+    assert model.explain(gone, gone)["x0"] == pytest.approx(among.mean(), rel=0.1)
     assert model.explain(row, {**row, "one": 5.0})["one"] == 0
 
 

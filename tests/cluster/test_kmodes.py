@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tabweave import OneHot
+from tabweave import OneHot, Schema
 from tabweave.cluster import KModes
 from tabweave.embed.value_metric import ValueMetric
 
@@ -208,9 +208,12 @@ def test_as_many_clusters_as_distinct_rows():
         assert len(set(model.labels_)) == 3
 
 
-def test_missing_is_a_value_and_unknown_is_as_far_as_the_metric_says():
+def test_missing_may_be_a_value_and_unknown_is_as_far_as_the_metric_says():
     rows = [["a", None], ["a", None], ["b", "x"], ["b", "x"], ["b", "y"]]
-    model = KModes(2, random_state=0).fit(rows)
+    centers = KModes(2, random_state=0).fit([*rows, ["a", "y"]]).cluster_centers_
+    assert sorted(centers.tolist()) == [["a", "y"], ["b", "x"]]  # a mode is a value
+    metric = ValueMetric(schema=Schema(missing="value"))
+    model = KModes(2, metric=metric, random_state=0).fit(rows)
     assert sorted(map(str, model.cluster_centers_[:, 1])) == ["None", "x"]
     assert model.predict([["new", None]])[0] == model.labels_[0]
     assert model.predict([["b", "new"]])[0] == model.labels_[2]

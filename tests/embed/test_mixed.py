@@ -62,7 +62,10 @@ def test_explain_adds_up_to_the_squared_distance(rows, options):
     D = model.pairwise_distances([a], [b])
     assert sum(shares.values()) == pytest.approx(D[0, 0] ** 2)
     E = model.transform(rows)
-    np.testing.assert_allclose(cdist(E, E), model.pairwise_distances(rows), atol=1e-9)
+    gaps = np.zeros(len(E)) + sum(model.blocks_.gaps(model._read_fitted(rows)).values())
+    expected = cdist(E, E, "sqeuclidean") + gaps[:, None] + gaps
+    np.fill_diagonal(expected, 0)
+    np.testing.assert_allclose(np.sqrt(expected), model.pairwise_distances(rows), atol=1e-9)
     assert E.shape[1] == len(model.get_feature_names_out())
 
 
@@ -115,7 +118,7 @@ def test_missing_and_unknown(rows):
     mean = np.nanmean(rows["pay"])
     filled = MixedEmbedder(numeric="standard", schema=SCHEMA).fit(rows)
     gap = filled.explain(one(rows, 9, pay=None), one(rows, 9, pay=mean))
-    assert gap["pay"] == pytest.approx(0, abs=1e-12)
+    assert gap["pay"] == pytest.approx(filled.numeric_scale_**2)  # the variance of a column
     assert model.explain(one(rows, 9, pay=None), one(rows, 9, pay=mean))["pay"] > 0.1
     strict = MixedEmbedder(schema=SCHEMA, unknown="error").fit(rows)
     with pytest.raises(ValueError, match="column 'job': value 'pilot' was not seen in fit"):
@@ -232,7 +235,8 @@ def test_a_measure_without_vectors_is_refused():
 def test_kernels_are_inner_products(rows, options):
     model = MixedEmbedder(schema=SCHEMA, **options).fit(rows)
     E = model.transform(rows)
-    np.testing.assert_allclose(model.pairwise_kernel(rows), E @ E.T, atol=1e-9)
+    gaps = np.zeros(len(E)) + sum(model.blocks_.gaps(model._read_fitted(rows)).values())
+    np.testing.assert_allclose(model.pairwise_kernel(rows), E @ E.T + np.diag(gaps), atol=1e-9)
 
 
 def test_distances_of_values(rows):

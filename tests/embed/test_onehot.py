@@ -48,8 +48,8 @@ def test_distances_count_mismatches():
 @pytest.mark.parametrize(
     ("rows", "names"),
     [
-        ({"a": [1, "1", None]}, ["a_1", "a_'1'", "a_<missing>"]),
-        ({"a": [None, "<missing>"]}, ["a_<missing>", "a_None"]),
+        ({"a": [1, "1", None]}, ["a_1", "a_'1'"]),
+        ({"a": [None, "<missing>"]}, ["a_<missing>"]),
         ({"a": ["b_c"], "a_b": ["c"]}, ["a_b_c", "a_b_'c'"]),
         ({"a": ["b_c"] * 2, "a_b": ["c", "'c'"]}, ["a_b_c", "a_b_'c'", "a_b_'c'_2"]),
     ],

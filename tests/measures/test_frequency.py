@@ -5,7 +5,7 @@ from math import log
 import numpy as np
 import pytest
 
-from tabweave import Counts, Table
+from tabweave import Counts, Schema, Table
 from tabweave.embed.value_metric import ValueMetric
 from tabweave.measures import frequency
 
@@ -121,7 +121,18 @@ def test_weights_below_one_stay_finite(reference):
 def test_hamming_counts_the_columns_that_differ():
     rows = [["a", "x", None], ["b", "x", None], ["b", "y", "m"], ["a", "x", "m"]]
     want = [[sum(p != q for p, q in zip(r, s, strict=True)) for s in rows] for r in rows]
-    np.testing.assert_array_equal(ValueMetric("hamming").fit(rows).pairwise_distances(rows), want)
+    metric = ValueMetric("hamming", schema=Schema(missing="value")).fit(rows)
+    np.testing.assert_array_equal(metric.pairwise_distances(rows), want)
+
+
+def test_missing_cells_differ_as_two_random_values_do():
+    rows = [["a"], ["a"], ["b"], [None], [None]]
+    metric = ValueMetric("hamming").fit(rows)
+    want = [[0, 0, 1, 1 / 3, 1 / 3], [0, 0, 1, 1 / 3, 1 / 3], [1, 1, 0, 2 / 3, 2 / 3]]
+    want += [[1 / 3, 1 / 3, 2 / 3, 0, 4 / 9], [1 / 3, 1 / 3, 2 / 3, 4 / 9, 0]]
+    np.testing.assert_allclose(metric.pairwise_distances(rows), want)
+    again = metric.pairwise_distances(rows, [*rows])  # other rows
+    np.testing.assert_allclose(again, want + np.diag([0, 0, 0, 4 / 9, 4 / 9]))
 
 
 def test_hamming_of_a_single_value_is_zero():

@@ -5,7 +5,7 @@ from math import log, log2
 import numpy as np
 import pytest
 
-from tabweave import Counts, Table
+from tabweave import Counts, Schema, Table
 from tabweave.embed.value_metric import ValueMetric
 from tabweave.measures import information
 
@@ -94,7 +94,7 @@ def test_ratios_match_the_published_similarity(reference, seed):
     columns = list(zip(*rows, strict=True))
     want = np.array([[reference(columns, x, y) for y in rows] for x in rows])
     assert want.max() <= 1 + 1e-12
-    metric = ValueMetric(reference.__name__).fit(rows)
+    metric = ValueMetric(reference.__name__, schema=Schema(missing="value")).fit(rows)
     got = metric.pairwise_distances(rows)
     np.testing.assert_allclose(got, 1 - want, atol=1e-12)
     assert (np.diagonal(got) == 0).all()

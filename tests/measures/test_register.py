@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
+from tabweave import Schema
 from tabweave.embed.value_metric import ValueMetric
 from tabweave.measures import MEASURES, list_measures, measure
 from tabweave.measures.register import find
@@ -65,12 +66,14 @@ def test_row_distances_are_dissimilarities(name, seed):
 @pytest.mark.parametrize("name", VALUED)
 def test_value_tables_are_dissimilarities(name, seed):
     rows, y = random_rows(seed)
-    counts = fitted(name, rows, y).counts_
+    counts = fitted(name, rows, y).counts_.present(["x0", "x1", "x2"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = MEASURES[name].function(counts)
     if MEASURES[name].form == "ratio":
-        result = fitted(name, rows, y).dissimilarities_
+        metric = ValueMetric(name, schema=Schema(missing="value"))
+        counts = metric.fit(rows, y).counts_
+        result = metric.dissimilarities_
     assert len(result) == len(counts.names)
     for d, size in zip(result, counts.sizes, strict=True):
         assert d.shape == (size, size)
@@ -94,7 +97,7 @@ def test_order_of_rows_does_not_matter(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_names_of_values_do_not_matter(name, seed):
     rows, y = random_rows(seed)
-    renamed = {"p": "z", "q": 3, None: "a", 7: "m", "r": "b", "s": None}
+    renamed = {"p": "z", "q": 3, None: None, 7: "m", "r": "b", "s": "a"}
     others = [[renamed[v] for v in row] for row in rows]
     np.testing.assert_allclose(
         fitted(name, rows, y).pairwise_distances(rows),

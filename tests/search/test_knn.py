@@ -122,7 +122,7 @@ def test_exp_far_away_from_everything():
 def test_missing_and_unknown_values():
     rows = [["a", None], ["a", None], ["b", "x"], ["b", "y"]]
     model = WeightedKNN(1).fit(rows, [0, 0, 1, 1])
-    assert model.predict([["b", None], ["a", "new"], ["new", None]]).tolist() == [0, 0, 0]
+    assert model.predict([["b", None], ["a", "new"], ["a", None]]).tolist() == [1, 0, 0]
     strict = WeightedKNN(1, metric=ValueMetric(unknown="error")).fit(rows, [0, 0, 1, 1])
     with pytest.raises(ValueError, match="column 'x0': value 'new' was not seen"):
         strict.predict([["new", "x"]])

@@ -12,6 +12,7 @@ from sklearn.metrics import f1_score, log_loss, r2_score
 
 import tabweave
 from tabweave import SupervisedWeave, Weave, WeaveClassifier, WeaveRegressor, WeightedKNN
+from tabweave.blocks.block import total_gaps
 from tabweave.embed import supervised
 from tabweave.rows.table import take_rows
 from tabweave.search import kernels
@@ -34,6 +35,7 @@ from tabweave.search.neighbors import (
     vote_weights,
 )
 from tabweave.search.scan import Nodes, Queries
+from tabweave.search.space import gap_axes
 
 
 def table(n=300, seed=0):
@@ -492,17 +494,27 @@ class TestColumnsAroundARow:
         model = WeaveClassifier().fit(X[:100], y[:100])
         _, view, voters, *_ = model._searched()
         parts, asked = (*view.space.values, *view.space.lines), model._read(X[100:])
+        gaps = [total_gaps(part, model._read(X)) is not None for part in parts]
         left, right = (
-            np.hstack([part.coordinates(rows) for part in parts])
-            for rows in (asked, take_rows(view.table, view.copies.heads))
+            np.hstack([self.vectors(*part, rows, asks) for part in zip(parts, gaps, strict=True)])
+            for rows, asks in ((asked, True), (take_rows(view.table, view.copies.heads), False))
         )
         near = Near(np.arange(60), *smallest(squares(left, right), 40))
-        plain = Columns.of_vectors(right, [part.width for part in parts])
+        widths = [part.width for part in parts]
+        every = [width + 2 * gapped for width, gapped in zip(widths, gaps, strict=True)]
+        plain = Columns.of_vectors(right, every, widths)
         expected, weights = plain.ranked(near, voters, (np.zeros((60, 0)), left), 10.0)
         queries = view.queries(asked).asked(slice(None))
         found, same = Columns.of_view(view).ranked(near, voters, queries, 10.0)
         np.testing.assert_allclose(same, weights, atol=1e-9)
         np.testing.assert_allclose(found.squared, expected.squared, atol=1e-9)
+
+    def vectors(self, part, gapped, rows, asks):
+        """Return coordinates, and behind them two axes of what missing cells add."""
+        found = total_gaps(part, rows) if gapped else None
+        gaps = np.zeros(rows.n_rows) if found is None else found
+        inner = part.coordinates(rows)
+        return np.hstack([inner, gap_axes(gaps, asks=asks)]) if gapped else inner
 
     def test_a_column_counts_where_it_matters(self):
         rng = np.random.default_rng(0)

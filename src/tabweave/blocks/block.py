@@ -107,6 +107,21 @@ class Block(ABC):
         """Return what each column brings to the coordinates; they add up to them."""
         return {self.names[0]: self.coordinates(table, unknown=unknown)}
 
+    def gaps(self, table: Table) -> dict[str, np.ndarray]:
+        """Return by column what the missing cell of each row adds to its squared distances.
+
+        A missing cell is at its expected distance from every cell: at the mean of the column's
+        values, and on an axis that no other cell has, as long as values lie from their mean. So
+        this is added to squared distances of different rows, once for each missing cell, and to
+        the inner product of a row with itself; coordinates are those of the mean. Columns without
+        such cells are left out.
+        """
+        return {}
+
+    def label_gaps(self, column: Codes | Sets) -> np.ndarray:
+        """Return the same for each label of the one column there is."""
+        return np.zeros(len(column.labels))
+
     # -- rows ------------------------------------------------------------------------------
 
     def coordinates(
@@ -146,7 +161,28 @@ class Block(ABC):
         """Return what adds up over blocks between the rows of A and of B (or A)."""
         left = self.coordinates(A, unknown=unknown)
         right = left if B is None or B is A else self.coordinates(B, unknown=unknown)
-        return summed_differences(left, right, self.power)
+        return self._gapped(summed_differences(left, right, self.power), A, B)
+
+    def _gapped(self, squared: np.ndarray, A: Table, B: Table | None) -> np.ndarray:
+        """Add what missing cells add to squared distances, but not between a row and itself."""
+        same = B is None or B is A
+        ours = total_gaps(self, A)
+        theirs = ours if same else total_gaps(self, B)  # type: ignore[arg-type]
+        alone = squared.diagonal().copy() if same else None
+        if ours is not None:
+            squared += ours[:, None]
+        if theirs is not None:
+            squared += theirs
+        if alone is not None:
+            np.fill_diagonal(squared, alone)
+        return squared
+
+    def _gapped_products(self, products: np.ndarray, A: Table, B: Table | None) -> np.ndarray:
+        """Add what missing cells add to the inner product of a row with itself."""
+        gaps = total_gaps(self, A) if B is None or B is A else None
+        if gaps is not None:
+            products[np.diag_indices(len(products))] += gaps
+        return products
 
     def distances(
         self,
@@ -169,7 +205,7 @@ class Block(ABC):
             )
         left = self.coordinates(A, unknown=unknown)
         right = left if B is None or B is A else self.coordinates(B, unknown=unknown)
-        return inner_products(left, right)
+        return self._gapped_products(inner_products(left, right), A, B)
 
     def shares(
         self, A: Table, B: Table, *, power: int | None = None, unknown: Unknown = "centroid"
@@ -195,7 +231,8 @@ class Block(ABC):
         differences = {name: ours[name] - theirs[name] for name in ours}
         total = np.sum(list(differences.values()), axis=0)
         towards = np.sign(total) if (power or self.power) == 1 else total
-        return {name: (own * towards).sum(axis=1) for name, own in differences.items()}
+        out = {name: (own * towards).sum(axis=1) for name, own in differences.items()}
+        return out if power is not None else added([out, self.gaps(A), self.gaps(B)])
 
     # -- values ----------------------------------------------------------------------------
 
@@ -217,10 +254,10 @@ class Block(ABC):
 
     def pairs(self, column: Codes | Sets) -> np.ndarray:
         """Return what adds up between any two labels of a column."""
-        points = self.points(column)[:-1]
+        points, gaps = self.points(column)[:-1], self.label_gaps(column)
         if self.power == 1:
             return summed_differences(points, points, 1)
-        return cdist_squared(points, points)
+        return cdist_squared(points, points) + gaps[:, None] + gaps
 
 
 class Blocks(Block):
@@ -260,6 +297,10 @@ class Blocks(Block):
     def parts(self) -> list[Block]:
         """Return the parts of all blocks."""
         return [part for block in self.blocks for part in block.parts()]
+
+    def gaps(self, table: Table) -> dict[str, np.ndarray]:
+        """Return what missing cells add in all blocks."""
+        return added(block.gaps(table) for block in self.blocks)
 
     def only(self, names: Iterable[str]) -> Block | None:
         """Return what is left of the blocks."""
@@ -340,6 +381,16 @@ class Summed(Block):
     def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
         """Return what each column adds."""
         return added(block.split(table, unknown) for block in self.blocks)
+
+    def gaps(self, table: Table) -> dict[str, np.ndarray]:
+        """Return what missing cells add in all blocks."""
+        return added(block.gaps(table) for block in self.blocks)
+
+
+def total_gaps(block: Block, table: Table) -> np.ndarray | None:
+    """Return what the missing cells of each row add to its squared distances; None for nothing."""
+    found = list(block.gaps(table).values())
+    return np.sum(found, axis=0) if found else None
 
 
 def added(shares: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

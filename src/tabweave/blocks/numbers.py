@@ -70,6 +70,13 @@ class NumberColumns(Block):
         """Number of coordinates of each column."""
 
     @abstractmethod
+    def spreads(self) -> list[float]:
+        """Return how far each column's numbers lie from their mean, squared and on average.
+
+        0 where a missing number is a value.
+        """
+
+    @abstractmethod
     def _put(self, j: int, values: np.ndarray, out: np.ndarray) -> None:
         """Write the coordinates of a column's numbers; NaN is missing."""
 
@@ -109,6 +116,19 @@ class NumberColumns(Block):
         self._put(0, np.append(ranks, np.nan), out)
         return out
 
+    def gaps(self, table: Table) -> dict[str, np.ndarray]:
+        """Return by column what missing numbers add to squared distances."""
+        spreads: dict[str, float] = {}
+        for name, spread in zip(self.names, self.spreads(), strict=True):
+            spreads[name] = spreads.get(name, 0.0) + spread
+        missing = {name: missing_cells(table[name]) for name, spread in spreads.items() if spread}
+        return {name: spreads[name] * cells for name, cells in missing.items() if cells.any()}
+
+    def label_gaps(self, column: Codes | Sets) -> np.ndarray:
+        """Return what a missing grade adds to squared distances, for each label."""
+        spread = sum(self.spreads())
+        return np.array([spread if label is None else 0.0 for label in column.labels])
+
     def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
         """Read the numbers of a table."""
         numbers = [numbers_of(table, name, self.levels, unknown) for name in self.names]
@@ -141,8 +161,10 @@ class Standard(NumberColumns):
         The columns: of numbers, or of grades that are read as their ranks.
     mean, factor : ndarray
         What is taken from each column's numbers, and what the rest is multiplied by.
+    variance : ndarray
+        The variance of each column's coordinates, before ``scale``.
     inertia : float
-        The variance of the coordinates of all columns together, before ``scale``.
+        That of all columns together.
     scale : float
         What all coordinates are multiplied by.
     levels : mapping of str to tuple
@@ -152,6 +174,7 @@ class Standard(NumberColumns):
     names: list[str]
     mean: np.ndarray
     factor: np.ndarray
+    variance: np.ndarray
     inertia: float
     scale: float = 1.0
     levels: Levels = field(default_factory=dict)
@@ -162,8 +185,18 @@ class Standard(NumberColumns):
     def of(cls, moments: Moments, names: Sequence[str], weights: np.ndarray) -> Self:
         """Standardise columns by their moments; a column that does not vary says nothing."""
         mean, factor = standardised(moments)
-        inertia = float(weights[factor > 0].sum())
-        return cls(names=list(names), mean=mean, factor=factor * np.sqrt(weights), inertia=inertia)
+        variance = np.where(factor > 0, weights, 0.0)
+        return cls(
+            names=list(names),
+            mean=mean,
+            factor=factor * np.sqrt(weights),
+            variance=variance,
+            inertia=float(variance.sum()),
+        )
+
+    def spreads(self) -> list[float]:
+        """Return the variance of each column's coordinates."""
+        return [float(x) * self.scale**2 for x in self.variance]
 
     @property
     def widths(self) -> list[int]:
@@ -176,7 +209,8 @@ class Standard(NumberColumns):
 
     def _of(self, chosen: list[int]) -> Self:
         names = [self.names[j] for j in chosen]
-        return replace(self, names=names, mean=self.mean[chosen], factor=self.factor[chosen])
+        parts = {part: getattr(self, part)[chosen] for part in ("mean", "factor", "variance")}
+        return replace(self, names=names, **parts)
 
     def _put(self, j: int, values: np.ndarray, out: np.ndarray) -> None:
         scaled = (values - self.mean[j]) * self.factor[j] * self.scale
@@ -190,7 +224,7 @@ class Standard(NumberColumns):
 @storable
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Absolute(Standard):
-    """Numbers on curves of their standardised value; a missing one counts as the mean.
+    """Numbers on curves of their standardised value; a missing one is at the mean of the curves.
 
     Attributes
     ----------
@@ -214,6 +248,7 @@ class Absolute(Standard):
             names=list(names),
             mean=mean,
             factor=factor,
+            variance=height**2,
             inertia=float((height**2).sum()),
             rows=curves(),
             height=height,
@@ -228,6 +263,7 @@ class Absolute(Standard):
 
     def _put(self, j: int, values: np.ndarray, out: np.ndarray) -> None:
         put_curves(values, self.mean[j], self.factor[j], KNOTS[0], self._curves(j), out)
+        out[np.isnan(values)] = 0  # the mean of the curves, which is not on them
 
     def _curves(self, j: int) -> np.ndarray:
         return self.rows * (self.height[j] * self.scale)
@@ -235,7 +271,7 @@ class Absolute(Standard):
     def _line(self, j: int) -> Line:
         mean, factor, rows = float(self.mean[j]), float(self.factor[j]), self._curves(j)
         knots = mean + KNOTS / (factor or 1.0)
-        return Line(self.names[j], mean, factor, rows[len(rows) // 2], knots, rows)
+        return Line(self.names[j], mean, factor, np.zeros(WIDTH), knots, rows)
 
 
 @storable
@@ -253,6 +289,8 @@ class Curves(NumberColumns):
         The coordinates at the knots; beyond the outer ones the last piece goes on.
     missing : list of ndarray
         The coordinates of a missing number.
+    spread : list of float
+        How far numbers lie from a missing one, squared and on average; 0 where missing is a value.
     levels : mapping of str to tuple
         The levels of the columns that hold grades.
     inertia : float
@@ -266,6 +304,7 @@ class Curves(NumberColumns):
     knots: list[np.ndarray]
     rows: list[np.ndarray]
     missing: list[np.ndarray]
+    spread: list[float] = field(default_factory=list)
     levels: Levels = field(default_factory=dict)
     inertia: float = 1.0
     cycles: list[float] = field(default_factory=list)
@@ -314,6 +353,7 @@ class Curves(NumberColumns):
             knots=[self.knots[j] for j in chosen],
             rows=[self.rows[j] for j in chosen],
             missing=[self.missing[j] for j in chosen],
+            spread=[self.spreads()[j] for j in chosen],
             cycles=[self._cycle(j) for j in chosen],
             levels=self.levels,
             inertia=self.inertia,
@@ -336,7 +376,12 @@ class Curves(NumberColumns):
     def scaled(self, factor: float) -> Curves:
         """Return the curves with every coordinate multiplied."""
         rows, missing = ([factor * part for part in own] for own in (self.rows, self.missing))
-        return replace(self, rows=rows, missing=missing)
+        spread = [factor**2 * part for part in self.spread]
+        return replace(self, rows=rows, missing=missing, spread=spread)
+
+    def spreads(self) -> list[float]:
+        """Return the mean squared distance of each column's numbers to a missing one."""
+        return self.spread or [0.0] * len(self.names)
 
 
 @storable
@@ -427,6 +472,15 @@ def numbers_of(table: Table, name: str, levels: Levels, unknown: Unknown) -> np.
     if isinstance(data, Numbers):
         return data.values
     return ranks_of(data, name, levels[name], unknown)[data.codes]
+
+
+def missing_cells(column: Any) -> np.ndarray:
+    """Return which cells of a column of numbers or grades are missing."""
+    if isinstance(column, Numbers):
+        return np.isnan(column.values)
+    if None not in column.labels:
+        return np.zeros(len(column.codes), bool)
+    return np.asarray(column.codes == column.labels.index(None))
 
 
 def ranks_of(

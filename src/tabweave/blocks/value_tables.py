@@ -28,6 +28,7 @@ from tabweave.blocks.block import (
     Sum,
     Turn,
     Writer,
+    added,
     cdist_squared,
     in_threads,
     inner_products,
@@ -76,6 +77,10 @@ class ValueTables(OfVocabulary, Block):
     empty : dict of str to ndarray
         For columns of sets, the row of an empty set: the centroid, of which the row of an unknown
         element lies apart.
+    spread : dict of str to float
+        For columns in which a missing cell is no value: how far values lie from their centroid,
+        squared and on average. A missing cell is in the centroid, and so far from it on an axis of
+        its own: see :meth:`with_gaps`.
 
     Examples
     --------
@@ -94,6 +99,7 @@ class ValueTables(OfVocabulary, Block):
     own: dict[str, Own] = field(default_factory=dict)
     spelling: dict[str, Spelling] = field(default_factory=dict)
     empty: dict[str, np.ndarray] = field(default_factory=dict)
+    spread: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.combine not in ("concat", "sum"):
@@ -153,6 +159,41 @@ class ValueTables(OfVocabulary, Block):
             axis = 0 if self.combine == "concat" else rows.shape[1] - 1
             rows[-1, axis : axis + 1] += np.sqrt(away)
         return replace(self, tables=tables, empty=empty)
+
+    def with_gaps(self, counts: Counts, names: Iterable[str]) -> ValueTables:
+        """Return tables in which a missing cell of some columns is no value.
+
+        It is at its expected distance from every cell, as if its value had been drawn at random.
+        The mean squared distance of a value v to such a draw is that to the centroid plus the mean
+        squared distance of all values to it, and of two draws twice the latter. So a missing cell
+        is in the centroid of the values, and as far from it on an axis that no other cell has.
+        """
+        tables, empty, own, spread = list(self.tables), dict(self.empty), dict(self.own), {}
+        for name in names:
+            if name not in self.names:
+                continue
+            a = self.vocabulary.index(name)
+            labels, rows = self.labels[a], tables[a].copy()
+            share = counts.value_counts[counts.span(name)].astype(np.float64)
+            missing = [i for i, label in enumerate(labels) if label is None]
+            share[missing] = 0
+            if not share.any():  # nothing is known of the column
+                continue
+            share /= share.sum()
+            centroid, cut = share @ rows[:-1], rows.shape[1] - self._own_width(name)
+            spread[name] = float(share @ ((rows[:-1] - centroid)[:, :cut] ** 2).sum(axis=1))
+            rows[missing] = centroid
+            if name in empty:
+                empty[name] = centroid
+            else:
+                rows[-1] = centroid
+            if name in own:
+                squares = own[name].squares.copy()
+                squares[[*missing, -1]] = share**2 @ squares[:-1]
+                spread[name] += float(share @ squares[:-1] - squares[-1])
+                own[name] = replace(own[name], squares=squares)
+            tables[a] = rows
+        return replace(self, tables=tables, empty=empty, own=own, spread=spread)
 
     @classmethod
     def from_grams(cls, grams: Sequence[np.ndarray], counts: Counts) -> ValueTables:
@@ -264,11 +305,11 @@ class ValueTables(OfVocabulary, Block):
         self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
     ) -> np.ndarray:
         """Return the squared distances between rows, by lookup where columns allow it."""
-        return self._pairwise(A, B, unknown, cdist_squared)
+        return self._gapped(self._pairwise(A, B, unknown, cdist_squared), A, B)
 
     def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> np.ndarray:
         """Return the inner products between rows, by lookup where columns allow it."""
-        return self._pairwise(A, B, unknown, inner_products)
+        return self._gapped_products(self._pairwise(A, B, unknown, inner_products), A, B)
 
     def _pairwise(self, A: Table, B: Table | None, unknown: Unknown, compare: Any) -> np.ndarray:
         """Return what ``compare`` gives of vectors, for each row of A and of B: sums over columns.
@@ -322,7 +363,7 @@ class ValueTables(OfVocabulary, Block):
         common = ((left[:, :-2] - right[:, :-2]) ** 2).sum(axis=1)
         same = left[:, -1] == right[:, -1]
         own = left[:, -2] ** 2 + right[:, -2] ** 2 - 2 * same * left[:, -2] * right[:, -2]
-        return {self.names[0]: common + own}
+        return added([{self.names[0]: common + own}, self.gaps(A), self.gaps(B)])
 
     def _has_sets(self, *tables: Table) -> bool:
         return any(isinstance(c, Sets) for table in tables for c in self.vocabulary.find(table))
@@ -339,6 +380,26 @@ class ValueTables(OfVocabulary, Block):
         """Return what each column adds to the sum, or brings on its own."""
         alone = {name: self._single(name) for name in self.names}
         return {name: one.coordinates(table, unknown=unknown) for name, one in alone.items()}
+
+    def gaps(self, table: Table) -> dict[str, np.ndarray]:
+        """Return by column what missing cells add to squared distances."""
+        out = {}
+        for name, spread in self.spread.items():
+            column = table[name]
+            if None not in column.labels:
+                continue
+            missing = column.codes == column.labels.index(None)
+            if isinstance(column, Sets):
+                rows = np.searchsorted(column.starts, np.flatnonzero(missing), "right") - 1
+                missing = np.bincount(rows, minlength=table.n_rows)
+            if missing.any():
+                out[name] = spread * missing
+        return out
+
+    def label_gaps(self, column: Codes | Sets) -> np.ndarray:
+        """Return what a missing label adds to squared distances, for each label."""
+        spread = self.spread.get(self.names[0], 0.0)
+        return np.array([spread if label is None else 0.0 for label in column.labels])
 
     # -- values ----------------------------------------------------------------------------
 
@@ -381,8 +442,8 @@ class ValueTables(OfVocabulary, Block):
         """Return the squared distances of any two labels of a column."""
         if not self.own:
             return super().pairs(column)
-        located = self.locate(column)
-        return self.between(located, located)
+        located, gaps = self.locate(column), self.label_gaps(column)
+        return self.between(located, located) + gaps[:, None] + gaps
 
     def squares(self) -> list[np.ndarray]:
         """Return, per column, the squared distances of its values, an unknown one last."""
@@ -392,6 +453,10 @@ class ValueTables(OfVocabulary, Block):
             common = self.tables[a][:, : -own.width]
             located = np.column_stack([common, np.sqrt(own.squares), np.arange(len(common))])
             out[a] = squared_with_own(located, located)
+        for name, spread in self.spread.items():
+            a = self.vocabulary.index(name)
+            missing = np.array([label is None for label in (*self.labels[a], "unknown")])
+            out[a] += spread * (missing[:, None].astype(float) + missing)
         return out
 
     def scaled(self, factors: np.ndarray) -> ValueTables:
@@ -400,7 +465,8 @@ class ValueTables(OfVocabulary, Block):
         own = {n: replace(o, squares=by_name[n] ** 2 * o.squares) for n, o in self.own.items()}
         tables = [factor * rows for factor, rows in zip(factors, self.tables, strict=True)]
         empty = {name: by_name[name] * row for name, row in self.empty.items()}
-        return replace(self, tables=tables, own=own, empty=empty)
+        spread = {name: float(by_name[name] ** 2 * x) for name, x in self.spread.items()}
+        return replace(self, tables=tables, own=own, empty=empty, spread=spread)
 
     def _rows(self, table: Table, unknown: Unknown) -> list[np.ndarray]:
         """Return, per column, the rows of the table's own labels, and the unknown row last."""
@@ -437,7 +503,7 @@ class ValueTables(OfVocabulary, Block):
         new: list[int] = []
         if self.names[a] in self.spelling:
             unknown = np.flatnonzero(index == len(self.tables[a]) - 1).tolist()
-            new = [i for i in unknown if isinstance(labels[i], str)]
+            new = [i for i in unknown if labels[i] is not None and type(labels[i]) is not Bucket]
         if not new:
             return np.zeros(0, np.intp), np.zeros((0, 1), np.intp), np.zeros((0, 1))
         return np.array(new), *self.spelling[self.names[a]].between([labels[i] for i in new])
@@ -452,8 +518,9 @@ class ValueTables(OfVocabulary, Block):
         own = {name: self.own[name] for name in names if name in self.own}
         spelling = {name: self.spelling[name] for name in names if name in self.spelling}
         empty = {name: self.empty[name] for name in names if name in self.empty}
+        spread = {name: self.spread[name] for name in names if name in self.spread}
         columns = self.vocabulary.select(names)
-        return ValueTables(columns, tables, self.combine, repair, own, spelling, empty)
+        return ValueTables(columns, tables, self.combine, repair, own, spelling, empty, spread)
 
     def only(self, names: Iterable[str]) -> ValueTables | None:
         """Return what is left if some columns count only."""
@@ -587,8 +654,11 @@ class Dissimilarities(Block):
     ) -> np.ndarray:
         """Return the sums of dissimilarities between rows."""
         ours = self.vocabulary.codes(A, unknown)
-        theirs = ours if B is None or B is A else self.vocabulary.codes(B, unknown)
-        return lookup_sum(ours, theirs, self.tables())
+        if B is not None and B is not A:
+            return lookup_sum(ours, self.vocabulary.codes(B, unknown), self.tables())
+        out = lookup_sum(ours, ours, self.tables())
+        np.fill_diagonal(out, 0)  # two missing cells are apart, a row and itself are not
+        return out
 
     def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> np.ndarray:
         """Return the inner products between the vectors."""

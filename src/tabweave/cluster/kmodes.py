@@ -36,6 +36,7 @@ from tabweave.rows.table import Table, distinct_rows
 from tabweave.rows.vocabulary import Label, positions, slices
 
 CENTERS = ("mode", "medoid", "distribution", "mode_share")
+FEWEST = 1e-12  # Share of its members as which missing cells count where modes are chosen.
 MEDOID, DISTRIBUTION, MODE_SHARE = 1, 2, 3  # their indices in CENTERS, for compiled loops
 UNKNOWN = "<unknown>"
 _PATIENCE = 3  # steps without a lower cost; plateaus are common with categories
@@ -543,6 +544,8 @@ def chosen_values(histogram, offsets, tables, starts, kind, out):
             best, best_score = 0, -np.inf
             for v in range(size):
                 score = histogram[c, first + v]
+                if tables[starts[a] + v * size + v] > 0:
+                    score *= FEWEST  # missing, which is apart from itself: any value is better
                 if kind == MEDOID:
                     score = 0.0
                     for u in range(size):

@@ -253,8 +253,21 @@ class Counts(OfVocabulary):
 
     @cached_property
     def frequencies(self) -> list[np.ndarray]:
-        """Definition 3.3: ``f(v) = |g(v)| / n``, the share of rows with each value, per column."""
-        return list(np.split(self.value_counts / self.n, self.offsets[1:-1]))
+        """Definition 3.3: ``f(v) = |g(v)| / n``, the share of rows with each value, per column.
+
+        Without missing cells (:meth:`present`) they are shares of the rows that have a value.
+        """
+        parts = np.split(self.value_counts / self.n, self.offsets[1:-1])
+        gapped = set(self.gapped)
+        return [f / f.sum() if n in gapped else f for n, f in zip(self.names, parts, strict=True)]
+
+    @cached_property
+    def gapped(self) -> list[str]:
+        """The columns of single values that not all rows have."""
+        kinds = {c.name: c.kind for c in self.schema.columns} if self.schema else {}
+        single = [name for name in self.names if kinds.get(name) != "set"]
+        rows = {name: float(self.value_counts[self.span(name)].sum()) for name in single}
+        return [name for name, n in rows.items() if 0 < n < float(self.n) * (1 - 1e-9)]
 
     def span(self, column: str | int) -> slice:
         """Return the location of a categorical column (name or number) among the V values."""
@@ -300,6 +313,30 @@ class Counts(OfVocabulary):
             pairs=tidy(among(self.pairs, values)),
             class_pairs=None if self.class_pairs is None else self.class_pairs[values],
             exact_moments=cast(np.ndarray, self.exact_moments)[numeric],
+        )
+
+    def present(self, columns: Iterable[str]) -> Counts:
+        """Return the counts without the missing cells of some columns: rows have values, or none.
+
+        What counts say of two columns is then said by the rows that have values in both.
+        """
+        asked = set(columns)
+        pairs = zip(self.names, self.labels, strict=True)
+        labels = [tuple(v for v in own if v is not None) if n in asked else own for n, own in pairs]
+        labels = [now or own for now, own in zip(labels, self.labels, strict=True)]
+        if all(len(now) == len(own) for now, own in zip(labels, self.labels, strict=True)):
+            return self
+        values = np.concatenate(
+            [
+                self.span(a).start + positions(own, now)
+                for a, (own, now) in enumerate(zip(self.labels, labels, strict=True))
+            ]
+        ).astype(np.intp)
+        return replace(
+            self,
+            vocabulary=replace(self.vocabulary, labels=tuple(labels)),
+            pairs=tidy(among(self.pairs, values)),
+            class_pairs=None if self.class_pairs is None else self.class_pairs[values],
         )
 
     def __repr__(self) -> str:

@@ -190,9 +190,9 @@ def chance_information(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _columns_of_sets(counts: Counts) -> np.ndarray:
-    """Return which columns hold sets."""
-    columns = () if counts.schema is None else counts.schema.categorical
-    return np.array([column.kind == "set" for column in columns], bool)
+    """Return which columns hold sets, or have gaps: their values meet others not once a row."""
+    columns, gapped = () if counts.schema is None else counts.schema.categorical, set(counts.gapped)
+    return np.array([column.kind == "set" or column.name in gapped for column in columns], bool)
 
 
 def _fill_in_sets(

@@ -216,6 +216,7 @@ class MCA(Factorial, ValueEmbedder):
     """
 
     _principal: ClassVar[bool] = True
+    _missing_agrees: ClassVar[bool] = True  # a category of its own, as in the indicator matrix
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],

@@ -339,7 +339,9 @@ class MixedEmbedder(BinnedEmbedder):
         for name, weight in zip(numbered, self._number_weights(numbered), strict=True):
             parts = [part for part, column in self._parts().items() if column == name]
             for part in parts:
-                curve = curve_of(self.counts_, part, self._numbering, self.counts_).with_gaps()
+                curve = curve_of(self.counts_, part, self._numbering, self.counts_)
+                if part not in self._gap_columns():
+                    curve = curve.with_missing()
                 curves.append(curve.scaled(2 * weight / len(parts)))  # a curve has an inertia of ½
         return curves
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain, count
 
 import numpy as np
@@ -20,7 +21,7 @@ class OneHot(ValueEmbedder):
     """Embed rows by one-hot encoding: one indicator per value.
 
     All values of a column are equally distant. A set-valued cell gets the mean of its elements'
-    indicators; an unknown value the column's value frequencies.
+    indicators; an unknown value, or a missing cell, the column's value frequencies.
 
     Parameters
     ----------
@@ -60,15 +61,24 @@ class OneHot(ValueEmbedder):
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_table_size(counts, "OneHot", 1 << 29)
-        identities = [np.eye(len(labels)) for labels in counts.labels]
+        identities = [
+            np.eye(len(labels))[:, self._has_axis(name, labels)]
+            for name, labels in zip(counts.names, counts.labels, strict=True)
+        ]
         return ValueTables.from_features(identities, counts, compact=False)
+
+    def _has_axis(self, name: str, labels: Sequence[Label]) -> list[bool]:
+        """Return which values of a column have a dimension: missing, only where it is a value."""
+        is_gap = name in self._gap_columns() and len(labels) > 1
+        return [label is not None or not is_gap for label in labels]
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Return ``column_value`` for each dimension."""
         super().get_feature_names_out(input_features)
         names: dict[str, None] = {}
         for name, labels in zip(self.counts_.names, self.counts_.labels, strict=True):
-            for label in labels:
+            has_axis = self._has_axis(name, labels)
+            for label in (label for label, is_one in zip(labels, has_axis, strict=True) if is_one):
                 # 1 and "1", or columns whose names contain "_", may ask for the same name.
                 wanted = (f"{name}_{_shown(label)}", f"{name}_{label!r}")
                 more = (f"{wanted[1]}_{i}" for i in count(2))

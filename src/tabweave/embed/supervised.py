@@ -49,6 +49,7 @@ from tabweave.embed.weave import (
     join_curves,
     mean_one,
     ties,
+    with_missing,
 )
 from tabweave.engines import is_distributed, read_with_classes
 from tabweave.io.register import storable
@@ -248,8 +249,8 @@ class SupervisedWeave(CacheNotSaved, Weave):
                 f"{type(self).__name__} expected two classes or more in y, got {len(found)} class: "
                 f"{found}"
             )
-        coupled = self._coupled()
-        tied = class_ties(coupled, _pairs(coupled))
+        coupled, present = self._coupled(), self._present(self._coupled())
+        tied = class_ties(present, _pairs(present))
         weights = np.maximum(tied, _FLOOR * tied.max()) ** self.weight_power
         by_part = self._by_part(coupled.names, mean_one(weights))
         self.weights_, self._part_weights = self._split_weights(by_part)
@@ -294,12 +295,17 @@ class SupervisedWeave(CacheNotSaved, Weave):
     def _learn_couplings(self, coupled: Counts) -> tuple[dict[str, Factors], dict[str, int]]:
         """Return the couplings of each column's values, and the columns seen by landmarks."""
         self.landmarks_: dict[str, int] = {}
-        trusted = self._by_part(coupled.names, ties(coupled, self._groups(coupled))[1])
+        present = self._present(coupled)
+        trusted = self._by_part(coupled.names, ties(present, self._groups(coupled))[1])
         spelling = self._spelling(coupled)
         found = {}
         for name in self._valued():
-            share = min(trusted[name], _COUPLED)
-            found[name] = plain(self._couplings(coupled, name, share, spelling.get(name)))
+            share, labels = (
+                min(trusted[name], _COUPLED),
+                coupled.labels[coupled.vocabulary.index(name)],
+            )
+            factors = plain(self._couplings(present, name, share, spelling.get(name)))
+            found[name] = with_missing(factors, labels)
         return found, self.landmarks_
 
     # What counts say without the target: folds, and members that differ in weights, share it.
@@ -321,6 +327,17 @@ class SupervisedWeave(CacheNotSaved, Weave):
 
     def _coupled(self) -> Counts:
         return self._once("coupled", super()._coupled)
+
+    def _present(self, coupled: Counts) -> Counts:
+        return self._once("present", partial(super()._present, coupled))
+
+    def _value_shares(self, coupled: Counts, counted: str) -> np.ndarray:
+        """Return the share of each value of a column; 0 for missing where it is no value."""
+        labels = coupled.labels[coupled.vocabulary.index(counted)]
+        f = coupled.value_counts[coupled.span(counted)] / coupled.n
+        if counted in self._gap_columns():
+            f[[label is None for label in labels]] = 0
+        return f
 
     def _own_counts(self, coupled: Counts) -> Counts:
         """Return the counts of the columns whose values have tables."""
@@ -353,7 +370,7 @@ class SupervisedWeave(CacheNotSaved, Weave):
         tables = ValueTables.from_features(
             list(features.values()), own, compact=False, spelling=spelling
         )
-        tables = tables.with_unknown_elements(own)
+        tables = tables.with_unknown_elements(own).with_gaps(own, self._gap_columns())
         numbers = join_curves(list(curves.values()), self._numbering.levels)
         return Taught(
             tables, numbers, *self._tables_and_curves(coupled, scales.discriminant * linear), scales
@@ -377,9 +394,10 @@ class SupervisedWeave(CacheNotSaved, Weave):
         """Return what the means of values are multiplied by: then they differ as mismatches do."""
         found = {}
         for name in self._parts():
-            span = coupled.span(bins_of(coupled, name))
-            f = coupled.value_counts[span] / coupled.n
-            size = 1 - (f / f.sum()) @ (f / f.sum()) if name in self._plain else 1.0
+            counted = bins_of(coupled, name)
+            span, f = coupled.span(counted), self._value_shares(coupled, counted)
+            share = f / max(f.sum(), 1e-300)
+            size = 1 - share @ share if name in self._plain else 1.0
             found[name] = scale_to(means[span], f, size)
         return found
 
@@ -414,8 +432,7 @@ class SupervisedWeave(CacheNotSaved, Weave):
             return 0.0
         total = 0.0
         for name in self._parts():
-            span = coupled.span(bins_of(coupled, name))
-            f = coupled.value_counts[span] / coupled.n
+            f = self._value_shares(coupled, bins_of(coupled, name))
             if name in features:
                 factors = features[name]
                 mean = mean_squared(factors.common, f) + mean_mismatch(factors.own, f)

@@ -22,7 +22,6 @@ from tabweave.base import (
     remember_names,
     require_rows,
 )
-from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import Dissimilarities, ValueTables, lookup_sum
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets, check_table_size, check_values
@@ -181,17 +180,34 @@ class ValueMetric(ValueEmbedder):
         if self.measure_.form == "pairwise":
             return
         check_table_size(counts, f"measure {self.measure_.name!r}")
-        result = self.measure_.function(counts)
+        present = counts.present(self._gap_columns())
+        result = self.measure_.function(present)
         if self.measure_.form == "ratio":
-            self.numerators_, self.denominators_ = result
+            halves = (self._with_missing(half, present) for half in result)
+            self.numerators_, self.denominators_ = halves
             result = [one_minus(*pair) for pair in zip(*result, strict=True)]
-        self.dissimilarities_ = checked(result, self.measure_.name, counts)
+        found = checked(result, self.measure_.name, present)
+        self.dissimilarities_ = self._with_missing(found, present)
         if len(counts.names) == 1 and counts.sizes[0] > 1 and not self.dissimilarities_[0].any():
             warn_caller(
                 f"measure {chosen.name!r} tells no two values of column {counts.names[0]!r} apart: "
                 "it compares them by what other columns hold, and there is none; use 'hamming'"
             )
-        self._scaling = Scaling(self.dissimilarities_, counts)
+        self._scaling = self._new_scaling()
+
+    def _new_scaling(self) -> Scaling:
+        return Scaling(self.dissimilarities_, self.counts_, self._gap_columns())
+
+    def _with_missing(self, tables: Sequence[np.ndarray], present: Counts) -> list[np.ndarray]:
+        """Return tables with a line for missing where it is no value: of expected entries."""
+        out = []
+        for table, labels, f in zip(tables, self.counts_.labels, occurrences(present), strict=True):
+            if len(table) < len(labels):
+                at, whole = labels.index(None), with_unknown(table, f, again=True)
+                order = np.insert(np.arange(len(table)), at, len(table))
+                table = whole[np.ix_(order, order)]
+            out.append(table)
+        return out
 
     @property
     def tables_(self) -> ValueTables:  # type: ignore[override]
@@ -220,9 +236,8 @@ class ValueMetric(ValueEmbedder):
         return self._scaled().distortion[1]
 
     def _scaled(self) -> Scaling:
-        dissimilarities = self.dissimilarities_
         if "_scaling" not in vars(self):  # read from a file
-            self._scaling = Scaling(dissimilarities, self.counts_)
+            self._scaling = self._new_scaling()
         return self._scaling
 
     def _tabweave_state(self) -> dict[str, Any]:
@@ -240,7 +255,10 @@ class ValueMetric(ValueEmbedder):
         others = codes if right is None else self._codes(right)
         if form == "pairwise":
             return self.measure_.function(self.counts_, codes, others)
-        return one_minus(*(lookup_sum(codes, others, half) for half in self._ratio_lookups()))
+        out = one_minus(*(lookup_sum(codes, others, half) for half in self._ratio_lookups()))
+        if right is None:
+            np.fill_diagonal(out, 0)
+        return out
 
     def _shares(self, left: Table, right: Table) -> dict[str, np.ndarray]:
         if self.learn().measure_.form != "ratio":
@@ -273,8 +291,15 @@ class ValueMetric(ValueEmbedder):
         return self._with_unknown(self.numerators_), self._with_unknown(self.denominators_)
 
     def _with_unknown(self, tables: Sequence[np.ndarray]) -> list[np.ndarray]:
-        pairs = zip(tables, occurrences(self.counts_), strict=True)
-        return [with_unknown(table, f) for table, f in pairs]
+        gaps, out = set(self._gap_columns()), []
+        columns = zip(self.counts_.names, self.counts_.labels, strict=True)
+        for table, f, (name, labels) in zip(
+            tables, occurrences(self.counts_), columns, strict=True
+        ):
+            missing = [label is None and name in gaps for label in labels]
+            f = np.where(missing, 0, f) if not all(missing) else f
+            out.append(with_unknown(table, f))
+        return out
 
     def _check_tabled(self) -> None:
         if self.measure_.form == "pairwise":
@@ -349,15 +374,16 @@ def _fault(d: np.ndarray, size: int) -> str:
     return "negative entries" if (d < -slack).any() else ""
 
 
-def with_unknown(table: np.ndarray, f: np.ndarray) -> np.ndarray:
+def with_unknown(table: np.ndarray, f: np.ndarray, *, again: bool = False) -> np.ndarray:
     """Add an unknown value last: to each value what the fitted rows are on average.
 
     To another unknown value it is what a row is to itself on average: 0 in a dissimilarity, and
-    the same in both halves of a ratio, which is then 1.
+    the same in both halves of a ratio, which is then 1. If values are drawn ``again``, as for two
+    missing cells, it is what two rows are to each other.
     """
     share = f / f.sum()
     mean = share @ table
-    corner = share @ np.diagonal(table)
+    corner = mean @ share if again else share @ np.diagonal(table)
     return np.block([[table, mean[:, None]], [mean[None, :], np.full((1, 1), corner)]])
 
 
@@ -370,14 +396,18 @@ def one_minus(above: np.ndarray, below: np.ndarray) -> np.ndarray:
 class Scaling:
     """Vectors of values, made when first asked for: comparing rows needs none of them."""
 
-    def __init__(self, dissimilarities: list[np.ndarray], counts: Counts) -> None:
+    def __init__(
+        self, dissimilarities: list[np.ndarray], counts: Counts, gaps: Sequence[str] = ()
+    ) -> None:
         self.dissimilarities = dissimilarities
         self.counts = counts
+        self.gaps = gaps
 
     @cached_property
     def tables(self) -> ValueTables:
         """The vectors, by classical scaling of each column."""
-        return ValueTables.from_grams([d / -2 for d in self.dissimilarities], self.counts)
+        grams = [d / -2 for d in self.dissimilarities]
+        return ValueTables.from_grams(grams, self.counts).with_gaps(self.counts, self.gaps)
 
     @cached_property
     def distortion(self) -> tuple[np.ndarray, float]:
@@ -388,9 +418,9 @@ class Scaling:
 def distortion(dissimilarities: list[np.ndarray], tables: ValueTables) -> tuple[np.ndarray, float]:
     """Return the relative error of the vectors' squared distances, per column and in total."""
     errors, largest = np.zeros((2, len(dissimilarities)))
-    for a, (d, rows) in enumerate(zip(dissimilarities, tables.tables, strict=True)):
+    for a, (d, squares) in enumerate(zip(dissimilarities, tables.squares(), strict=True)):
         largest[a] = d.max(initial=0)
-        error = np.abs(cdist_squared(rows[:-1], rows[:-1]) - d).max(initial=0)
+        error = np.abs(squares[:-1, :-1] - d).max(initial=0)
         errors[a] = error if error > ROUNDING_TOLERANCE * largest[a] else 0
     share = np.divide(errors, largest, out=np.zeros_like(errors), where=largest > 0)
     return share, float(errors.sum() / max(largest.sum(), np.finfo(float).tiny))

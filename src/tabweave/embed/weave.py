@@ -49,7 +49,7 @@ from tabweave.counts.spectra import leading_axes, principal_axes
 from tabweave.embed.register import embedder
 from tabweave.rows.spelling import MANY, Spelling, spelling_of
 from tabweave.rows.table import Schema, Table
-from tabweave.rows.vocabulary import Label
+from tabweave.rows.vocabulary import Label, positions
 
 N_BINS = 16
 MOST_COUPLED = 2048  # columns, of which all pairs are counted
@@ -285,6 +285,10 @@ class Weave(BinnedEmbedder, ValueEmbedder):
         parts = self._parts()
         return self.counts_.select([name for name in counted if self._part(name) in parts])
 
+    def _present(self, coupled: Counts) -> Counts:
+        """Return the counts without missing cells, from which couplings are learned."""
+        return coupled.present(self._gap_columns())
+
     def _part(self, counted: str) -> str:
         """Return the column, or part of one, that a counted column is of."""
         return counted if counted in self.schema_ else counted.removesuffix(BINNED)
@@ -333,7 +337,7 @@ class Weave(BinnedEmbedder, ValueEmbedder):
         if self.n_clusters is not None or self.n_components is not None:
             check_coupled(self.counts_)
         coupled = self._coupled()
-        tied, trusted = ties(coupled, self._groups(coupled))
+        tied, trusted = ties(self._present(coupled), self._groups(coupled))
         by_part = self._by_part(coupled.names, tie_weights(tied, trusted))
         self.weights_, weights = self._split_weights(by_part)
         self._weave(coupled, weights, self._by_part(coupled.names, trusted))
@@ -349,28 +353,31 @@ class Weave(BinnedEmbedder, ValueEmbedder):
         """Learn the tables of values and the curves of numbers."""
         valued = self._valued()
         self.landmarks_: dict[str, int] = {}
-        spelling = self._spelling(coupled)
+        present, spelling = self._present(coupled), self._spelling(coupled)
         features = []
         for name in valued:
-            factors = self._couplings(coupled, name, trusted[name] / 2, spelling.get(name))
+            factors = self._couplings(present, name, trusted[name] / 2, spelling.get(name))
             features.append(factors.scaled(weights[name]))
         curves = [self._curve(coupled, name, weights[name]) for name in self._numbered()]
         own = coupled.select(valued)
         if self.n_clusters is None and self.n_components is None:
-            rows = [along_values(factors) for factors in features]
+            rows = [
+                with_missing(along_values(factors), labels)
+                for factors, labels in zip(features, own.labels, strict=True)
+            ]
             plain = ValueTables.from_features(rows, own, compact=False, spelling=spelling)
-            self.tables_ = plain.with_unknown_elements(own)
+            self.tables_ = plain.with_unknown_elements(own).with_gaps(own, self._gap_columns())
             self.numbers_ = join_curves(curves, self._numbering.levels)
             return
-        tables = {
-            name: coded(factors, coupled.value_counts[coupled.span(name)])
-            for name, factors in zip(valued, features, strict=True)
-        }
+        tables = {}
+        for name, factors, labels in zip(valued, features, own.labels, strict=True):
+            f = present.frequencies[present.vocabulary.index(name)]
+            tables[name] = with_missing(coded(factors, f), labels, f)
         self.tables_, self.numbers_ = project(
             coupled, tables, curves, self._numbering.levels, self._axes
         )
         spelled = replace(self.tables_, spelling=spelling)
-        self.tables_ = spelled.with_unknown_elements(own)
+        self.tables_ = spelled.with_unknown_elements(own).with_gaps(own, self._gap_columns())
 
     def _axes(self, coupled: Counts, tables: list[np.ndarray]) -> np.ndarray:
         """Return the directions that vectors are projected on."""
@@ -404,7 +411,8 @@ class Weave(BinnedEmbedder, ValueEmbedder):
         gram, diagonal = np.zeros((coupled.sizes[a], len(landmark_ids))), np.zeros(coupled.sizes[a])
         spelled = None
         if spelling is not None:
-            spelled = np.sqrt((1 - share) * _SPELLED) * spelled_rows(spelling, f)
+            labels = coupled.labels[a]
+            spelled = spelled_factors(spelling, labels, f).scaled((1 - share) * _SPELLED)
         identity = (1 - share) / 2 * (1 if spelled is None else 1 - _SPELLED)
         if share > 0:
             gram, diagonal, mismatch = coupling_gram(
@@ -412,10 +420,13 @@ class Weave(BinnedEmbedder, ValueEmbedder):
             )
             gram, diagonal, identity = share * gram, share * diagonal, identity + share * mismatch
         factors = Factors.of(gram, diagonal, identity, landmark_ids).bounded(f)
-        return factors if spelled is None else factors.beside(spelled).bounded(f)
+        if spelled is None:
+            return factors
+        return replace(factors, own=factors.own + spelled.own).beside(spelled.common).bounded(f)
 
     def _curve(self, coupled: Counts, name: str, weight: float) -> Curve:
-        return curve_of(coupled, name, self._numbering, self.counts_).with_gaps().scaled(weight)
+        curve = curve_of(coupled, name, self._numbering, self.counts_)
+        return (curve if name in self._gap_columns() else curve.with_missing()).scaled(weight)
 
     @property
     def blocks_(self) -> Block:
@@ -441,6 +452,21 @@ class Weave(BinnedEmbedder, ValueEmbedder):
 
 
 # -- columns ------------------------------------------------------------------------------------
+
+
+def with_missing(features: Any, labels: Sequence[Label], f: np.ndarray | None = None) -> Any:
+    """Return rows or factors with one for missing, if it is among the labels, but has none yet.
+
+    It is at the mean by frequency, or, without any, at 0.
+    """
+    rows = features.common if isinstance(features, Factors) else features
+    if len(rows) == len(labels):
+        return features
+    at, mean = list(labels).index(None), 0.0 if f is None else f / f.sum() @ rows
+    whole = np.insert(rows, at, mean, axis=0)
+    if not isinstance(features, Factors):
+        return whole
+    return Factors(whole, np.insert(features.own, at, 0.0))
 
 
 def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
@@ -507,31 +533,42 @@ def coupling_gram(
     return total * scale, diagonal * scale, 0.0 if n_kernels else 0.5
 
 
-def spelled_rows(spelling: Spelling, f: np.ndarray) -> np.ndarray:
-    """Return the values of a column by spelling, at the mean squared distance of mismatches."""
+def spelled_factors(spelling: Spelling, labels: Sequence[Label], f: np.ndarray) -> Factors:
+    """Return the values of a column by spelling, at the mean squared distance of mismatches.
+
+    A value without any n-gram is like no other.
+    """
     rows, share = spelling.sketch(), f / max(f.sum(), 1e-300)
+    rows = rows[positions(spelling.labels, labels)]
+    squares = (rows**2).sum(axis=1)
+    own = np.where(squares > 0, 0.0, 1.0)
     centre = share @ rows
-    distance = 2 * float(share @ (rows**2).sum(axis=1) - centre @ centre)
-    return rows * np.sqrt((1 - share @ share) / distance) if distance > 1e-12 else 0 * rows
+    distance = 2 * float(share @ (squares + own) - share**2 @ own - centre @ centre)
+    scale = (1 - share @ share) / distance if distance > 1e-12 else 0.0
+    return Factors(rows, own).scaled(scale)
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The curves of one column of numbers, at the knots of its bins."""
+    """The curves of one column of numbers, at the knots of its bins.
+
+    ``missing`` is where missing numbers are; None if they are no value: then they are at the mean,
+    each on an axis of its own (see :meth:`~tabweave.blocks.value_tables.ValueTables.with_gaps`).
+    """
 
     name: str
     knots: Knots
     rows: np.ndarray
-    missing: np.ndarray
+    missing: np.ndarray | None
     column: str = ""  # whose part it is, if it is one of datetimes
     cycle: float = 0.0  # after how many seconds the curve is closed
 
     def without_coordinates(self) -> Curve:
-        """Return the knots without coordinates."""
+        """Return the knots without coordinates, where missing is a value."""
         return replace(self, rows=np.zeros((len(self.knots.x), 0)), missing=np.zeros(0))
 
-    def with_gaps(self) -> Curve:
-        """Return curves with an axis for missing numbers, if there were any.
+    def with_missing(self) -> Curve:
+        """Return curves on which missing is a value: an axis for missing numbers, if there are any.
 
         As the mean of the numbers lies half a mean squared distance from them, so does the axis:
         missing and present numbers are as far apart as two present ones.
@@ -542,20 +579,37 @@ class Curve:
         missing = np.append(np.zeros(self.rows.shape[1]), np.sqrt(0.5))
         return replace(self, rows=rows, missing=missing)
 
+    @property
+    def gap(self) -> np.ndarray:
+        """The coordinates of a missing number."""
+        return self.knots.share @ self.rows if self.missing is None else self.missing
+
+    @property
+    def spread(self) -> float:
+        """How far numbers lie from their mean, squared and on average; 0 if missing is a value."""
+        if self.missing is not None:
+            return 0.0
+        return float(self.knots.share @ ((self.rows - self.gap) ** 2).sum(axis=1))
+
     def scaled(self, weight: float) -> Curve:
         """Return curves whose squared distances are multiplied."""
-        root = np.sqrt(weight)
-        return replace(self, rows=root * self.rows, missing=root * self.missing)
+        return self._turned(lambda rows: np.sqrt(weight) * rows)
 
     def along(self, axes: np.ndarray) -> Curve:
         """Return curves along other axes."""
-        return replace(self, rows=self.rows @ axes, missing=self.missing @ axes)
+        return self._turned(lambda rows: rows @ axes)
+
+    def _turned(self, turn: Callable[[np.ndarray], np.ndarray]) -> Curve:
+        missing = None if self.missing is None else turn(self.missing)
+        return replace(self, rows=turn(self.rows), missing=missing)
 
     def beside(self, rows: np.ndarray, missing: np.ndarray) -> Curve:
         """Return curves with more coordinates: of each of the column's values, and of none."""
-        here = np.column_stack([self.rows, rows[self.knots.value]])
+        more = replace(self, rows=np.column_stack([self.rows, rows[self.knots.value]]))
+        if self.missing is None:
+            return more
         gap = missing if self.knots.missing is None else rows[self.knots.missing]
-        return replace(self, rows=here, missing=np.append(self.missing, gap))
+        return replace(more, missing=np.append(self.missing, gap))
 
     def at_values(self, counts: Counts) -> np.ndarray:
         """Return the coordinates of each bin, as counts have them."""
@@ -567,7 +621,7 @@ class Curve:
         out[mass > 0] = 0
         np.add.at(out, value, self.rows * (share / divisor(mass)[value])[:, None])
         if self.knots.missing is not None:
-            out[self.knots.missing] = self.missing
+            out[self.knots.missing] = self.gap
         return out
 
     @property
@@ -577,12 +631,12 @@ class Curve:
 
 
 def curve_at(name: str, knots: Knots, rows: np.ndarray, numbering: Numbering) -> Curve:
-    """Return curves of a column, or of a cycle of one; missing numbers lie at 0."""
+    """Return curves of a column, or of a cycle of one; missing is no value."""
     column, seconds = name, 0.0
     if name in numbering.cycles:
         column, cycle = cycle_of(name)
         seconds = cycle.seconds
-    return Curve(name, knots, rows, np.zeros(rows.shape[1]), column, seconds)
+    return Curve(name, knots, rows, None, column, seconds)
 
 
 def curve_of(coupled: Counts, name: str, numbering: Numbering, counts: Counts) -> Curve:
@@ -609,7 +663,8 @@ def join_curves(curves: Sequence[Curve], levels: Mapping[str, tuple[Label, ...]]
         cycles=[curve.cycle for curve in curves],
         knots=[x for x, _ in kept],
         rows=[np.ascontiguousarray(rows) for _, rows in kept],
-        missing=[curve.missing for curve in curves],
+        missing=[curve.gap for curve in curves],
+        spread=[curve.spread for curve in curves],
         levels=dict(levels),
     )
 

@@ -52,6 +52,7 @@ class CKML(ckml.CKML):
     True
     """
 
+    _missing_agrees: ClassVar[bool] = True
     _uncoupled_match: ClassVar[float] = float(np.exp(-1))
 
     def _learn(self, counts: Counts) -> ValueTables:

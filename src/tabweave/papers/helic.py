@@ -74,6 +74,7 @@ class HELIC(helic.HELIC):
     3
     """
 
+    _missing_agrees: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "variant": [StrOptions({"helic", "linear"})],

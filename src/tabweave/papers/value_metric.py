@@ -6,7 +6,7 @@ similarities; here a row may differ from itself.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -51,6 +51,8 @@ class ValueMetric(value_metric.ValueMetric):
     blue    0.0  1.00
     red     1.0  0.67
     """
+
+    _missing_agrees: ClassVar[bool] = True
 
     def _learn_all(self) -> None:
         super()._learn_all()

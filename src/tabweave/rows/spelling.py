@@ -242,13 +242,13 @@ def _has_letter(text: str) -> bool:
 def folded(labels: Iterable[Label]) -> np.ndarray:
     """Return strings as code points, each between two ends of line, and the last one more.
 
-    Case, accents and punctuation are folded; what is not text is empty.
+    Case, accents and punctuation are folded; numbers are as they are written, missing is empty.
     """
     given = list(labels)
     if set(map(type, given)) == {str}:
         texts = cast(list[str], given)
     else:
-        texts = [v if isinstance(v, str) and type(v) is not Bucket else "" for v in given]
+        texts = list(map(written, given))
     joined = "\n".join(["", *texts, ""])
     if joined.count("\n") > len(texts) + 1:
         joined = "\n".join(["", *(text.replace("\n", " ") for text in texts), ""])
@@ -267,6 +267,12 @@ def folded(labels: Iterable[Label]) -> np.ndarray:
     return points[np.append(~trailing, True)]
 
 
+def written(label: Label) -> str:
+    """Return a label as text: numbers as they are written, nothing for missing and others."""
+    is_text = label is not None and type(label) is not Bucket
+    return str(label) if is_text else ""
+
+
 def is_text(labels: Sequence[Label]) -> bool:
     """Tell whether a column is one of sentences: many strings, of five words on average."""
     if not is_spelled(labels):
@@ -276,9 +282,9 @@ def is_text(labels: Sequence[Label]) -> bool:
 
 
 def encoded(encoder: Any, labels: Iterable[Label]) -> np.ndarray:
-    """Return what an encoder makes of strings, rows of length 1; other labels have 0."""
+    """Return what an encoder makes of labels as text, rows of length 1; missing has 0."""
     labels = list(labels)
-    texts = [label if isinstance(label, str) else "" for label in labels]
+    texts = list(map(written, labels))
     found = encoder.transform(texts) if hasattr(encoder, "transform") else encoder(texts)
     rows = np.asarray(found.toarray() if sparse.issparse(found) else found, dtype=np.float64)
     if rows.ndim != 2 or len(rows) != len(texts):
@@ -286,7 +292,7 @@ def encoded(encoder: Any, labels: Iterable[Label]) -> np.ndarray:
             f"expected the encoder {encoder!r} to return {len(texts)} rows, got an array of shape "
             f"{rows.shape}"
         )
-    rows[[not isinstance(label, str) for label in labels]] = 0
+    rows[[not text for text in texts]] = 0
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 

@@ -859,7 +859,9 @@ def _read_numbers(cells: Any, column: Column, schema: Schema) -> Numbers:
 def _check_gaps(values: np.ndarray, schema: Schema) -> None:
     """Raise for a missing number if the schema asks for that."""
     if schema.missing == "error" and (gaps := np.isnan(values)).any():
-        raise ValueError(f"row {gaps.argmax()} is missing; fill it or use Schema(missing='value')")
+        raise ValueError(
+            f"row {gaps.argmax()} is missing; fill it or use Schema(missing='expected')"
+        )
 
 
 def _check_missing(
@@ -870,7 +872,7 @@ def _check_missing(
         gaps = np.flatnonzero(codes == labels.index(None))
         if len(gaps):
             row = gaps[0] if starts is None else np.searchsorted(starts, gaps[0], "right") - 1
-            raise ValueError(f"row {row} is missing; fill it or use Schema(missing='value')")
+            raise ValueError(f"row {row} is missing; fill it or use Schema(missing='expected')")
 
 
 # -- Schema: what the columns of a table are -----------------------------------------------------
@@ -923,6 +925,10 @@ class Column:
         if there are more than 129, at least half of them strings with a letter. An encoder of your
         own (a list of strings in, an array with a row for each out) replaces the n-grams, e.g. for
         sentences.
+    missing : {"expected", "value"}, optional
+        What a missing cell is to a distance: "expected" puts it at its expected distance from every
+        cell of the column, another missing one included; for "value", it is one more value, and two
+        missing cells agree. If not given, the schema says.
     origin : Origin
         What was found when the column was read: see :attr:`why`, :attr:`judged`,
         :attr:`position`, :attr:`asks`.
@@ -943,6 +949,7 @@ class Column:
     delimiter: str | None = None
     format: str | None = None
     spelling: Any = None
+    missing: Literal["expected", "value"] | None = None
     origin: Origin = field(default=Origin(), compare=False, repr=False)
 
     @property
@@ -1012,6 +1019,11 @@ class Column:
                     f"column {self.name!r}: expected a text as delimiter, got {self.delimiter!r}"
                 )
         check_spelling(self.name, self.kind, self.spelling)
+        if self.missing not in (None, "expected", "value"):
+            raise ValueError(
+                f"column {self.name!r}: expected missing to be 'expected' or 'value', got "
+                f"{self.missing!r}"
+            )
         if self.levels is not None:
             if self.kind != "ordinal":
                 raise ValueError(f"column {self.name!r}: levels are for columns of kind 'ordinal'")
@@ -1064,8 +1076,9 @@ class Schema:
     ----------
     columns : mapping of name to kind or Column, or sequence of Column, optional
         The columns that are declared.
-    missing : {"value", "error"}, default="value"
-        Whether a missing cell is a category of its own, or an error.
+    missing : {"expected", "value", "error"}, default="expected"
+        What a missing cell is to a distance, unless its column says so: see :class:`Column`; or
+        "error", and missing cells are refused.
     empty_is_missing : bool, default=False
         Whether empty text counts as missing.
 
@@ -1088,7 +1101,7 @@ class Schema:
     """
 
     columns: tuple[Column, ...] = ()
-    missing: Literal["value", "error"] = "value"
+    missing: Literal["expected", "value", "error"] = "expected"
     empty_is_missing: bool = False
     complete: bool = field(default=False, kw_only=True)
     named: bool = field(default=True, kw_only=True)
@@ -1111,8 +1124,10 @@ class Schema:
                 raise TypeError(
                     f"schema: expected {{{column!r}: kind}}, got {column!r} without a kind"
                 )
-        if self.missing not in ("value", "error"):
-            raise ValueError(f"expected missing to be 'value' or 'error', got {self.missing!r}")
+        if self.missing not in ("expected", "value", "error"):
+            raise ValueError(
+                f"expected missing to be 'expected', 'value' or 'error', got {self.missing!r}"
+            )
         check_distinct(self.names)
 
     @classmethod

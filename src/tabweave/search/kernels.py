@@ -390,7 +390,7 @@ def local_distances(asked, stored, squared, nodes, weights, out):
     Where ``squared`` is infinite there is no node.
     """
     values, points = asked
-    codes, offsets, _, _, line, edges = stored
+    codes, offsets, _, _, line, edges, _ = stored
     n_values = codes.shape[1]
     for i in range(len(nodes)):
         for m in range(nodes.shape[1]):
@@ -441,7 +441,7 @@ def explained(squared, nodes, sizes, classes, stored, around, out):
     ``exp(-2 d / d_last)``. ``classes`` is (starts, numbers, shares): which classes a node's rows
     have. Of m classes and n rows, as weights leave them, chance gives ``(m - 1) / (n - 1)``.
     """
-    codes, offsets, points, starts, line, edges = stored
+    codes, offsets, points, starts, line, edges, widths = stored
     n_values, n_lines, flat = codes.shape[1], line.shape[1], line.reshape(-1)
     # By loops: NumPy's functions and indices take numba as long to compile as all the rest.
     for i in range(len(nodes)):
@@ -459,7 +459,7 @@ def explained(squared, nodes, sizes, classes, stored, around, out):
                     at[e] = starts[a] + width * codes[nodes[i, member[e]], a]
             else:
                 first = edges[a - n_values]
-                width = edges[a - n_values + 1] - first
+                width = widths[a - n_values]
                 for e in range(len(at)):
                     at[e] = n_lines * nodes[i, member[e]] + first
             found = _between(points if a < n_values else flat, at, width, group, own, mass)

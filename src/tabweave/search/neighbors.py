@@ -33,7 +33,7 @@ from tabweave.base import (
     seed_of,
     target_numbers,
 )
-from tabweave.blocks.block import Blocks, Summed, added, in_threads
+from tabweave.blocks.block import Block, Blocks, Summed, added, in_threads, total_gaps
 from tabweave.counts.counting import available_memory
 from tabweave.embed.supervised import FOLDS, SupervisedWeave, Target
 from tabweave.io.register import storable
@@ -43,7 +43,7 @@ from tabweave.rows.table import Schema, Table, canonical_codes, distinct_rows, t
 from tabweave.rows.vocabulary import slices
 from tabweave.search.knn import check_classes, check_length, checked_target
 from tabweave.search.scan import Found, Nodes, Queries, nearest_nodes
-from tabweave.search.space import View, space_of
+from tabweave.search.space import View, gap_axes, space_of
 from tabweave.search.stored import Stored, row_ids, without_column
 from tabweave.updates import exclusive
 
@@ -163,6 +163,8 @@ class Columns(NamedTuple):
         What is not looked up.
     edges : ndarray
         Where the coordinates of each such column begin, and where the last ones end.
+    widths : ndarray
+        How many of these tell where a node is: those of missing cells come after them.
     """
 
     codes: np.ndarray
@@ -171,13 +173,17 @@ class Columns(NamedTuple):
     starts: np.ndarray
     line: np.ndarray
     edges: np.ndarray
+    widths: np.ndarray
 
     @classmethod
-    def of_vectors(cls, vectors: np.ndarray, widths: Sequence[int]) -> Columns:
+    def of_vectors(
+        cls, vectors: np.ndarray, widths: Sequence[int], inner_widths: Sequence[int] | None = None
+    ) -> Columns:
         """Look nothing up."""
         none = np.zeros(1, np.int64)
         codes = np.zeros((len(vectors), 0), np.uint16)
-        return cls(codes, none, np.zeros(0), none, vectors, _edges(widths))
+        inner = np.array(widths if inner_widths is None else inner_widths, np.int64)
+        return cls(codes, none, np.zeros(0), none, vectors, _edges(widths), inner)
 
     @classmethod
     def of_view(cls, view: View) -> Columns:
@@ -195,8 +201,10 @@ class Columns(NamedTuple):
         ]
         offsets, starts = _edges(sizes), _edges([len(part) for part in points])
         line = np.ascontiguousarray(view.nodes.line.T)
-        edges = _edges([block.width for block in space.lines])
-        return cls(codes, offsets, np.concatenate([np.zeros(0), *points]), starts, line, edges)
+        edges = _edges(view.line_widths)
+        inner = np.array([block.width for block in space.lines], np.int64)
+        points = np.concatenate([np.zeros(0), *points])
+        return cls(codes, offsets, points, starts, line, edges, inner)
 
     def ranked(
         self, near: Near, voters: Voters, asked: Found, strength: float, scales: Any = 1.0
@@ -1219,17 +1227,29 @@ class Apart:
         others: np.ndarray,
     ) -> None:
         self.asked = asked
+        last, parts = block.blocks[-1], block.parts()
+        gapped = [part for part in parts if total_gaps(part, table) is not None]
+        self.inner_widths = [part.width for part in parts]
+        self.widths = [part.width + 2 * (part in gapped) for part in parts]
         self.vectors = [
-            block.coordinates(take_rows(table, rows), dtype=np.float32) for rows in (asked, others)
+            self._vectors(block, parts, gapped, take_rows(table, rows), asks=asks)
+            for rows, asks in ((asked, True), (others, False))
         ]
-        self.block = block
-        last = block.blocks[-1]
-        self.edge = block.width - (last.width if isinstance(last, Summed) else 0)
+        self.edge = sum(self.widths) - (last.width if isinstance(last, Summed) else 0)
 
-    @cached_property
-    def widths(self) -> list[int]:
-        """Number of coordinates of each column, and of the discriminant."""
-        return [part.width for part in self.block.parts()]
+    @staticmethod
+    def _vectors(
+        block: Block, parts: Sequence[Block], gapped: Sequence[Block], table: Table, *, asks: bool
+    ) -> np.ndarray:
+        """Return the coordinates of rows, and behind those of a part those of missing cells."""
+        vectors = block.coordinates(table, dtype=np.float32)
+        ends = np.cumsum([part.width for part in parts])
+        at = [int(end) for part, end in zip(parts, ends, strict=True) if part in gapped]
+        if not at:
+            return vectors
+        found = (total_gaps(part, table) for part in gapped)
+        axes = [gap_axes(np.zeros(len(vectors)) if g is None else g, asks=asks) for g in found]
+        return np.insert(vectors, np.repeat(at, 2), np.hstack(axes), axis=1)
 
     def near(self, shares: Sequence[float], k: int) -> dict[float, Near]:
         """Return the k nearest, where the discriminant counts so much, for each share."""
@@ -1270,13 +1290,13 @@ class Apart:
         left, right = (vectors.astype(np.float64) for vectors in self.vectors)
         squared, nodes = near.squared.astype(np.float64), np.ascontiguousarray(near.nodes)
         near = near._replace(squared=squared, nodes=nodes)
-        widths, scales = self.widths, np.ones(len(self.widths))
+        widths, scales, inner = self.widths, np.ones(len(self.widths)), self.inner_widths
         if self.edge < sum(widths):
             scales[-1] = share
             kept = slice(None, None if share else -1)  # what counts nothing has no weight
-            widths, scales = widths[kept], scales[kept]
+            widths, scales, inner = widths[kept], scales[kept], inner[kept]
         asked = np.zeros((len(left), 0)), left
-        columns = Columns.of_vectors(right, widths)
+        columns = Columns.of_vectors(right, widths, inner)
         return columns.ranked(near, voters, asked, strength, scales)[0]
 
 

@@ -16,7 +16,15 @@ from scipy.sparse import csr_array, vstack
 from scipy.sparse.csgraph import connected_components
 
 from tabweave.base import Embedder
-from tabweave.blocks.block import Apart, Block, Step, Writer, added, summed_differences
+from tabweave.blocks.block import (
+    Apart,
+    Block,
+    Step,
+    Writer,
+    added,
+    summed_differences,
+    total_gaps,
+)
 from tabweave.rows.table import Codes, Schema, Table, distinct_rows, ranks_of_cells, take_rows
 from tabweave.rows.vocabulary import Unknown, slices
 from tabweave.search.scan import Copies, Hits, Nodes, Queries
@@ -83,6 +91,11 @@ class Space:
         if self.own:
             return block.between(asked, stored)
         return summed_differences(asked, stored, self.power)
+
+    def gaps(self, block: Block, table: Table) -> np.ndarray:
+        """Return what the missing cells of each row add to its squared distances."""
+        found = total_gaps(block, table) if self.own else None
+        return np.zeros(table.n_rows) if found is None else found
 
     def line(self, table: Table) -> np.ndarray:
         """Return the coordinates of the blocks that are not looked up, row by row."""
@@ -165,6 +178,10 @@ def chunks(table: Table, rows: np.ndarray) -> Iterator[Table]:
 class View:
     """The rows of a table as a search by some space sees them: nodes, and the rows of each.
 
+    What missing cells add to squared distances is paid with the values of looked up columns. To
+    the coordinates of other blocks it adds two axes: one for those who are found, one for those who
+    ask, so that between them it adds up.
+
     Parameters
     ----------
     table : Table
@@ -179,7 +196,12 @@ class View:
         heads = self.copies.heads
         columns = [table[block.names[0]] for block in space.values]
         self._located = [space.locate(b, c) for b, c in zip(space.values, columns, strict=True)]
-        parts = [space.line(rows).T for rows in chunks(table, heads)] if space.lines else []
+        self._gaps = [
+            block.label_gaps(column) if space.own else np.zeros(len(column.labels))
+            for block, column in zip(space.values, columns, strict=True)
+        ]
+        self._gapped = [bool(space.gaps(block, table).any()) for block in space.lines]
+        parts = [self._line(rows).T for rows in chunks(table, heads)] if space.lines else []
         line = np.ascontiguousarray(np.hstack(parts)) if parts else np.zeros((0, len(heads)))
         widths = [len(column.labels) for column in columns]
         self.nodes = Nodes.of(self.codes(), widths, line, power=space.power)
@@ -189,10 +211,65 @@ class View:
         rows = self.copies.heads[nodes]
         return [self.table[block.names[0]].codes[rows] for block in self.space.values]
 
+    @property
+    def line_widths(self) -> list[int]:
+        """Number of coordinates of each block that is not looked up."""
+        pairs = zip(self.space.lines, self._gapped, strict=True)
+        return [block.width + 2 * gapped for block, gapped in pairs]
+
+    def _line(self, table: Table, *, asks: bool = False) -> np.ndarray:
+        """Return the coordinates of the blocks that are not looked up, row by row."""
+        rest, parts = np.zeros(table.n_rows), []
+        for block, gapped in zip(self.space.lines, self._gapped, strict=True):
+            gaps = self.space.gaps(block, table) if asks or gapped else rest
+            parts.append(block.coordinates(table, unknown=self.space.unknown))
+            if gapped:
+                parts.append(gap_axes(gaps, asks=asks))
+            else:
+                rest = rest + gaps
+        if not self.space.values:  # else it is paid with a value
+            parts.append(gap_axes(rest, asks=asks)[:, 1:])
+        return np.hstack([np.zeros((table.n_rows, 0)), *parts])
+
+    def _as_asking(self, nodes: np.ndarray) -> np.ndarray:
+        """Return the coordinates of nodes as of rows that ask."""
+        ends, order = np.cumsum(self.line_widths), np.arange(len(self.nodes.line))
+        for end in ends[np.array(self._gapped, bool)]:
+            order[[end - 2, end - 1]] = end - 1, end - 2
+        return self.nodes.line[:, nodes][order]
+
+    def _value_gaps(self) -> np.ndarray:
+        """Return what missing cells of looked up columns add to the distances of each node."""
+        pairs = zip(self._gaps, self.codes(), strict=True)
+        return np.sum([np.zeros(len(self.nodes)), *(gaps[own] for gaps, own in pairs)], axis=0)
+
+    def to_copies(self, nodes: np.ndarray) -> np.ndarray:
+        """Return what adds up between each of some nodes and another row that is equal to it."""
+        heads = take_rows(self.table, self.copies.heads[nodes])
+        out = 2 * self._value_gaps()[nodes]
+        for block in self.space.lines:
+            out += 2 * self.space.gaps(block, heads)
+        for block, located, own in zip(
+            self.space.values, self._located, self.codes(nodes), strict=True
+        ):
+            labels, index = np.unique(own, return_inverse=True)
+            each = [self.space.between(block, located[[i]], located[[i]])[0, 0] for i in labels]
+            out += np.array(each)[index]
+        return out
+
     def vectors(self, step: int = 1) -> Iterator[np.ndarray]:
         """Yield the coordinates of the nodes, or of every so many, some at a time."""
         for rows in chunks(self.table, self.copies.heads[::step]):
-            yield self.space.vectors(rows)
+            yield self._row_vectors(rows)
+
+    def _row_vectors(self, table: Table) -> np.ndarray:
+        """Return the coordinates of rows as float32, with those of their missing cells."""
+        vectors = self.space.vectors(table)
+        if not (any(self._gapped) or any(gaps.any() for gaps in self._gaps)):
+            return vectors
+        blocks = (*self.space.values, *self.space.lines)
+        gaps = np.sum([self.space.gaps(block, table) for block in blocks], axis=0)
+        return np.hstack([vectors, gap_axes(gaps, asks=False).astype(np.float32)[:, :1]])
 
     def near_pairs(self, limit: float, kept: np.ndarray) -> Hits:
         """Return the pairs of some nodes that are at most ``limit`` apart, exactly.
@@ -225,7 +302,7 @@ class View:
         """Return what rules out pairs of nodes by the columns that are compared by coordinates."""
         columns = zip(self.space.values, self._located, strict=True)
         apart = [self.space.apart(block, located) for block, located in columns]
-        return Bound(apart, self.nodes.line, self.space.power)
+        return Bound(apart, self.nodes.line, self.space.power, self._value_gaps())
 
     def _point(self, nodes: np.ndarray) -> Point:
         return self.codes(nodes), nodes
@@ -249,26 +326,42 @@ class View:
     def _summed(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Return what adds up between nodes and others, from the labels that they have."""
         line = self.nodes.line
-        out = summed_differences(line[:, left].T, line[:, right].T, self.space.power)
-        columns = zip(self.space.values, self._located, strict=True)
+        out = summed_differences(self._as_asking(left).T, line[:, right].T, self.space.power)
+        columns = zip(self.space.values, self._located, self._gaps, strict=True)
         codes = zip(self.codes(left), self.codes(right), strict=True)
-        for (block, located), both in zip(columns, codes, strict=True):
+        for (block, located, gaps), both in zip(columns, codes, strict=True):
             (a, i), (b, j) = (np.unique(own, return_inverse=True) for own in both)
-            out += self.space.between(block, located[a], located[b])[i][:, j]
+            between = self.space.between(block, located[a], located[b])
+            out += (between + gaps[a][:, None] + gaps[b])[i][:, j]
         return out
 
     def queries(self, table: Table) -> Queries:
         """Return the rows of another table as queries."""
-        paid = [self._paid(a, table[block.names[0]]) for a, block in enumerate(self.space.values)]
-        points = np.ascontiguousarray(self.space.line(table))
+        gaps = [self.space.gaps(block, table) for block in self.space.values]
+        for block, gapped in zip(self.space.lines, self._gapped, strict=True):
+            if gaps and not gapped:
+                gaps[0] = gaps[0] + self.space.gaps(block, table)
+        columns = [table[block.names[0]] for block in self.space.values]
+        paid = [
+            self._paid(a, column, own)
+            for a, (column, own) in enumerate(zip(columns, gaps, strict=True))
+        ]
+        points = np.ascontiguousarray(self._line(table, asks=True))
 
         def values(some: Any) -> np.ndarray:
             return np.hstack([np.zeros((len(points[some]), 0)), *(pay(some) for pay in paid)])
 
         return Queries(values, points)
 
-    def _paid(self, a: int, column: Any) -> Callable[[Any], np.ndarray]:
-        """Return what queries pay for the values of a column: looked up where many are equal."""
+    def _paid(self, a: int, column: Any, gaps: np.ndarray) -> Callable[[Any], np.ndarray]:
+        """Return what queries pay for the values of a column, missing cells included."""
+        pay = self._between_paid(a, column)
+        if not (gaps.any() or self._gaps[a].any()):
+            return pay
+        return lambda some: pay(some) + gaps[some][:, None] + self._gaps[a]
+
+    def _between_paid(self, a: int, column: Any) -> Callable[[Any], np.ndarray]:
+        """Return what lies between values: looked up where many are equal."""
         space, block, stored = self.space, self.space.values[a], self._located[a]
         located, codes = space.locate(block, column), column.codes
         used = np.flatnonzero(np.bincount(codes, minlength=len(located)))
@@ -297,10 +390,19 @@ class Bound:
         What is not looked up.
     power : {1, 2}
         What adds up.
+    gaps : ndarray, optional
+        What missing cells add to the squared distances of each node.
     """
 
-    def __init__(self, columns: Sequence[Apart | None], line: np.ndarray, power: int) -> None:
+    def __init__(
+        self,
+        columns: Sequence[Apart | None],
+        line: np.ndarray,
+        power: int,
+        gaps: np.ndarray | None = None,
+    ) -> None:
         self.power = power
+        self.gaps = gaps
         self.left_out = sum(apart is None for apart in columns)
         kept = [(a, _own_apart(apart)) for a, apart in enumerate(columns) if apart is not None]
         sources = [line, *(apart.points for _, apart in kept)]
@@ -327,6 +429,10 @@ class Bound:
                 alone = ours[:, None] + theirs
                 alone *= apart.which[i][:, None] != apart.which[j]
                 out += alone
+        if self.gaps is not None and self.gaps.any():
+            ours, theirs = (self.share * self.gaps[nodes] for _, nodes in (left, right))
+            out += ours[:, None].astype(self.dtype)
+            out += theirs.astype(self.dtype)
         most = limit ** (2 / self.power) * (1 + 1e-6) + self.left_out * _ROUNDING
         return ~(out > most)  # so that what overflows is near
 
@@ -359,6 +465,13 @@ class Bound:
                 total, number = connected_components(links, directed=False)
                 out = number[out]
         return out
+
+
+def gap_axes(gaps: np.ndarray, *, asks: bool) -> np.ndarray:
+    """Return two coordinates: what missing cells add to those found, and to those who ask."""
+    out = np.zeros((len(gaps), 2))
+    out[:, int(asks)] = np.sqrt(gaps)
+    return out
 
 
 def _own_apart(apart: Apart) -> Apart:

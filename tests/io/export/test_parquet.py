@@ -74,14 +74,14 @@ def test_columns_types_and_names(tmp_path):
     model = OneHot(schema={"a": "nominal"}).fit({"a": ["x", 2, None]})
     tabweave.export.parquet(model, path)
     rows, names, about = read(str(path).replace("'", "''"))
-    assert names == ["column", "kind", "type", "value", "v0", "v1", "v2"]
+    assert names == ["column", "kind", "type", "value", "v0", "v1"]
     assert [row[:4] for row in rows] == [
         ("a", "value", "int", "2"),
         ("a", "value", "str", "x"),
         ("a", "missing", None, None),
         ("a", "unknown", None, None),
     ]
-    assert about == {"combine": "concat", "names": ["a_2", "a_x", "a_<missing>"], "numbers": []}
+    assert about == {"combine": "concat", "names": ["a_2", "a_x"], "numbers": []}
 
 
 def curves_by_hand(about, name, cells):

@@ -106,8 +106,8 @@ class MixedEmbedder(BinnedEmbedder):
 
     Notes
     -----
-    A missing number is a separate bin in the couplings, and counts as the mean, with
-    ``numeric="auto"`` on a separate axis; a missing category is a separate category.
+    A missing cell is at its expected distance from every cell, as in :class:`~tabweave.Weave`;
+    a transformer of numbers reads it as the mean.
     ``partial_fit`` keeps the bins of the first batch. ``fit_counts`` takes the counts of another
     such model, or of plain rows if ``n_bins=1``: counts hold moments of numbers, and no bins. If
     the categorical embedder learns from classes (:class:`~tabweave.HELIC`), numbers do, too: half
@@ -119,7 +119,7 @@ class MixedEmbedder(BinnedEmbedder):
     >>> rows = {"job": ["cook", "cook", "clerk", "judge"], "age": [25.0, 31.0, 44.0, None]}
     >>> model = MixedEmbedder().fit(rows)
     >>> model.transform(rows).shape
-    (4, 7)
+    (4, 6)
     >>> list(model.explain({"job": "cook", "age": 25.0}, {"job": "cook", "age": 44.0}))
     ['job', 'age']
     """

@@ -123,9 +123,19 @@ class Weave(BinnedEmbedder, ValueEmbedder):
     of f(v), [p(v|w)] and [p(w|v)], each centred and scaled to unit inertia, and then scaled so that
     its mean over pairs of rows is ``1 - Σf²``, the rate of mismatches. Two numbers have about
     ``w_a |g(x) - g(y)|``, where g is the mean of x in standard deviations and of its rank, each
-    scaled to a mean difference of 1; its coordinates are three curves of the column and g itself. A
-    missing number is at the mean, but on an axis of its own: as far from the others as they are
-    from each other. The weights ``w_a`` are proportional to
+    scaled to a mean difference of 1; its coordinates are three curves of the column and g itself.
+
+    A missing cell is no value that agrees: it is at its expected distance from every cell, as if
+    its value had been drawn at random, and so are two missing cells. Of squared distances that is
+    exact: the cell is at the mean of the column, and on an axis that no other cell has. Vectors
+    have the mean only: their inner products are those expected, their distances too small by the
+    column's variance for each missing cell. A row is at distance 0 from itself in
+    :meth:`pairwise_distances`; a row that is asked about is another one than a stored copy of it.
+    Couplings of two columns are those of the rows that have values in both. For
+    ``Column(..., missing="value")`` missing is one more value, as far from the others as they are
+    from each other.
+
+    The weights ``w_a`` are proportional to
     ``max(√(t_a s_a), 0.1)^¼``, with ``s_a = Σ_b SU⁺_ab``, numbers in bins. SU⁺ is the symmetric
     uncertainty less what chance brings, ``2 max(0, MI - E[MI]) / (H_a + H_b)``: E[MI] is the exact
     mean of the mutual information if one of the columns were shuffled, as in adjusted mutual
@@ -159,7 +169,7 @@ class Weave(BinnedEmbedder, ValueEmbedder):
     >>> rows = {"job": ["cook", "cook", "clerk", "judge"], "age": [25.0, 31.0, 44.0, None]}
     >>> weave = Weave().fit(rows)
     >>> weave.transform(rows).shape
-    (4, 7)
+    (4, 6)
     >>> shares = weave.explain({"job": "cook", "age": 25.0}, {"job": "judge", "age": 44.0})
     >>> {column: round(share, 1) for column, share in shares.items()}
     {'job': 1.0, 'age': 2.2}

@@ -187,14 +187,14 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return self
 
     def _learn_weights(
-        self, sources: Sources, views: dict[str, View], given: tuple[Any, ...]
+        self, sources: Sources, views: dict[str, View], supervision: tuple[Any, ...]
     ) -> None:
         """Algorithm 2, lines 13-25, after graphs that do not join like with like are refused."""
         learned = self._learns_weights()
-        if not learned and any(links is not None for links in given[1:]):
+        if not learned and any(links is not None for links in supervision[1:]):
             raise ValueError("expected weights='learned' with links, got 'equal'")
         graphs = {name: g for name in sources.graph_names if (g := sources.graph(name)).nnz}
-        links = read_links(sources, *given)
+        links = read_links(sources, *supervision)
         phis = [self._principal(view) for view in views.values()] if links or graphs else []
         omega = np.full(len(views), 1 / max(len(views), 1))
         if learned and links and len(views) > 1:
@@ -221,9 +221,9 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self, graphs: dict[str, sp.csr_array], phis: Sequence[np.ndarray], links: Links
     ) -> dict[str, str]:
         """Return the graphs that do not join like with like, and why."""
-        asked = self._graph_share()
-        if asked != "auto":
-            return dict.fromkeys(graphs, "graph_share is 0") if asked == 0 else {}
+        graph_share = self._graph_share()
+        if graph_share != "auto":
+            return dict.fromkeys(graphs, "graph_share is 0") if graph_share == 0 else {}
         verdicts = {name: mismatch(graph, phis, links) for name, graph in graphs.items()}
         return {name: why for name, why in verdicts.items() if why}
 
@@ -287,9 +287,9 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         check_is_fitted(self)
         sources = self._read(X, reset=False)
         fitted = [*self._format.names, *self._format.graph_names]
-        given = [*sources.names, *sources.graph_names]
-        if not {*given} & {*fitted}:
-            raise ValueError(f"expected some of the sources of fit, {fitted}, got {given}")
+        names = [*sources.names, *sources.graph_names]
+        if not {*names} & {*fitted}:
+            raise ValueError(f"expected some of the sources of fit, {fitted}, got {names}")
         sources = sources.like(self._format)
         base = self._projected(sources)
         graph = self._blend(sources, alone=not self.components_)
@@ -299,8 +299,8 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     def _blend(self, sources: Sources, alone: bool) -> sp.csr_array | None:
         graphs = [sources.graph(name) for name in sources.graph_names]
-        asked = self._graph_share()
-        share = 1.0 if asked == "auto" else float(asked)
+        graph_share = self._graph_share()
+        share = 1.0 if graph_share == "auto" else float(graph_share)
         weights = [share * self.graph_weights_[name] for name in sources.graph_names]
         return blended(graphs, weights, alone=alone, normal=self.normalized_graphs)
 
@@ -671,12 +671,13 @@ def _by_rows(
 ) -> tuple[np.ndarray, float, float, str]:
     """Return the cosines of the rows at the ends of edges."""
     size = np.linalg.norm(phi, axis=1)
-    here = (size[edges.coords[0]] > 0) & (size[edges.coords[1]] > 0)
+    has_both_ends = (size[edges.coords[0]] > 0) & (size[edges.coords[1]] > 0)
     unit = phi / np.where(size > 0, size, 1.0)[:, None]
-    a, b = (unit[ends[here]] for ends in edges.coords)
-    alike = (a * b).sum(axis=1) if here.any() else np.zeros(1)
-    chance = float(a.mean(axis=0) @ b.mean(axis=0)) if here.any() else 0.0
-    return alike, chance, min_likeness, f"rows joined by edges have correlation {alike.mean():.2f}"
+    a, b = (unit[ends[has_both_ends]] for ends in edges.coords)
+    likeness = (a * b).sum(axis=1) if has_both_ends.any() else np.zeros(1)
+    chance = float(a.mean(axis=0) @ b.mean(axis=0)) if has_both_ends.any() else 0.0
+    reason = f"rows joined by edges have correlation {likeness.mean():.2f}"
+    return likeness, chance, min_likeness, reason
 
 
 def _by_neighbors(
@@ -688,8 +689,9 @@ def _by_neighbors(
     max_rows: int = 1_000,
 ) -> str:
     """Return why labelled rows do better without the graph, nothing if they do not."""
-    some = np.linspace(0, len(links.labelled) - 1, min(len(links.labelled), max_rows)).astype(int)
-    rows, classes = links.labelled[some], links.classes[some]
+    n_labelled = len(links.labelled)
+    sampled = np.linspace(0, n_labelled - 1, min(n_labelled, max_rows)).astype(int)
+    rows, classes = links.labelled[sampled], links.classes[sampled]
     if len(rows) < min_labels:
         return ""
     around = normalised(graph, alone=False)[rows] @ phi
@@ -729,8 +731,8 @@ def read_links(sources: Sources, y: Any, must_link: Any, cannot_link: Any) -> Li
     """Return what labels and pairs of ids say."""
     labelled, classes = _read_labels(sources, y)
     pairs = [
-        _read_pairs(sources, given, name)
-        for given, name in ((must_link, "must_link"), (cannot_link, "cannot_link"))
+        _read_pairs(sources, linked, name)
+        for linked, name in ((must_link, "must_link"), (cannot_link, "cannot_link"))
     ]
     sign = np.repeat([1.0, -1.0], [len(p) for p in pairs])
     left, right = np.concatenate(pairs).T
@@ -770,9 +772,9 @@ def vector_terms(phis: Sequence[np.ndarray], links: Links) -> tuple[np.ndarray, 
     Each Φ is brought to mean square 1 over its rows first: E is compared with ±1.
     """
     phis = [phi / _root_mean_square(phi) for phi in phis]
-    own = [phi[links.labelled] for phi in phis]
-    K = np.array([[((a.T @ b) ** 2).sum() for b in own] for a in own])
-    v = np.array([2 * _same(a, links.classes) - (a.sum(axis=0) ** 2).sum() for a in own])
+    labelled_phis = [phi[links.labelled] for phi in phis]
+    K = np.array([[((a.T @ b) ** 2).sum() for b in labelled_phis] for a in labelled_phis])
+    v = np.array([2 * _same(a, links.classes) - (a.sum(axis=0) ** 2).sum() for a in labelled_phis])
     E = np.column_stack([(phi[links.left] * phi[links.right]).sum(axis=1) for phi in phis])
     return K + 2 * E.T @ E, v + 2 * E.T @ links.sign  # C is symmetric: a pair stands twice
 
@@ -794,13 +796,15 @@ def _same(rows: np.ndarray, classes: np.ndarray) -> float:
 def graph_terms(graphs: Sequence[sp.csr_array], links: Links) -> tuple[np.ndarray, np.ndarray]:
     """Eq. (4.19) for graphs: E⁽ᵏ⁾ is 1 where linked ids are connected, −1 where they are not."""
     at, classes = links.labelled, links.classes
-    own = [sp.csr_array(g[at][:, at] > 0, dtype=float) for g in graphs]
+    labelled_graphs = [sp.csr_array(g[at][:, at] > 0, dtype=float) for g in graphs]
     m2 = float(len(at)) ** 2
-    edges = np.array([g.nnz for g in own], dtype=float)
-    both = np.array([[a.multiply(b).sum() for b in own] for a in own]).reshape(len(own), -1)
+    edges = np.array([g.nnz for g in labelled_graphs], dtype=float)
+    both = np.array(
+        [[a.multiply(b).sum() for b in labelled_graphs] for a in labelled_graphs]
+    ).reshape(len(labelled_graphs), -1)
     K = 4 * both - 2 * edges - 2 * edges[:, None] + m2
     total = 2.0 * (np.bincount(classes).astype(float) ** 2).sum() - m2 if len(at) else 0.0
-    signed = [2.0 * _agreeing(g, classes) - g.nnz for g in own]
+    signed = [2.0 * _agreeing(g, classes) - g.nnz for g in labelled_graphs]
     v = 2 * np.array(signed) - total
     E = np.column_stack([np.where(_connected(g, links), 1.0, -1.0) for g in graphs])
     return K + 2 * E.T @ E, v + 2 * E.T @ links.sign  # C is symmetric: a pair stands twice

@@ -132,20 +132,21 @@ class Sources:
         _check_keys(keys, tables)
         _check_names("key", key, tables)
         _check_names("directed", directed, graphs)
-        given = {
+        parsed = {
             name: read_table(
                 t, f"table {name!r}", _key_of(name, t, key, keys), [*keys.get(name, {})]
             )
             for name, t in tables.items()
         }
-        read = look_up(given, keys) if keys else {name: one[:2] for name, one in given.items()}
+        read = look_up(parsed, keys) if keys else {name: one[:2] for name, one in parsed.items()}
         edges = {
             name: read_graph(g, f"graph {name!r}", _is_directed(directed, name))
             for name, g in graphs.items()
         }
         pointed = {target for columns in keys.values() for target in columns.values()}
-        own = {name: one.ids for name, one in given.items() if name not in pointed}
-        named = [(f"table {name!r}", ids) for name, ids in own.items()]  # what keys reach has these
+        ids_by_table = {name: one.ids for name, one in parsed.items() if name not in pointed}
+        # What keys reach has the ids of where they stand.
+        named = [(f"table {name!r}", ids) for name, ids in ids_by_table.items()]
         named += [(f"graph {name!r}", e.nodes) for name, e in edges.items()]
         check_one_kind(named)
         ids = union([values for _, values in named])
@@ -156,7 +157,7 @@ class Sources:
         }
         self._set(
             ids,
-            {name: replace(table, rows=index(own)) for name, (own, table) in read.items()},
+            {name: replace(table, rows=index(row_ids)) for name, (row_ids, table) in read.items()},
             links,
             {name: e.directed for name, e in edges.items()},
         )
@@ -201,10 +202,10 @@ class Sources:
         """Return the sources of some ids, by position: a slice, a mask or an array of numbers."""
         if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
             rows = rows[0]  # as scikit-learn asks for rows
-        asked = rows if isinstance(rows, slice) else np.asarray(rows)
-        if not isinstance(asked, slice) and not asked.size:
-            asked = asked.astype(np.intp)  # an empty list is of floats to NumPy
-        index = np.arange(len(self))[asked]
+        selected = rows if isinstance(rows, slice) else np.asarray(rows)
+        if not isinstance(selected, slice) and not selected.size:
+            selected = selected.astype(np.intp)  # an empty list is of floats to NumPy
+        index = np.arange(len(self))[selected]
         if index.ndim != 1:
             raise TypeError(
                 f"expected rows of the sources (a slice, a mask or numbers), got {rows!r}; "
@@ -257,10 +258,10 @@ class Sources:
 
     def _index_of_all(self, ids: Any, where: str = "ids") -> np.ndarray:
         """Return the index of some ids; one that no source has is an error."""
-        wanted = read_ids(ids, where)
-        index = self._index(wanted)
+        asked_ids = read_ids(ids, where)
+        index = self._index(asked_ids)
         if (index < 0).any():
-            unknown = plain(wanted, int(np.argmax(index < 0)))
+            unknown = plain(asked_ids, int(np.argmax(index < 0)))
             raise KeyError(f"{where}: expected ids of the sources, got {unknown!r}")
         return index
 
@@ -284,9 +285,11 @@ class Sources:
         new[at] = np.arange(len(at))
         tables = {}
         for name, table in self._tables.items():
-            kept = np.flatnonzero(new[table.rows] >= 0)
-            kept = kept[np.argsort(new[table.rows[kept]], kind="stable")]
-            tables[name] = replace(table, rows=new[table.rows[kept]], matrix=table.matrix[kept])
+            present = np.flatnonzero(new[table.rows] >= 0)
+            present = present[np.argsort(new[table.rows[present]], kind="stable")]
+            tables[name] = replace(
+                table, rows=new[table.rows[present]], matrix=table.matrix[present]
+            )
         links = {name: sp.csr_array(w[at][:, at]) for name, w in self._links.items()}
         return Sources._of(self.ids[at], tables, links, self._directed)
 
@@ -297,10 +300,10 @@ class Sources:
         missing. A column that ``other`` does not have is ignored, and so is a table or graph, with
         a warning; one of its columns that is not here is an error.
         """
-        known = [*other.names, *other.graph_names]
-        if new := [name for name in (*self.names, *self.graph_names) if name not in known]:
+        fitted_names = [*other.names, *other.graph_names]
+        if new := [name for name in (*self.names, *self.graph_names) if name not in fitted_names]:
             warn_caller(
-                f"expected some of the sources of fit, {', '.join(map(repr, known))}, got "
+                f"expected some of the sources of fit, {', '.join(map(repr, fitted_names))}, got "
                 f"{', '.join(map(repr, new))}: left out; rename what is misspelt"
             )
         tables = {
@@ -354,19 +357,19 @@ class Sources:
         return _summary(self)
 
 
-def _by_name(given: Any, what: str) -> dict[str, Any]:
+def _by_name(by_name: Any, what: str) -> dict[str, Any]:
     """Return tables or graphs by name; without names nobody could tell them apart."""
-    if given is not None and not isinstance(given, Mapping):
+    if by_name is not None and not isinstance(by_name, Mapping):
         example = "{'people': people, 'orders': orders}" if what == "tables" else "{'calls': calls}"
         raise TypeError(
-            f"{what}: expected a mapping of names, such as {example}, got {type(given).__name__}"
+            f"{what}: expected a mapping of names, such as {example}, got {type(by_name).__name__}"
         )
-    return dict(given or {})
+    return dict(by_name or {})
 
 
-def _check_names(what: str, given: Any, named: Mapping[str, Any]) -> None:
+def _check_names(what: str, by_name: Any, named: Mapping[str, Any]) -> None:
     """Raise for what is given by the name of a table or graph, but is of none."""
-    for name in given if isinstance(given, Mapping) else ():
+    for name in by_name if isinstance(by_name, Mapping) else ():
         if name not in named:
             raise ValueError(f"{what}: expected names among {[*named]}, got {name!r}")
 
@@ -427,11 +430,11 @@ def _summary(sources: Sources) -> str:
         lines.append(
             f"  {name:{width}}  {_count(edges, kind)}, {_count(linked, 'id')} linked ({share})"
         )
-    found = np.bincount(sources.present.sum(axis=1), minlength=n_tables + 1)
+    n_by_presence = np.bincount(sources.present.sum(axis=1), minlength=n_tables + 1)
     parts = [
-        f"in {_count(k, 'table') if k else 'no table'}: {found[k]}"
+        f"in {_count(k, 'table') if k else 'no table'}: {n_by_presence[k]}"
         for k in range(n_tables, -1, -1)
-        if found[k]
+        if n_by_presence[k]
     ]
     return "\n".join([*lines, "  ids " + ", ".join(parts)])
 

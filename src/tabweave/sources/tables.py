@@ -95,24 +95,24 @@ def _from_frame(frame: Any, where: str, key: str | None, foreign: Sequence[str])
     if sp.issparse(frame) or isinstance(frame, np.ndarray):
         raise TypeError(f"{where}: expected (ids, matrix), got a matrix without ids")
     with naming(f"{where}: "):
-        found, cells, _ = columns_of(frame)
-    names = list(found or [f"x{i}" for i in range(len(cells))])
+        column_names, cells, _ = columns_of(frame)
+    names = list(column_names or [f"x{i}" for i in range(len(cells))])
     ids = _ids_of(frame, names, cells, where, key)
     if len(set(names)) < len(names):
         raise ValueError(f"{where}: expected columns of different names, got two of one name")
-    kept = {name: c for name, c in zip(names, cells, strict=True) if name != key}
+    columns = {name: c for name, c in zip(names, cells, strict=True) if name != key}
     for name in foreign:
-        if name not in kept:
-            got = ", ".join(map(repr, kept))
+        if name not in columns:
+            got = ", ".join(map(repr, columns))
             raise ValueError(f"{where}: expected a key column {name!r}, got {got}")
-    keys = {name: kept.pop(name) for name in foreign}
-    if not kept and not keys:
+    keys = {name: columns.pop(name) for name in foreign}
+    if not columns and not keys:
         raise ValueError(f"{where}: expected columns, got no column besides the id")
-    if not kept:  # ids and keys only
+    if not columns:  # ids and keys only
         nothing = np.zeros((len(ids), 0))
         return ReadTable(ids, SourceTable(np.zeros(0, np.intp), nothing, (), ()), keys)
     with naming(f"{where}, "):
-        table = Table.of(kept)
+        table = Table.of(columns)
     return ReadTable(ids, SourceTable(np.zeros(0, np.intp), *as_floats(table, where)), keys)
 
 
@@ -174,25 +174,27 @@ def conformed(table: SourceTable, like: SourceTable, where: str) -> SourceTable:
         )
     at = [index[name] for name in like.columns]
     matrix = table.matrix[:, at]
-    for i, (name, wanted) in enumerate(zip(like.columns, like.labels, strict=True)):
-        found = table.labels[at[i]]
+    for i, (name, fitted_labels) in enumerate(zip(like.columns, like.labels, strict=True)):
+        labels = table.labels[at[i]]
         empty = not sp.issparse(matrix) and np.isnan(matrix[:, i]).all()
-        if found == wanted or empty:
+        if labels == fitted_labels or empty:
             continue  # cells that are all missing are of any kind
-        if wanted == []:  # and so were those of fit, which has no use for any
+        if fitted_labels == []:  # and so were those of fit, which has no use for any
             matrix[:, i] = np.nan
             continue
-        if found is None or wanted is None:
-            kinds = ("numbers", "categories") if wanted is None else ("categories", "numbers")
+        if labels is None or fitted_labels is None:
+            kinds = (
+                ("numbers", "categories") if fitted_labels is None else ("categories", "numbers")
+            )
             raise TypeError(f"{where}, column {name!r}: expected {kinds[0]}, got {kinds[1]}")
-        code, cells = _recoded(wanted, found), matrix[:, i]
+        code, cells = _recoded(fitted_labels, labels), matrix[:, i]
         matrix[:, i] = np.where(np.isnan(cells), np.nan, code[np.nan_to_num(cells).astype(np.intp)])
     return SourceTable(table.rows, matrix, like.columns, like.labels)
 
 
-def _recoded(labels: Sequence[Label], given: Sequence[Label]) -> np.ndarray:
+def _recoded(labels: Sequence[Label], values: Sequence[Label]) -> np.ndarray:
     """Return the code of each given label among others, NaN for one that is not there."""
-    code = positions(labels, given).astype(float)
+    code = positions(labels, values).astype(float)
     code[code == len(labels)] = np.nan
     return code
 
@@ -214,8 +216,8 @@ def read_ids(column: Any, where: str) -> np.ndarray:
     table = np.empty(len(labels), dtype=object)
     table[:] = labels
     values = table[codes]
-    whole = all(type(v) is int and abs(v) < 2**63 for v in labels if v is not None)
-    return values.astype(np.int64) if whole and len(values) else values
+    are_whole = all(type(v) is int and abs(v) < 2**63 for v in labels if v is not None)
+    return values.astype(np.int64) if are_whole and len(values) else values
 
 
 def check_one_kind(named: Sequence[tuple[str, np.ndarray]]) -> None:
@@ -296,14 +298,14 @@ class IdIndex:
     def _index(self) -> dict[Any, int]:
         return {value: i for i, value in enumerate(self._ids.tolist())}
 
-    def __call__(self, asked: np.ndarray) -> np.ndarray:
+    def __call__(self, ids: np.ndarray) -> np.ndarray:
         """Return the position of each id that is asked for."""
-        if not len(self._ids) or not len(asked):
-            return np.full(len(asked), -1, dtype=np.intp)
-        if self._ids.dtype != np.int64 or asked.dtype != np.int64:
-            return np.array([self._index.get(v, -1) for v in asked.tolist()], dtype=np.intp)
-        at = np.minimum(np.searchsorted(self._sorted, asked), len(self._sorted) - 1)
-        return np.where(self._sorted[at] == asked, self._order[at], -1)
+        if not len(self._ids) or not len(ids):
+            return np.full(len(ids), -1, dtype=np.intp)
+        if self._ids.dtype != np.int64 or ids.dtype != np.int64:
+            return np.array([self._index.get(v, -1) for v in ids.tolist()], dtype=np.intp)
+        at = np.minimum(np.searchsorted(self._sorted, ids), len(self._sorted) - 1)
+        return np.where(self._sorted[at] == ids, self._order[at], -1)
 
 
 # -- labels -------------------------------------------------------------------------------------
@@ -316,21 +318,21 @@ def read_labels(ids: np.ndarray, y: Any, where: str = "y") -> tuple[np.ndarray, 
     else has one for each id, in their order. None, NaN, NaT and pandas' NA stand for no label; a
     label of another id is an error.
     """
-    given, values = _by_id(ids, y, where)
+    labeled_ids, values = _by_id(ids, y, where)
     labels = np.empty(len(values), dtype=object)
     labels[:] = [canonical(value) for value in values]
     present = np.array([label is not None for label in labels], dtype=bool)
-    index = IdIndex(ids)(given[present])
+    index = IdIndex(ids)(labeled_ids[present])
     if (index < 0).any():
-        unknown = given[present][index < 0]
+        unknown = labeled_ids[present][index < 0]
         raise ValueError(
             f"{where}: expected labels of ids of the sources, got {len(unknown)} of other ids, "
             f"{plain(unknown, 0)!r} the first; drop them, or check that both spell ids alike (in "
             "cross-validation y must be in the order of sources.ids: y.reindex(sources.ids))"
         )
     if len(np.unique(index)) < len(index):
-        found, counts = np.unique(index, return_counts=True)
-        twice = plain(ids, int(found[counts > 1][0]))
+        repeated_index, counts = np.unique(index, return_counts=True)
+        twice = plain(ids, int(repeated_index[counts > 1][0]))
         raise ValueError(f"{where}: expected one label for each id, got two for {twice!r}")
     check_one_kind([(f"{where}, label {i}", np.array([v], object)) for i, v in _kinds_of(labels)])
     order = np.argsort(index)  # folds must not depend on the order in which labels come
@@ -407,16 +409,19 @@ def look_up(
     A table that two columns point to is named "airports by origin" and "airports by dest".
     """
     pointed = {target for columns in keys.values() for target in columns.values()}
-    own = [name for name in read if name not in pointed]
-    if not own:
+    unpointed = [name for name in read if name not in pointed]
+    if not unpointed:
         raise ValueError("keys: expected a table that no key points to, got a cycle of keys")
-    out = {name: read[name][:2] for name in own if read[name].table.columns}
-    found = [one for name in own for one in _follow(read, keys, name)]
-    for one, name in zip(found, _names_of(found), strict=True):
-        here = one.rows >= 0
+    out = {name: read[name][:2] for name in unpointed if read[name].table.columns}
+    reached = [one for name in unpointed for one in _follow(read, keys, name)]
+    for one, name in zip(reached, _names_of(reached), strict=True):
+        is_reached = one.rows >= 0
         table = read[one.table].table
         if table.columns:
-            out[name] = one.ids[here], replace(table, matrix=table.matrix[one.rows[here]])
+            out[name] = (
+                one.ids[is_reached],
+                replace(table, matrix=table.matrix[one.rows[is_reached]]),
+            )
     return out
 
 
@@ -450,15 +455,15 @@ def _pointed_rows(cells: Any, ids: np.ndarray, names: tuple[str, str, str]) -> n
     return row[codes]
 
 
-def _names_of(found: Sequence[Reached]) -> list[str]:
+def _names_of(reached: Sequence[Reached]) -> list[str]:
     """Return a name for each: the table's own if there is one way to it, else with the column."""
-    names = [(one.table, f"{one.table} by {one.by[1]}") for one in found]
-    ways, columns = Counter(one.table for one in found), Counter(name[1] for name in names)
+    names = [(one.table, f"{one.table} by {one.by[1]}") for one in reached]
+    ways, columns = Counter(one.table for one in reached), Counter(name[1] for name in names)
     return [
         name[0]
         if ways[one.table] == 1
         else name[1]
         if columns[name[1]] == 1
         else f"{one.table} by {one.by[0]}.{one.by[1]}"
-        for one, name in zip(found, names, strict=True)
+        for one, name in zip(reached, names, strict=True)
     ]

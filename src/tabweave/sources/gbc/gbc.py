@@ -156,11 +156,11 @@ class GBC(TabularInput, Estimator):
         sources, labeled, labels, weights = read_training(self, X, y, sample_weight)
         targets, strata = self._encode(labels)
         rng = np.random.default_rng(seed_of(self.random_state))
-        given = dict(self.params or {})
-        metric = given.pop("metric", "logloss")
+        booster_params = dict(self.params or {})
+        metric = booster_params.pop("metric", "logloss")
         if metric not in ("logloss", "error"):
             raise ValueError(f"params: expected metric 'logloss' or 'error', got {metric!r}")
-        params = {**self._params, **given, **FIXED, "seed": int(rng.integers(2**31))}
+        params = {**self._params, **booster_params, **FIXED, "seed": int(rng.integers(2**31))}
         members = with_joined(sources) if self._joins() else sources
         binned = Binned(members, params, targets.shape[1])
         loss, smoother = self._loss, self._smoother
@@ -241,9 +241,9 @@ class GBC(TabularInput, Estimator):
         """Return what each source says of every id: its scores, NaN where it has no row."""
         sources = self._read(X)
         scores = self._start + self._scores(sources)
-        found = dict(zip(self.boosters_, scores[:, _index_in(sources, X)], strict=True))
-        found.pop(JOINED, None)
-        return found
+        by_source = dict(zip(self.boosters_, scores[:, _index_in(sources, X)], strict=True))
+        by_source.pop(JOINED, None)
+        return by_source
 
     def explain(self, X: Any, ids: Any = None) -> list[dict[str, Any]]:
         """Return the share of every source and column in each prediction.
@@ -271,23 +271,25 @@ class GBC(TabularInput, Estimator):
             )
         at = _index_in(sources, X) if ids is None else sources._index_of_all(ids)
         final, _ = self._smoothed(sources)
-        plain, fused = self._smoothed(sources, smooth=False)
+        unsmoothed, fused = self._smoothed(sources, smooth=False)
         certainty, shares = self._column_shares(sources.select(sources.ids[at]))
         out = []
         for i, row in enumerate(at.tolist()):
             start = certainty[i] * self._start
-            whole = self._explained(Answer(final[row], plain[row], fused[row], start))
-            one: dict[str, Any] = {"constant": whole.constant}
-            own: dict[str, np.ndarray] = {}
+            explained = self._explained(Answer(final[row], unsmoothed[row], fused[row], start))
+            one: dict[str, Any] = {"constant": explained.constant}
+            parts_by_source: dict[str, np.ndarray] = {}
             for name, (rows, values) in shares.items():
                 if rows[i] >= 0:
-                    parts = values[rows[i], whole.output] * whole.unit
-                    own[name] = parts[:-1]
+                    parts = values[rows[i], explained.output] * explained.unit
+                    parts_by_source[name] = parts[:-1]
                     one["constant"] += float(parts[-1])  # what the trees say of a row at large
-            for name, parts in split_joined(own, self.reference_).items():
+            for name, parts in split_joined(parts_by_source, self.reference_).items():
                 one[name] = by_name(self.reference_.columns(name), parts)
-            one["graphs"] = whole.graphs
-            out.append(one if whole.others is None else one | {"other classes": whole.others})
+            one["graphs"] = explained.graphs
+            out.append(
+                one if explained.others is None else one | {"other classes": explained.others}
+            )
         return out
 
     def _column_shares(
@@ -328,10 +330,10 @@ class GBC(TabularInput, Estimator):
         shape = (len(self.boosters_), len(sources), len(self._start))
         out = np.full(shape, np.nan)
         order = list(self.boosters_)
-        here = [order.index(name) for name in sources.names]
+        positions = [order.index(name) for name in sources.names]
         teams = [[team.get(name) for name in sources.names] for team in self._teams()]
-        if here:
-            out[here] = mean_scores(teams, sources, len(self._start), self.n_rounds_)
+        if positions:
+            out[positions] = mean_scores(teams, sources, len(self._start), self.n_rounds_)
         return out
 
     def _predictions(self, X: Any, ids: Any = None) -> np.ndarray:
@@ -343,15 +345,15 @@ class GBC(TabularInput, Estimator):
     def _smoothed(self, sources: Sources, smooth: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Return predictions of all ids, with or without what neighbours add, and fused scores."""
         labeled = sources.index(self._labeled_ids)
-        here = labeled >= 0
-        fused = Fused.of(self._fusion, self._start, self._scores(sources), labeled[here])
+        is_known = labeled >= 0
+        fused = Fused.of(self._fusion, self._start, self._scores(sources), labeled[is_known])
         graphs = [sources.graph(name) for name in sources.graph_names]
         strengths = tuple(smooth * self.graph_smoothing_[name] for name in sources.graph_names)
         # Files of the time when neighbours were always alike have nothing else to say.
         mixing = [vars(self).get("_mixing", {}).get(name) for name in sources.graph_names]
         smoothing, labels = Smoothing(strengths, self.trust_), self._labels
         fused = fused._replace(prior=self._smoother.prior(labels))
-        return self._smoother(fused, graphs, smoothing, labels[here], mixing), fused.scores
+        return self._smoother(fused, graphs, smoothing, labels[is_known], mixing), fused.scores
 
 
 @storable
@@ -509,9 +511,11 @@ class GBCClassifier(ClassifierMixin, GBC):
         return float(np.average(self.predict(X)[labeled] == labels, weights=weights))
 
     def _explained(self, answer: Answer) -> Explained:
-        final, plain, fused, start = answer
+        final, unsmoothed, fused, start = answer
         chosen, tiny = int(final.argmax()), 1e-300
-        odds = [float(np.log((p[chosen] + tiny) / (1 - p[chosen] + tiny))) for p in (final, plain)]
+        odds = [
+            float(np.log((p[chosen] + tiny) / (1 - p[chosen] + tiny))) for p in (final, unsmoothed)
+        ]
         if len(start) > 1:
             others = odds[1] - float(fused[chosen])
             return Explained(chosen, 1.0, float(start[chosen]), odds[0] - odds[1], others)
@@ -611,8 +615,8 @@ def read_training(
         labeled, labels = read_labels(X.ids, y)
         if not len(labeled):
             raise ValueError("y: expected a label for some of the ids, got none")
-        weights, whole = _weights_of(X.ids, labeled, sample_weight), X.surroundings
-        return whole, *_counting(whole.index(X.ids)[labeled], labels, weights)
+        weights, surroundings = _weights_of(X.ids, labeled, sample_weight), X.surroundings
+        return surroundings, *_counting(surroundings.index(X.ids)[labeled], labels, weights)
     sources = _read_rows(model, X, reset=True)
     labels, sample_weight = _in_order(X, y, sample_weight)
     if len(labels) != len(sources):
@@ -636,20 +640,22 @@ def _counting(
     """Return labels that count, with weights of mean 1; a label of weight 0 is none."""
     if weights is None:
         return labeled, labels, None
-    kept = weights > 0
-    return labeled[kept], labels[kept], weights[kept] / weights[kept].mean()
+    has_weight = weights > 0
+    return labeled[has_weight], labels[has_weight], weights[has_weight] / weights[has_weight].mean()
 
 
-def _weights_of(ids: np.ndarray, labeled: np.ndarray, given: Any) -> np.ndarray | None:
+def _weights_of(ids: np.ndarray, labeled: np.ndarray, sample_weight: Any) -> np.ndarray | None:
     """Return the weights of the labels; 1 for a label without one."""
-    if given is None:
+    if sample_weight is None:
         return None
-    if not isinstance(given, Mapping) and not hasattr(given, "iloc"):
-        given = np.asarray(given)
-        if given.ndim != 1:
-            raise ValueError(f"Sample weights must be 1D array or scalar, got {given.ndim}D")
+    if not isinstance(sample_weight, Mapping) and not hasattr(sample_weight, "iloc"):
+        sample_weight = np.asarray(sample_weight)
+        if sample_weight.ndim != 1:
+            raise ValueError(
+                f"Sample weights must be 1D array or scalar, got {sample_weight.ndim}D"
+            )
     out = np.ones(len(ids))
-    index, values = read_labels(ids, given, "sample_weight")
+    index, values = read_labels(ids, sample_weight, "sample_weight")
     out[index] = values.astype(float)
     out = out[labeled]
     if not (np.isfinite(out).all() and (out >= 0).all()):
@@ -672,8 +678,8 @@ def refused(model: Any) -> dict[str, str]:
             out[name] = "fewer than two labeled rows"
         elif not weight:
             alone = "no better than a constant on held-out rows"
-            beside = "no gain beside the booster of all columns, which sees its columns too"
-            out[name] = beside if model.joined_weight_ else alone
+            no_gain = "no gain beside the booster of all columns, which sees its columns too"
+            out[name] = no_gain if model.joined_weight_ else alone
     return out
 
 

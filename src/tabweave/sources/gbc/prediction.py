@@ -105,17 +105,17 @@ def choose_fusion(
     rows = row_losses(loss, start, scores, targets)
     rows = rows if weights is None else rows * weights
     losses, useful = mean_losses(rows), informative(loss, start, scores, targets)
-    own = np.arange(len(scores)) < len(scores) - joined
-    every = equal_fusion(np.where(own[:, None, None], scores, np.nan)).weights
+    is_source = np.arange(len(scores)) < len(scores) - joined
+    every = equal_fusion(np.where(is_source[:, None, None], scores, np.nan)).weights
     if not useful.any():
         return Fusion(every)
     shares = beliefs(losses, useful, joined)
     trials = [_scaled(judge, start, scores, one)[1] for one in shares]
     least = min(trials, key=np.mean)
-    near = [one for one, found in zip(shares, trials, strict=True) if not better(least, found)]
+    near = [one for one, trial in zip(shares, trials, strict=True) if not better(least, trial)]
     best, least = _scaled(judge, start, scores, np.mean(near, axis=0))
-    candidate, found = _scaled(judge, start, scores, every)
-    return candidate if better(found, least, STANDARD_ERRORS_TO_BEAT) else best
+    candidate, trial = _scaled(judge, start, scores, every)
+    return candidate if better(trial, least, STANDARD_ERRORS_TO_BEAT) else best
 
 
 def beliefs(losses: np.ndarray, useful: np.ndarray, joined: bool) -> list[np.ndarray]:
@@ -124,12 +124,12 @@ def beliefs(losses: np.ndarray, useful: np.ndarray, joined: bool) -> list[np.nda
     If the last one is of all columns, also all of them with it, and half of it beside the others.
     """
     alone = list(np.eye(len(useful))[useful])
-    own = useful.copy()
-    own[-1] &= not joined
-    if not own.any():
+    is_useful = useful.copy()
+    is_useful[-1] &= not joined
+    if not is_useful.any():
         return alone
-    known = np.where(own, losses, np.nan)
-    together = [own / own.sum(), *(source_weights(known, z) for z in SHARPNESS)]
+    useful_losses = np.where(is_useful, losses, np.nan)
+    together = [is_useful / is_useful.sum(), *(source_weights(useful_losses, z) for z in SHARPNESS)]
     if joined and useful[-1]:
         together += [0.5 * one + 0.5 * alone[-1] for one in together] + [useful / useful.sum()]
     return together + alone
@@ -145,11 +145,11 @@ def _scaled(
     judge: Judge, start: np.ndarray, scores: np.ndarray, weights: np.ndarray
 ) -> tuple[Fusion, np.ndarray]:
     """Return the best scale or certainty for some weights, and the losses under it."""
-    useful, known = int((weights > 0).sum()), Fusion(weights).mean(scores)
+    useful, means = int((weights > 0).sum()), Fusion(weights).mean(scores)
     trials = [Fusion(weights, scale) for scale in SCALES if scale <= useful]
     trials += [Fusion(weights, certainty=shrunken) for shrunken in SHRUNKEN]
     trials += [Fusion(weights, shrunken) for shrunken in SHRUNKEN]
-    losses = [judge(trial.of_mean(start, *known)) for trial in trials]
+    losses = [judge(trial.of_mean(start, *means)) for trial in trials]
     at = int(np.argmin([values.mean() for values in losses]))
     return trials[at], losses[at]
 
@@ -176,7 +176,7 @@ def row_losses(
     loss: Loss, start: np.ndarray, scores: np.ndarray, targets: np.ndarray
 ) -> np.ndarray:
     """Return the loss of each source on each row, NaN where it has none."""
-    return np.array([loss.rows(start + own, targets) for own in scores])
+    return np.array([loss.rows(start + source_scores, targets) for source_scores in scores])
 
 
 def mean_losses(losses: np.ndarray) -> np.ndarray:
@@ -355,13 +355,13 @@ class ClassSmoother(Smoother):
         out = self.plain(fused.scores)
         prior = self.prior(labels) if fused.prior is None else fused.prior
         total = sum(voice.graph.sum(axis=1) for voice in graphs)[:, None]
-        own = np.log(np.maximum(out, 1e-12)) * np.where(total > 0, trust, 1.0)
+        log_belief = np.log(np.maximum(out, 1e-12)) * np.where(total > 0, trust, 1.0)
         for voice in graphs:
-            own -= voice.graph.sum(axis=1)[:, None] * voice.speaks_for(prior[None])
+            log_belief -= voice.graph.sum(axis=1)[:, None] * voice.speaks_for(prior[None])
         for _ in range(SMOOTHING_ROUNDS):
             seen = out.copy()
             seen[fused.labeled] = labels
-            belief = own + sum(voice.graph @ voice.speaks_for(seen) for voice in graphs)
+            belief = log_belief + sum(voice.graph @ voice.speaks_for(seen) for voice in graphs)
             # Column by column: NumPy takes eight times as long for the maxima of short rows.
             belief -= reduce(np.maximum, belief.T)[:, None]
             out = np.exp(belief)

@@ -218,7 +218,8 @@ class Training:
         else:
             self.fusion = labeled_fusion(p)
         weights = [
-            p.graph_weights(own, self.pairs, self.fusion.weights) for own in self.fold_scores
+            p.graph_weights(fold_losses, self.pairs, self.fusion.weights)
+            for fold_losses in self.fold_scores
         ]
         self.graph_weights = np.mean(weights, axis=0) if weights else np.full(len(p.graphs), 1.0)
         if p.graphs:
@@ -234,10 +235,10 @@ class Training:
 
     def _choose_smoothing(self) -> None:
         """Choose how predictions lean on neighbours, by those of the folds' boosters."""
-        asked, n_graphs = self.settings.graph_smoothing, len(self.problem.graphs)
+        parameter, n_graphs = self.settings.graph_smoothing, len(self.problem.graphs)
         self.smoothing = Smoothing((0.0,) * n_graphs)
-        if asked != "auto":
-            shared = float(asked) * n_graphs * self.graph_weights
+        if parameter != "auto":
+            shared = float(parameter) * n_graphs * self.graph_weights
             self.smoothing = Smoothing(tuple(shared.tolist()))
         elif self.fold_scores:
             self.smoothing, self.search["smoothing"] = self._search_smoothing(self.fold_scores)
@@ -286,9 +287,9 @@ class Training:
         E and Ẽ of Eqs. (3.2) and (3.3) in one: the fused and smoothed prediction, held fixed.
         """
         p, s = self.problem, self.settings
-        asked = s.graph_smoothing == s.connectivity == "auto" and s.consensus in ("auto", 0)
+        is_auto = s.graph_smoothing == s.connectivity == "auto" and s.consensus in ("auto", 0)
         few = len(p.labeled) < MAX_PSEUDO_LABELS
-        if not (asked and self.smoothing.any and len(p.unlabeled) and few):
+        if not (is_auto and self.smoothing.any and len(p.unlabeled) and few):
             return
         self.extra = self.rng.permutation(p.unlabeled)[:MAX_PSEUDO_LABELS]
         again: list[np.ndarray] = []
@@ -321,18 +322,24 @@ class Training:
 
     def _choose_lambdas(self, *, unlabeled_ratio: int = 2) -> None:
         """Choose λ0 and λ1 on the first fold, unless they are given or pseudo-labels do better."""
-        p, asked = self.problem, (self.settings.consensus, self.settings.connectivity)
+        p, parameters = self.problem, (self.settings.consensus, self.settings.connectivity)
         self.graph = blend(p.graphs, self.graph_weights) if p.graphs else None
-        if self.found is None or self.self_trained or self.many or "auto" not in asked:
-            first, second = (0.0 if value == "auto" else float(value) for value in asked)
+        if self.found is None or self.self_trained or self.many or "auto" not in parameters:
+            first, second = (0.0 if value == "auto" else float(value) for value in parameters)
             self.lambdas = (first, second)
             return
-        some = self.rng.permutation(p.unlabeled)[: unlabeled_ratio * len(p.labeled)]
+        sampled = self.rng.permutation(p.unlabeled)[: unlabeled_ratio * len(p.labeled)]
         before = self.found.losses[self.folds == 0]
         if self.smoothing.any:
             before = self._first_losses(self.fold_scores[0])
         self.lambdas, self.search["lambdas"] = search_lambdas(
-            p, self.folds, self.found, asked, Coupling(some, self.graph), self._judge_first, before
+            p,
+            self.folds,
+            self.found,
+            parameters,
+            Coupling(sampled, self.graph),
+            self._judge_first,
+            before,
         )
 
     def _judge_first(self, team: Team) -> np.ndarray:
@@ -349,17 +356,17 @@ class Training:
         p = self.problem
         watch = Watch.of(p, self.pairs)
         team = Team(p.binned, p.loss, labeled, targets, watch.ids, weights)
-        some = p.part(watch.some)
+        watched = p.part(watch.some)
         if any(self.lambdas):
             team.couple(p.unlabeled, self.lambdas, self.fusion.weights, self.graph)
         names = p.binned.sources.names
-        wanted = np.array([name != JOINED for name in names]) | (self.fusion.weights > 0)
-        team.begin(wanted)
+        is_trained = np.array([name != JOINED for name in names]) | (self.fusion.weights > 0)
+        team.begin(is_trained)
         self.history = []
         for t in range(self.n_rounds):
             team.step()
             scores = team.watched_scores()
-            entry = self._entry(t, some.losses(scores[:, watch.labeled]))
+            entry = self._entry(t, watched.losses(scores[:, watch.labeled]))
             if p.graphs:
                 weights = p.graph_weights(scores, watch.pairs, self.fusion.weights)
                 entry["graph_weights"] = by_name(p.binned.sources.graph_names, weights)
@@ -382,10 +389,10 @@ class Training:
         entry: dict[str, Any] = {"round": t + 1, "training_loss": by_name(names, losses[:n])}
         if self.found is None or t >= len(self.found.history):
             return entry | {"source_weights": by_name(names, self.fusion.weights[:n])}
-        found = self.found.history[t]
-        entry["validation_loss"] = by_name(names, found["losses"][:n])
-        entry["source_weights"] = by_name(names, source_weights(found["losses"][:n]))
-        return entry | ({"fused_loss": found["loss"]} if "loss" in found else {})
+        validation = self.found.history[t]
+        entry["validation_loss"] = by_name(names, validation["losses"][:n])
+        entry["source_weights"] = by_name(names, source_weights(validation["losses"][:n]))
+        return entry | ({"fused_loss": validation["loss"]} if "loss" in validation else {})
 
     def _source_importances(self) -> np.ndarray:
         p = self.problem
@@ -415,11 +422,11 @@ class Watch(NamedTuple):
     def of(cls, problem: Problem, pairs: list[np.ndarray], *, max_rows: int = 5_000) -> Watch:
         """Watch labeled ids (some of them, if there are many) and the ends of some edges."""
         n = len(problem.labeled)
-        some = np.linspace(0, n - 1, min(n, max_rows)).astype(np.intp)
-        labeled = problem.labeled[some]
+        sampled = np.linspace(0, n - 1, min(n, max_rows)).astype(np.intp)
+        labeled = problem.labeled[sampled]
         ids = np.unique(np.concatenate([labeled, *(ends.ravel() for ends in pairs)]))
         at = np.searchsorted(ids, labeled)
-        return cls(ids, some, at, [np.searchsorted(ids, ends) for ends in pairs])
+        return cls(ids, sampled, at, [np.searchsorted(ids, ends) for ends in pairs])
 
 
 def labeled_fusion(problem: Problem) -> Fusion:
@@ -491,7 +498,7 @@ def validate(
 
     ``held`` are the labels in any fold; ``patience`` looks without a better one end the search.
     """
-    p, own = problem, folds[folds >= 0]
+    p, fold_of = problem, folds[folds >= 0]
     teams = [_without_fold(p, folds == k).begin() for k in range(int(folds.max()) + 1)]
     history: list[dict[str, Any]] = []
     looks: list[Validation] = []
@@ -501,7 +508,7 @@ def validate(
             team.step()
         scores = np.empty((len(p.binned.rows), *held.targets.shape))
         for k, team in enumerate(teams):
-            scores[:, own == k] = team.watched_scores()
+            scores[:, fold_of == k] = team.watched_scores()
         losses = held.losses(scores)
         history.append({"losses": losses})
         if t % check_interval and t < n_rounds:
@@ -528,8 +535,8 @@ def _without_fold(problem: Problem, out: np.ndarray) -> Team:
 def search_lambdas(
     problem: Problem,
     folds: np.ndarray,
-    found: Validation,
-    given: tuple[Any, Any],
+    validation: Validation,
+    parameters: tuple[Any, Any],
     coupling: Coupling,
     judge: Callable[[Team], np.ndarray],
     before: np.ndarray,
@@ -542,27 +549,27 @@ def search_lambdas(
     One fold and some of the unlabeled rows must do: this is the costly part of the validation.
     ``judge`` gives the losses of the fold's rows, ``before`` are those without the terms.
     """
-    kept = [0.0 if value == "auto" else float(value) for value in given]
+    lambdas = [0.0 if value == "auto" else float(value) for value in parameters]
     log: list[dict[str, Any]] = []
-    useful = found.fusion.weights > 0
+    useful = validation.fusion.weights > 0
     # Before the terms start there is nothing to see, and one source agrees with itself.
     hopeless = (useful.sum() < 2, coupling.graph is None)
-    if not len(coupling.unlabeled) or found.n_rounds <= Team.warm_up:
-        return (kept[0], kept[1]), log
+    if not len(coupling.unlabeled) or validation.n_rounds <= Team.warm_up:
+        return (lambdas[0], lambdas[1]), log
     free = np.union1d(coupling.unlabeled, problem.labeled[folds == 0])
-    for i, value in enumerate(given):
+    for i, value in enumerate(parameters):
         if value != "auto" or hopeless[i]:
             continue
-        trial = kept.copy()
+        trial = lambdas.copy()
         trial[i] = strength
         team = _without_fold(problem, folds == 0)
-        team.couple(free, (trial[0], trial[1]), found.fusion.weights, coupling.graph)
+        team.couple(free, (trial[0], trial[1]), validation.fusion.weights, coupling.graph)
         team.begin(useful)
-        for _ in range(found.n_rounds):
+        for _ in range(validation.n_rounds):
             team.step()
         losses = judge(team)
         log.append({"lambdas": tuple(trial), "loss": float(losses.mean())})
         log[-1]["loss_before"] = float(before.mean())
         if better(losses, before, min_standard_errors):
-            kept, before = trial, losses
-    return (kept[0], kept[1]), log
+            lambdas, before = trial, losses
+    return (lambdas[0], lambdas[1]), log

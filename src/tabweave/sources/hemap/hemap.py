@@ -217,12 +217,12 @@ class HeMap(Estimator):
         self._validate_params()
         self._check_learner()
         numeric = self._is_regressor()
-        X, y, given = self._read_training(X, y, source, pairs, numeric)
+        X, y, tables_with_pairs = self._read_training(X, y, source, pairs, numeric)
         values, labeled = read_target(y, len(X), numeric)
         self.target_estimator_ = self._estimator(len(values)).fit(X[labeled], values)
         tried = {
-            name: self._try(Target(X, values, labeled, partners), others, len(given))
-            for name, (others, partners) in given.items()
+            name: self._try(Target(X, values, labeled, partners), others, len(tables_with_pairs))
+            for name, (others, partners) in tables_with_pairs.items()
         }
         self.verdicts_ = {name: attempt.verdict for name, attempt in tried.items()}
         none = Attempt(Verdict(True, "no source was given", {}), None, None)
@@ -257,11 +257,14 @@ class HeMap(Estimator):
         if not isinstance(source, Mapping):
             source, pairs = {"source": source}, {"source": pairs}
         check_names("pairs", pairs, [*source])
-        given = {}
+        tables_with_pairs = {}
         for name, pair in source.items():
             others = read_source(pair, numeric, name)
-            given[name] = others, read_pairs((pairs or {}).get(name), len(X), len(others.X))
-        return X, y, given
+            tables_with_pairs[name] = (
+                others,
+                read_pairs((pairs or {}).get(name), len(X), len(others.X)),
+            )
+        return X, y, tables_with_pairs
 
     def _try(self, target: Target, source: Source, n_sources: int) -> Attempt:
         """Fit the transfer and have it judged."""
@@ -336,16 +339,18 @@ class HeMap(Estimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy, or R² of numbers, over the rows that ``y`` has labels for."""
-        found = self.predict(X)
+        predictions = self.predict(X)
         at = self._target_rows(X)[1] if isinstance(X, Sources) else None
 
-        def of_rows(given: Any) -> Any:
-            return labels_of_rows(X, given) if at is None else of_ids(X, at, given)
+        def of_rows(values_of_rows: Any) -> Any:
+            return (
+                labels_of_rows(X, values_of_rows) if at is None else of_ids(X, at, values_of_rows)
+            )
 
         values, present = read_outputs(of_rows(y), "y")
         measure = r2_score if self._is_regressor() else accuracy_score
         weights = None if sample_weight is None else np.asarray(of_rows(sample_weight))[present]
-        return float(measure(values, found[present], sample_weight=weights))
+        return float(measure(values, predictions[present], sample_weight=weights))
 
     def project(self, X: Any) -> np.ndarray:
         """Return target rows in the common space, whether or not the source was refused."""
@@ -377,9 +382,12 @@ class HeMap(Estimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        own = get_tags(self._estimator(N_NEIGHBORS))
-        tags.estimator_type = own.estimator_type
-        tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
+        base_tags = get_tags(self._estimator(N_NEIGHBORS))
+        tags.estimator_type = base_tags.estimator_type
+        tags.classifier_tags, tags.regressor_tags = (
+            base_tags.classifier_tags,
+            base_tags.regressor_tags,
+        )
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_label = False
         tags.target_tags.required = True
@@ -398,27 +406,29 @@ def of_sources(X: Sources, y: Any, outputs: Any) -> tuple[np.ndarray, Any, Any, 
         raise ValueError("expected at least one table, got graphs only")
     check_names("source", outputs, X.names[1:])
     rows, ids = target_rows(X)
-    given, pairs, labels = {}, {}, of_ids(X, np.arange(len(X)), y)
+    tables, pairs, labels = {}, {}, of_ids(X, np.arange(len(X)), y)
     for name in X.names[1:]:
-        own = labels
+        source_labels = labels
         if outputs is not None and name in outputs:
-            own = of_ids(X, np.arange(len(X)), outputs[name])
+            source_labels = of_ids(X, np.arange(len(X)), outputs[name])
         at = X.rows(name)
-        here = np.array([own[i] is not None for i in at], dtype=bool)
-        if not here.any():
+        has_label = np.array([source_labels[i] is not None for i in at], dtype=bool)
+        if not has_label.any():
             continue  # a table without outputs has nothing to hand on
         row = np.full(len(X), -1)
-        row[at[here]] = np.arange(here.sum())
-        given[name] = _dense(cells(X, name))[here], own[at[here]]
+        row[at[has_label]] = np.arange(has_label.sum())
+        tables[name] = _dense(cells(X, name))[has_label], source_labels[at[has_label]]
         pairs[name] = row[ids] if (row[ids] >= 0).any() else None
-    return rows, labels[ids], given or None, pairs
+    return rows, labels[ids], tables or None, pairs
 
 
-def check_names(what: str, given: Any, sources: Sequence[str]) -> None:
+def check_names(what: str, by_name: Any, sources: Sequence[str]) -> None:
     """Raise for what is given by the name of a source, but is of none."""
-    if given is not None and not isinstance(given, Mapping):
-        raise TypeError(f"{what}: expected a mapping of source to its {_HELD[what]}, got {given!r}")
-    for name in given or ():
+    if by_name is not None and not isinstance(by_name, Mapping):
+        raise TypeError(
+            f"{what}: expected a mapping of source to its {_HELD[what]}, got {by_name!r}"
+        )
+    for name in by_name or ():
         if name not in sources:
             raise ValueError(f"{what}: expected names of sources, {[*sources]}, got {name!r}")
 
@@ -604,20 +614,20 @@ def judge(
     losses, transfers = held_out_losses(options, target, source, folds)
     gains = losses[1:] - losses[0]
     errors = standard_errors(gains)
-    found = dict(zip(("transfer", *_RIVALS), losses.mean(axis=1).tolist(), strict=True))
-    found |= {f"{rival}_error": float(e) for rival, e in zip(_RIVALS, errors, strict=True)}
+    figures = dict(zip(("transfer", *_RIVALS), losses.mean(axis=1).tolist(), strict=True))
+    figures |= {f"{rival}_error": float(e) for rival, e in zip(_RIVALS, errors, strict=True)}
     if not np.all(gains.mean(axis=1) > errors):
-        return Verdict(True, f"no clear gain: {_reason(found, options.numeric)}", found)
+        return Verdict(True, f"no clear gain: {_reason(figures, options.numeric)}", figures)
     # One of many sources comes first more easily: each has to beat as many more copies.
     n_copies = int(np.ceil(n_sources / level)) - 1
     limit = float(losses[0].sum())
     for what, copy in shuffled(target, source, n_copies, options.seed):
-        known = transfers if what == "outputs" and ignores_outputs(options) else None
-        if _does_as_well(options, copy, folds, limit, known):
+        same_space = transfers if what == "outputs" and ignores_outputs(options) else None
+        if _does_as_well(options, copy, folds, limit, same_space):
             text = f"no better than with {what} shuffled"
-            return Verdict(True, f"{text}: {_reason(found, options.numeric)}", found)
-    text = f"the source helps: {_reason(found, options.numeric)}"
-    return Verdict(False, f"{text}; better than all {n_copies} shuffled copies", found)
+            return Verdict(True, f"{text}: {_reason(figures, options.numeric)}", figures)
+    text = f"the source helps: {_reason(figures, options.numeric)}"
+    return Verdict(False, f"{text}; better than all {n_copies} shuffled copies", figures)
 
 
 def ignores_outputs(options: Options) -> bool:
@@ -641,20 +651,20 @@ def _does_as_well(
     copy: tuple[Target, Source],
     folds: np.ndarray,
     limit: float,
-    known: Sequence[Transfer] | None,
+    same_space: Sequence[Transfer] | None,
 ) -> bool:
     """Return whether held-out losses with a source sum up to no more than a limit.
 
-    ``known`` are transfers of each fold in the same common space, of which only the learner is
+    ``same_space`` are transfers of each fold in the same common space, of which only the learner is
     to be trained again.
     """
     total = 0.0
     for fold in range(int(folds.max()) + 1):
         held = _Held.of(copy[0], copy[1], folds == fold)
-        if known is None:
+        if same_space is None:
             transfer = Transfer(options, held.target, held.source)
         else:
-            transfer = known[fold].relearned(options, held.target, held.source)
+            transfer = same_space[fold].relearned(options, held.target, held.source)
         total += _losses(options, [_answer(options, transfer, held.asked)], held.right).sum()
         if total > limit + 1e-9 * abs(limit):
             return False  # the other folds cannot make it better
@@ -666,22 +676,24 @@ def fewer(target: Target, source: Source, most: int) -> tuple[Target, Source]:
     if max(len(target.X), len(source.X)) <= most:
         return target, source
     labeled, free = np.flatnonzero(target.labeled), np.flatnonzero(~target.labeled)
-    kept = _evenly(len(labeled), most // 2)
-    rows = np.sort(np.append(labeled[kept], free[_evenly(len(free), most - len(kept))]))
+    labeled_rows = _evenly(len(labeled), most // 2)
+    rows = np.sort(
+        np.append(labeled[labeled_rows], free[_evenly(len(free), most - len(labeled_rows))])
+    )
     others, pairs = _evenly(len(source.X), most), None
     if target.pairs is not None:
         partners = np.setdiff1d(target.pairs[rows], [-1])
         more = np.setdiff1d(np.arange(len(source.X)), partners)
         others = np.sort(np.append(partners, more[_evenly(len(more), most - len(partners))]))
         pairs = _pairs_among(others, target.pairs[rows], len(source.X))
-    some = Target(target.X[rows], target.y[kept], target.labeled[rows], pairs)
-    return some, Source(source.X[others], source.v[others], source.numeric)
+    smaller = Target(target.X[rows], target.y[labeled_rows], target.labeled[rows], pairs)
+    return smaller, Source(source.X[others], source.v[others], source.numeric)
 
 
-def _pairs_among(kept: np.ndarray, pairs: np.ndarray, n_source: int) -> np.ndarray:
+def _pairs_among(rows: np.ndarray, pairs: np.ndarray, n_source: int) -> np.ndarray:
     """Return pairs with some of the source rows, -1 where the partner is none of them."""
     new = np.full(n_source + 1, -1)  # the last one answers -1, no partner
-    new[kept] = np.arange(len(kept))
+    new[rows] = np.arange(len(rows))
     return new[pairs]
 
 
@@ -716,10 +728,10 @@ def held_out_losses(
 def _fold_losses(options: Options, held: _Held, transfer: Transfer) -> np.ndarray:
     """Return the losses of held-out rows: by the transfer and by its rivals."""
     rows, y = held.target.X[held.target.labeled], held.target.y
-    plain = options.make(len(y)).fit(rows, y)
+    target_only = options.make(len(y)).fit(rows, y)
     answers = [
         _answer(options, transfer, held.asked),
-        _answer(options, plain, held.asked),
+        _answer(options, target_only, held.asked),
         _answer(options, transfer.target_learner, transfer.side.project(held.asked)),
     ]
     prior: Any = DummyRegressor()
@@ -781,19 +793,20 @@ class _Held(NamedTuple):
         stays = np.ones(len(target.X), bool)
         stays[rows] = False
         if pairs is not None:
-            kept = np.setdiff1d(np.arange(len(source.X)), pairs[rows])
-            pairs = _pairs_among(kept, pairs[stays], len(source.X))
-            source = Source(source.X[kept], source.v[kept], source.numeric)
+            unpaired = np.setdiff1d(np.arange(len(source.X)), pairs[rows])
+            pairs = _pairs_among(unpaired, pairs[stays], len(source.X))
+            source = Source(source.X[unpaired], source.v[unpaired], source.numeric)
         left = Target(target.X[stays], target.y[~held], target.labeled[stays], pairs)
         return cls(target.X[rows], target.y[held], left, source)
 
 
-def _reason(found: dict[str, float], numeric: bool) -> str:
+def _reason(figures: dict[str, float], numeric: bool) -> str:
     what = "squared error" if numeric else "squared error of probabilities"
     return (
-        f"held-out {what} {found['transfer']:.3g} with the source; without it "
-        f"{found['target']:.3g} (standard error of the difference {found['target_error']:.2g}), "
-        f"in the common space {found['projected']:.3g} ({found['projected_error']:.2g}), "
-        f"by {'the mean' if numeric else 'shares of classes'} alone {found['prior']:.3g} "
-        f"({found['prior_error']:.2g})"
+        f"held-out {what} {figures['transfer']:.3g} with the source; without it "
+        f"{figures['target']:.3g} (standard error of the difference "
+        f"{figures['target_error']:.2g}), "
+        f"in the common space {figures['projected']:.3g} ({figures['projected_error']:.2g}), "
+        f"by {'the mean' if numeric else 'shares of classes'} alone {figures['prior']:.3g} "
+        f"({figures['prior_error']:.2g})"
     )

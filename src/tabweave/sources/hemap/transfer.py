@@ -143,8 +143,8 @@ class Transfer:
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Eq. (5.19): p(y|x), through the source's classes where those are others."""
-        found = probabilities(self.learner, self.side.project(X))
-        return found if self.bridge is None else found @ self.bridge
+        proba = probabilities(self.learner, self.side.project(X))
+        return proba if self.bridge is None else proba @ self.bridge
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return the class or number of each row."""
@@ -165,15 +165,15 @@ def _project(
     features_T, features_S = np.hstack([T, C_T]), np.hstack([S, C_S])
     for remaining in range(options.rounds, -1, -1):
         F = Factor.of(T[i], S[j], C_T[i], C_S[j], options.beta, options.theta)
-        found = embed(F, options.n_components)
+        embedding = embed(F, options.n_components)
         # Eigenvectors all have length 1; like principal components they should weigh as they vary.
-        weight = np.sqrt(found.eigenvalues)
-        W_T = linear_map(features_T[i], found.B_T) * weight
-        W_S = linear_map(features_S[j], found.B_S) * weight
+        weight = np.sqrt(embedding.eigenvalues)
+        W_T = linear_map(features_T[i], embedding.B_T) * weight
+        W_S = linear_map(features_S[j], embedding.B_S) * weight
         B_T, B_S = features_T @ W_T, features_S @ W_S
         if remaining:
             i, j = nearest(B_T, B_S)
-    return Side(frames[0], clusters, W_T), B_T, B_S, found.eigenvalues
+    return Side(frames[0], clusters, W_T), B_T, B_S, embedding.eigenvalues
 
 
 def _partitions(
@@ -196,44 +196,51 @@ def _indicators(means: KMeans, Z: np.ndarray) -> np.ndarray:
 # -- alignments: which source row stands beside which target row --------------------------------
 
 
-def align(how: str, given: Scaled) -> Aligned:
+def align(how: str, scaled: Scaled) -> Aligned:
     """Align by "pairs", "pc", "score" or "cluster"."""
-    options, target, source, T, S, rng = given
+    options, target, source, T, S, rng = scaled
     if how == "pairs":
         assert target.pairs is not None
         rows = np.flatnonzero(target.pairs >= 0)
         return rows, target.pairs[rows]
     if how == "score":
-        return nearest(*_scores(given))
+        return nearest(*_scores(scaled))
     codes = shared_codes(target.y, target.labeled, source.v, options.numeric, source.numeric)
     if how == "pc":
         return by_components(T, S, codes)
     return by_clusters(T, S, codes, rng)
 
 
-def _scores(given: Scaled) -> tuple[np.ndarray, np.ndarray]:
+def _scores(scaled: Scaled) -> tuple[np.ndarray, np.ndarray]:
     """Return what a learner of each table's own makes of its rows: a rank, or p(class|row).
 
     Source rows are scored by learners that did not see them. Classes of other names are compared
     by how frequent they are.
     """
-    options, target, source, T, S, _ = given
+    options, target, source, T, S, _ = scaled
     labeled = T[target.labeled]
-    ours = options.make(len(labeled)).fit(labeled, target.y)
+    target_learner = options.make(len(labeled)).fit(labeled, target.y)
     v = np.unique(source.v, return_inverse=True)[1] if options.numeric else source.v
     v = source.v if options.numeric and source.numeric else v
     if options.numeric:
-        scores = ours.predict(T), _out_of_fold(options, S, v.astype(float), None)[:, 0]
+        scores = target_learner.predict(T), _out_of_fold(options, S, v.astype(float), None)[:, 0]
         ranks = [np.argsort(np.argsort(s, kind="stable"), kind="stable") for s in scores]
         return ranks[0][:, None] / len(T), ranks[1][:, None] / len(S)
     v = quantile_codes(v) if source.numeric else v
     names = np.unique(v)
-    found, theirs = probabilities(ours, T), _out_of_fold(options, S, v, names)
+    target_proba, source_proba = (
+        probabilities(target_learner, T),
+        _out_of_fold(options, S, v, names),
+    )
     if not source.numeric and same_classes(target.y, v):
-        common = np.intersect1d(ours.classes_, names)
-        return found[:, np.isin(ours.classes_, common)], theirs[:, np.isin(names, common)]
-    k = min(found.shape[1], theirs.shape[1])
-    by_size = [P[:, np.argsort(-P.sum(axis=0), kind="stable")[:k]] for P in (found, theirs)]
+        common = np.intersect1d(target_learner.classes_, names)
+        return target_proba[:, np.isin(target_learner.classes_, common)], source_proba[
+            :, np.isin(names, common)
+        ]
+    k = min(target_proba.shape[1], source_proba.shape[1])
+    by_size = [
+        P[:, np.argsort(-P.sum(axis=0), kind="stable")[:k]] for P in (target_proba, source_proba)
+    ]
     return by_size[0], by_size[1]
 
 
@@ -244,13 +251,13 @@ def _out_of_fold(
     folds = fold_numbers(v, n_folds, np.random.RandomState(options.seed))
     out = np.zeros((len(S), 1 if names is None else len(names)))
     for fold in np.unique(folds):
-        seen, asked = folds != fold, folds == fold
+        seen, held_out = folds != fold, folds == fold
         learner = options.make(int(seen.sum())).fit(S[seen], v[seen])
         if names is None:
-            out[asked, 0] = learner.predict(S[asked])
+            out[held_out, 0] = learner.predict(S[held_out])
         else:
             columns = np.searchsorted(names, learner.classes_)
-            out[np.ix_(asked, columns)] = probabilities(learner, S[asked])
+            out[np.ix_(held_out, columns)] = probabilities(learner, S[held_out])
     return out
 
 
@@ -318,8 +325,10 @@ def by_clusters(
     seeds = rng.randint(2**31 - 1, size=2)
     in_T = KMeans(k, n_init=5, random_state=seeds[0]).fit_predict(T)
     in_S = KMeans(k, n_init=5, random_state=seeds[1]).fit_predict(S)
-    own = (None, None) if codes is None else codes
-    cost = _profiles(T, in_T, k, own[0], codes)[:, None] - _profiles(S, in_S, k, own[1], codes)
+    codes_by_side = (None, None) if codes is None else codes
+    cost = _profiles(T, in_T, k, codes_by_side[0], codes)[:, None] - _profiles(
+        S, in_S, k, codes_by_side[1], codes
+    )
     pairs = zip(*linear_sum_assignment(np.sum(cost**2, axis=2)), strict=True)
     first_T, first_S = components(T, 1)[:, 0], components(S, 1)[:, 0]
     parts = []
@@ -330,13 +339,13 @@ def by_clusters(
 
 
 def _profiles(
-    Z: np.ndarray, cluster: np.ndarray, k: int, own: np.ndarray | None, codes: Codes
+    Z: np.ndarray, cluster: np.ndarray, k: int, side_codes: np.ndarray | None, codes: Codes
 ) -> np.ndarray:
     """Describe clusters: their classes if those are shared, else size, variance and centre."""
-    if own is not None and codes is not None:
+    if side_codes is not None and codes is not None:
         n = int(max(codes[0].max(), codes[1].max())) + 1
         table = np.zeros((k, n))
-        np.add.at(table, (cluster[own >= 0], own[own >= 0]), 1.0)
+        np.add.at(table, (cluster[side_codes >= 0], side_codes[side_codes >= 0]), 1.0)
         return (table + 1 / n) / (table.sum(axis=1, keepdims=True) + 1)
     rows = [Z[cluster == c] for c in range(k)]
     out = [(len(r) / len(Z), np.mean(r.var(axis=0)), np.sum(r.mean(axis=0) ** 2)) for r in rows]
@@ -406,13 +415,13 @@ class Factor(NamedTuple):
         theta: float,
     ) -> Factor:
         """Return F of aligned rows; θ = 1 is the linear case."""
-        own, other = np.sqrt(2) * theta, beta / np.sqrt(2)
-        kept = np.sqrt((1 - theta) * (beta + 2 * theta))
+        diagonal, other = np.sqrt(2) * theta, beta / np.sqrt(2)
+        residual = np.sqrt((1 - theta) * (beta + 2 * theta))
         widths = [M.shape[1] for M in (T, S, C_T, C_S)]
         return cls(
             np.hstack([T, S, C_T, C_S]),
-            np.repeat([own, other, kept, 0.0], widths),
-            np.repeat([other, own, 0.0, kept], widths),
+            np.repeat([diagonal, other, residual, 0.0], widths),
+            np.repeat([other, diagonal, 0.0, residual], widths),
         )
 
     def smaller_gram(self) -> np.ndarray:
@@ -434,8 +443,8 @@ def embed(F: Factor, n_components: int, *, rank_tolerance: float = 1e-10) -> Emb
     size = len(gram)
     values, V = eigh(gram, min(n_components, size))
     values, V = values[::-1], V[:, ::-1]
-    kept = values > rank_tolerance * max(values[0], 1e-300)
-    values, V = values[kept], V[:, kept]
+    nonzero = values > rank_tolerance * max(values[0], 1e-300)
+    values, V = values[nonzero], V[:, nonzero]
     if size == F.Z.shape[1]:
         V = np.vstack([F.Z @ (F.a[:, None] * V), F.Z @ (F.b[:, None] * V)]) / np.sqrt(values)
     V = fix_signs(V)
@@ -481,9 +490,9 @@ def selected_rows(
     chosen = []
     for c in np.unique(in_T):
         rows = np.flatnonzero(in_S == c)
-        asked = int(np.ceil(np.mean(in_T == c) * len(B_S)))
+        n_chosen = int(np.ceil(np.mean(in_T == c) * len(B_S)))
         distance = np.sum((B_S[rows] - B_T[in_T == c].mean(axis=0)) ** 2, axis=1)
-        chosen.append(rows[np.argsort(distance, kind="stable")[:asked]])
+        chosen.append(rows[np.argsort(distance, kind="stable")[:n_chosen]])
     return np.sort(np.concatenate(chosen))
 
 
@@ -531,8 +540,8 @@ def shared_codes(
 
 def same_classes(y: np.ndarray, v: np.ndarray) -> bool:
     """Return whether one output's classes are among the other's; equal names then mean the same."""
-    ours, theirs = set(y.tolist()), set(v.tolist())
-    return ours <= theirs or theirs <= ours
+    target_classes, source_classes = set(y.tolist()), set(v.tolist())
+    return target_classes <= source_classes or source_classes <= target_classes
 
 
 def fold_numbers(y: np.ndarray, n_folds: int, rng: np.random.RandomState) -> np.ndarray:

@@ -820,7 +820,7 @@ def test_the_objective_is_what_the_choice_maximises(objective, monkeypatch):
     for member, out in seen[:6]:
         best = []
         for rows, votes in out.values():
-            labels, votes = targets[0][rows], votes.toarray()
+            labels, votes = targets[0].values[rows], votes.toarray()
             proba = neighbors.probabilities(votes, *neighbors.calibrated(votes, labels))
             best.append(
                 {

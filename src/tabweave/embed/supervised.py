@@ -200,10 +200,10 @@ class SupervisedWeave(CacheNotSaved, Weave):
             warn_of_predictive(X, self.schema_, y)
         return self
 
-    def fit_target(self, X: Any, y: Any, target: Target) -> Self:
+    def fit_target(self, X: Any, y: Any, target: Target, sample_weight: Any = None) -> Self:
         """Fit to rows with a target that was read already; for use in ensembles and folds."""
         self.target_ = target
-        return self._fit_shared(X, y)
+        return self._fit_shared(X, y, sample_weight)
 
     def fit_counts(self, counts: Counts) -> Self:
         """Learn from counts with classes, however and wherever they were counted."""

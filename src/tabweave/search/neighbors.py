@@ -35,6 +35,7 @@ from tabweave.base import (
 )
 from tabweave.blocks.block import Block, Blocks, Summed, added, in_threads, total_gaps
 from tabweave.counts.counting import available_memory
+from tabweave.counts.counts import checked_weight
 from tabweave.embed.supervised import FOLDS, SupervisedWeave, Target
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
@@ -82,6 +83,29 @@ class Near(NamedTuple):
     nodes: np.ndarray
 
 
+class Targets(NamedTuple):
+    """The targets of rows, and how many rows each of them counts for; None: one each."""
+
+    values: np.ndarray
+    weight: np.ndarray | None = None
+
+    def take(self, rows: np.ndarray) -> Targets:
+        """Return those of some rows."""
+        return Targets(self.values[rows], None if self.weight is None else self.weight[rows])
+
+    def mean(self, numbers: np.ndarray | None = None) -> float:
+        """Return the mean of the targets, or of other numbers of the rows."""
+        numbers = self.values if numbers is None else numbers
+        return float(
+            np.mean(numbers) if self.weight is None else np.average(numbers, weights=self.weight)
+        )
+
+    @property
+    def n(self) -> int:
+        """How many rows they count for, of fractions the whole ones."""
+        return len(self.values) if self.weight is None else int(self.weight.sum() + _TIED)
+
+
 @dataclass(frozen=True, eq=False)
 class Voters:
     """Rows that vote, gathered in nodes: rows that are equal have the same say.
@@ -93,17 +117,31 @@ class Voters:
     targets : ndarray
         The target of each row: the number of its class, or a number.
     sizes : ndarray
-        How many rows each node has.
+        How many rows each node has, or counts for.
+    weight : ndarray or None
+        How many rows each row counts for.
     """
 
     node_of: np.ndarray
     targets: np.ndarray
     sizes: np.ndarray
+    weight: np.ndarray | None = None
 
     @classmethod
-    def of(cls, node_of: np.ndarray, targets: np.ndarray, n_nodes: int) -> Voters:
+    def of(
+        cls,
+        node_of: np.ndarray,
+        targets: np.ndarray,
+        n_nodes: int,
+        weight: np.ndarray | None = None,
+    ) -> Voters:
         """Count the rows of each node."""
-        return cls(node_of, targets, np.bincount(node_of, minlength=n_nodes))
+        return cls(node_of, targets, np.bincount(node_of, weight, n_nodes), weight)
+
+    @property
+    def mean(self) -> float:
+        """The mean target of all rows."""
+        return Targets(self.targets, self.weight).mean()
 
     def voting(self, near: Near, ks: Sequence[int]) -> Iterator[Near]:
         """Yield the nodes that vote for each k: those that hold k rows, or are as far as the last.
@@ -122,12 +160,13 @@ class Voters:
 
     def means(self, targets: np.ndarray) -> np.ndarray:
         """Return the mean of numbers, one for each row, in each node."""
-        return np.bincount(self.node_of, targets, len(self.sizes)) / self.sizes
+        counted = targets if self.weight is None else targets * self.weight
+        return np.bincount(self.node_of, counted, len(self.sizes)) / self.sizes
 
     @cached_property
     def classes(self) -> Any:
         """The share of each class in each node."""
-        each = 1 / self.sizes[self.node_of]
+        each = (1 if self.weight is None else self.weight) / self.sizes[self.node_of]
         shape = len(self.sizes), int(self.targets.max()) + 1
         return sparse.csr_array((each, (self.node_of, self.targets)), shape)
 
@@ -314,10 +353,11 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
     _calibrates: ClassVar[bool] = False  # on rows that did not teach, whatever else is given
     _stored: Stored
     _targets: np.ndarray  # of all rows that were ever stored
+    _weight: np.ndarray | None = None  # of these, None where each counts once
 
     # -- learning --------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, ids: Any = None) -> Self:
         """Keep the rows, choose a member of the family, and learn its space.
 
         Parameters
@@ -326,6 +366,9 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
             The rows.
         y : array-like
             The target of each row.
+        sample_weight : array-like, optional
+            How many rows each row counts for, in learning, choosing and votes: 2 is that of
+            a row that is there twice, a row of weight 0 is not there.
         ids : array-like of whole numbers or text, or name of a column, optional
             What each row is called: these, or the cells of a column, from which nothing is learned.
             If not given, the index labels of a pandas frame, and running numbers for rows that
@@ -337,34 +380,67 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
         table = Table.of(features, Schema.of(given), numbers="numeric", rules="whole")
         require_rows(table)
         stored = Stored.of(table, row_ids(X, ids))
-        targets = self._checked_targets(y, table.n_rows)
+        weight = checked_weight(sample_weight, table.n_rows)
+        targets = self._targets_of(y, weight, table.n_rows)
         warn_of_predictive(features, table.schema, targets)
-        self._stored, self._targets = stored, targets
+        stored = stored.counting(weight)
+        rows = np.flatnonzero(stored.alive)
+        self._stored, self._targets, self._weight = stored, targets, weight
         self.__dict__.pop("_cache", None)
-        self._choose(table, targets)
+        self._choose(
+            take_rows(table, rows) if len(rows) < len(targets) else table, self._counting()
+        )
         remember_names(self, table.schema)
         self._searched()
         self.embedder_.release()
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
+    def _targets_of(
+        self, y: Any, weight: np.ndarray | None, n_rows: int, first: bool = True
+    ) -> np.ndarray:
+        """Return the target of each row; those of rows that do not count are not looked at."""
+        if weight is None or weight.all():
+            return self._checked_targets(y, n_rows, first)
+        labels = checked_target(y, type(self).__name__)
+        check_length(labels, n_rows)
+        rows = np.flatnonzero(weight)
+        if not len(rows):
+            raise ValueError("sample_weight: expected some weight above 0, got zero for every row")
+        found = self._checked_targets(labels[rows], len(rows), first)
+        out = np.zeros(n_rows, found.dtype)
+        out[rows] = found
+        return out
+
+    def _counting(self) -> Targets:
+        """Return the targets of the rows that are there."""
+        return Targets(self._targets, self._weight).take(np.flatnonzero(self._stored.alive))
+
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, ids: Any = None
+    ) -> Self:
         """Add rows; what was chosen in ``fit``, calibration and how numbers are cut are kept.
 
         With fewer than ten rows nothing could be chosen yet; it is chosen once there are ten.
         ``forget([])`` learns the calibration and the rest anew.
         """
         if "_stored" not in vars(self):
-            return self.fit(X, y, ids=ids)
+            return self.fit(X, y, sample_weight, ids=ids)
         table = self._read(X)
-        targets = self._checked_targets(y, table.n_rows, first=False)
+        weight = checked_weight(sample_weight, table.n_rows)
+        targets = self._targets_of(y, weight, table.n_rows, first=False)
         stored = self._stored.append(table, row_ids(X, ids, self._stored.table.schema))
-        targets_of_all = np.concatenate([self._targets, targets])
-        if self._stored.alive.sum() >= _FEW:
-            self.embedder_.partial_fit(table, targets)
+        enough = self._counting().n >= _FEW
+        if weight is not None or self._weight is not None:
+            before = np.ones(len(self._targets)) if self._weight is None else self._weight
+            more = np.ones(len(targets)) if weight is None else weight
+            self._weight = np.concatenate([before, more])
+        self._targets = np.concatenate([self._targets, targets])
+        self._stored = stored.counting(self._weight)
+        if enough:
+            self.embedder_.partial_fit(table, targets, weight)
         else:
-            rows = np.flatnonzero(stored.alive)
-            self._choose(take_rows(stored.table, rows), targets_of_all[rows])
-        self._stored, self._targets = stored, targets_of_all
+            rows = np.flatnonzero(self._stored.alive)
+            self._choose(take_rows(stored.table, rows), self._counting())
         self.__dict__.pop("_cache", None)
         return self
 
@@ -381,11 +457,10 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
         check_is_fitted(self, "_stored")
         left = self._stored.without(ids)
         rows = np.flatnonzero(left.alive)
-        targets = self._targets[rows]
-        self._check_left(targets)
+        self._check_left(self._targets[rows])
         self._stored = left
         self.__dict__.pop("_cache", None)
-        self._learn_again(take_rows(left.table, rows), targets)
+        self._learn_again(take_rows(left.table, rows), self._counting())
         self._searched()
         self.embedder_.release()
         return self
@@ -400,18 +475,18 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
                 f"numbers), got rows of {stay}; fit a new model to the remaining rows"
             )
 
-    def _learn_again(self, table: Table, targets: np.ndarray) -> None:
+    def _learn_again(self, table: Table, targets: Targets) -> None:
         """Learn from rows what is not chosen."""
         member = float(self.embedder_.weight_power), float(self.embedder_.discriminant)
         self._learn_space(table, targets)
-        if table.n_rows < _FEW or (self._given and not self._calibrates):
+        if targets.n < _FEW or (self._given and not self._calibrates):
             self._without_validation()
         else:
             folds, targets = self._compared(table, targets, [member])
             self._calibrate(self._tuned_folds(folds, member), targets, member)
         self.embedder_ = self._member(*member)
 
-    def _choose(self, table: Table, targets: np.ndarray) -> None:
+    def _choose(self, table: Table, targets: Targets) -> None:
         """Choose the member of the family and the numbers of neighbours."""
         self._check_memory(table)
         self._learn_space(table, targets)
@@ -421,17 +496,18 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
         member, self.n_neighbors_ = self._choose_member(table, targets, members)
         self.embedder_ = self._member(*member)
 
-    def _learn_space(self, table: Table, targets: np.ndarray) -> None:
+    def _learn_space(self, table: Table, targets: Targets) -> None:
         """Learn the space that all variants share."""
         model = SupervisedWeave() if isinstance(self.embedder, str) else clone(self.embedder)
         model.set_params(schema=table.schema)
-        self.embedder_ = model.fit_target(table, targets, self._target(targets, model.n_bins))
+        target = self._target(targets, model.n_bins)
+        self.embedder_ = model.fit_target(table, targets.values, target, targets.weight)
 
     def _choose_member(
-        self, table: Table, targets: np.ndarray, members: list[tuple[float, float]]
+        self, table: Table, targets: Targets, members: list[tuple[float, float]]
     ) -> tuple[tuple[float, float], tuple[int, ...]]:
         """Return the best member and its numbers of neighbours, by rows that did not teach it."""
-        n, ks = table.n_rows, self._tries(table.n_rows)
+        n, ks = targets.n, self._tries(targets.n)
         self.validation_: list[dict[str, Any]] = []
         if n < _FEW or (self._given and not self._calibrates):
             self._without_validation()
@@ -442,16 +518,17 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
         return self._settle(folds, targets, member, best)
 
     def _compared(
-        self, table: Table, targets: np.ndarray, members: list[tuple[float, float]]
-    ) -> tuple[list[Fold], np.ndarray]:
+        self, table: Table, targets: Targets, members: list[tuple[float, float]]
+    ) -> tuple[list[Fold], Targets]:
         """Return the folds of the rows by which members are compared, and the rows' targets."""
         n = table.n_rows
         random = np.random.default_rng(seed_of(self.random_state))
         rows = random.permutation(n)[:_REFERENCE]
         if n <= _REFERENCE:  # in whichever order they came
-            rows = np.lexsort((targets, distinct_rows(canonical_codes(table))[1]))[rows]
-        targets = targets[rows]
-        return list(self._folds(take_rows(table, rows), targets, members, self._tries(n))), targets
+            keys = targets.values, distinct_rows(canonical_codes(table))[1]
+            rows = np.lexsort(keys if targets.weight is None else (targets.weight, *keys))[rows]
+        ks, targets = self._tries(targets.n), targets.take(rows)
+        return list(self._folds(take_rows(table, rows), targets, members, ks)), targets
 
     def _tuned_folds(self, folds: list[Fold], member: tuple[float, float]) -> list[Fold]:
         """Return folds as factors of columns that were learned before make them."""
@@ -469,7 +546,7 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
     def _folds(
         self,
         table: Table,
-        targets: np.ndarray,
+        targets: Targets,
         members: list[tuple[float, float]],
         ks: Sequence[int],
     ) -> Iterator[Fold]:
@@ -479,7 +556,7 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
         heads, node_of = distinct_rows(canonical_codes(table))
         powers = dict.fromkeys(power for power, _ in members)
         models = {power: self._member(power, 1.0) for power in powers}
-        for part, pairs in self.embedder_.left_out(table, targets):
+        for part, pairs in self.embedder_.left_out(table, *targets):
             asked, others = part[:most], np.setdiff1d(np.arange(table.n_rows), part)
             there, own = np.unique(node_of[others], return_inverse=True)
             near: dict[tuple[float, float], tuple[Apart, Near]] = {}
@@ -488,7 +565,8 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
                 shares = [share for p, share in members if p == power]
                 found = apart.near(shares, most_near)
                 near |= {(power, share): (apart, found[share]) for share in shares}
-            voters = Voters.of(own, targets[others], len(there))
+            seen = targets.take(others)
+            voters = Voters.of(own, seen.values, len(there), seen.weight)
             yield Fold(voters, self._extra(pairs, table, others, asked), near)
 
     def _answers(
@@ -528,7 +606,8 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
             rows = np.flatnonzero(self._stored.alive)
             table = take_rows(self._stored.table, rows)
             view = View(table, space_of(self.embedder_.learn(), table.schema, "auto"))
-            voters = Voters.of(view.copies.node_of, self._targets[rows], len(view.nodes))
+            node_of, counting = view.copies.node_of, self._counting()
+            voters = Voters.of(node_of, counting.values, len(view.nodes), counting.weight)
             columns = Columns.of_view(view) if self.local_ else None
             self._cache = Searched(rows, view, voters, columns, self._own_line())
         return self._cache
@@ -623,9 +702,15 @@ class _Neighbors(CacheNotSaved, TabularInput, Estimator):
         ((near, (columns,)),) = self._near(table)
         (weights,) = voters.weights(near, self.n_neighbors_, self.sharpness)
         each = weights / voters.sizes[near.nodes[0]]
-        best = np.argsort(-each, kind="stable")[: min(np.count_nonzero(each), n_neighbors)]
+        best = np.argsort(-each, kind="stable")[: np.count_nonzero(each)]
+        if voters.weight is None:
+            best = best[:n_neighbors]
         found, sizes = view.copies.rows_of(near.nodes[0][best], None)
-        positions, shown = found[:n_neighbors], np.repeat(each[best], sizes)
+        shown = np.repeat(each[best], sizes)
+        if voters.weight is not None:
+            shown = shown * voters.weight[found]
+        first = np.argsort(-shown, kind="stable")[:n_neighbors]
+        positions, shown = found[first], shown[first]
         found = known[positions]
         others = take_rows(self._stored.table, found)
         again = take_rows(table, np.zeros(len(found), np.int64))
@@ -751,7 +836,15 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
 
     classes_: np.ndarray
 
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, *, ids: Any = None) -> Self:
+    def partial_fit(  # type: ignore[override]  # classes stand where scikit-learn has them
+        self,
+        X: Any,
+        y: Any = None,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        ids: Any = None,
+    ) -> Self:
         """Add rows; what was chosen in ``fit``, calibration and how numbers are cut are kept.
 
         With fewer than ten rows nothing could be chosen yet; it is chosen once there are ten.
@@ -759,14 +852,14 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
 
         Parameters
         ----------
-        X, y, ids
+        X, y, sample_weight, ids
             As in :meth:`fit`.
         classes : array-like, optional
             All classes, if the first rows do not have them all; for the first call.
         """
         self._announced = None if classes is None else np.unique(column_or_1d(classes))
         try:
-            return super().partial_fit(X, y, ids=ids)
+            return super().partial_fit(X, y, sample_weight, ids=ids)
         finally:
             del self._announced
 
@@ -787,7 +880,7 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     _locals: ClassVar[tuple[float, ...]] = LOCAL
     _calibrates: ClassVar[bool] = True
 
-    def _target(self, targets: np.ndarray, n_bins: int) -> Target:
+    def _target(self, targets: Targets, n_bins: int) -> Target:
         return Target()
 
     def _shown(self, target: Any) -> Any:
@@ -819,7 +912,7 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         return dict(zip(ks, voters.shares(ballots, len(self.classes_)), strict=True))
 
     def _scores(
-        self, folds: list[Fold], targets: np.ndarray, ks: Sequence[int]
+        self, folds: list[Fold], targets: Targets, ks: Sequence[int]
     ) -> dict[tuple[float, ...], dict[int, float]]:
         """Return what each member reaches of the objective, by number of neighbours."""
         scores: dict[tuple[float, ...], dict[int, float]] = {}
@@ -828,17 +921,18 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
             scores[member] = {k: self._score(targets, *answers[k]) for k in ks}
         return scores
 
-    def _score(self, targets: np.ndarray, rows: np.ndarray, votes: Any) -> float:
-        labels = targets[rows]
+    def _score(self, targets: Targets, rows: np.ndarray, votes: Any) -> float:
+        labels, weight = asked = targets.take(rows)
         if self.objective == "log_loss":
-            return -float(log_losses(votes, labels, *calibrated(votes, labels)).mean())
+            pair = calibrated(votes, labels, weight)
+            return -asked.mean(log_losses(votes, labels, *pair))
         guessed = winners(votes)
         if self.objective == "accuracy":
-            return float(np.mean(guessed == labels))
-        return macro_f(labels, guessed, len(self.classes_))
+            return asked.mean(guessed == labels)
+        return macro_f(labels, guessed, len(self.classes_), weight)
 
     def _settle(
-        self, folds: list[Fold], targets: np.ndarray, member: tuple[float, ...], ks: tuple[int, ...]
+        self, folds: list[Fold], targets: Targets, member: tuple[float, ...], ks: tuple[int, ...]
     ) -> tuple[tuple[float, float], tuple[int, ...]]:
         """Choose whether columns are weighed around rows, and what makes votes probabilities."""
         own = member[0], member[1]
@@ -853,16 +947,16 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         self._calibrate_by(local[self.local_], targets, ks)
         return own, ks
 
-    def _calibrate(self, folds: list[Fold], targets: np.ndarray, own: tuple[float, float]) -> None:
+    def _calibrate(self, folds: list[Fold], targets: Targets, own: tuple[float, float]) -> None:
         """Learn what makes votes probabilities."""
         answers = self._answers(folds, own, self.n_neighbors_, self.local_)
         self._calibrate_by(answers, targets, self.n_neighbors_)
 
     def _calibrate_by(
-        self, answers: dict[Any, tuple[np.ndarray, Any]], targets: np.ndarray, ks: Sequence[int]
+        self, answers: dict[Any, tuple[np.ndarray, Any]], targets: Targets, ks: Sequence[int]
     ) -> None:
         votes = sum(answers[k][1] for k in ks) / len(ks)
-        self.calibration_ = calibrated(votes, targets[answers[ks[0]][0]])
+        self.calibration_ = calibrated(votes, *targets.take(answers[ks[0]][0]))
 
     def _without_validation(self) -> None:
         self.calibration_, self.local_ = (_FLOORS[0], 1.0), 0.0
@@ -964,8 +1058,8 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
     def _check_memory(self, table: Table) -> None:
         """Raise nothing: the bins of a target are few."""
 
-    def _target(self, targets: np.ndarray, n_bins: int) -> Target:
-        return Target.of_numbers(targets, int(n_bins))
+    def _target(self, targets: Targets, n_bins: int) -> Target:
+        return Target.of_numbers(targets.values, int(n_bins), targets.weight)
 
     def _shown(self, target: Any) -> float:
         return float(target)
@@ -1016,23 +1110,24 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         return out
 
     def _scores(
-        self, folds: list[Fold], targets: np.ndarray, ks: Sequence[int]
+        self, folds: list[Fold], targets: Targets, ks: Sequence[int]
     ) -> dict[tuple[float, ...], dict[int, float]]:
         """Return R² of each member and share of the linear prediction, by number of neighbours."""
-        variance = max(float(targets.var()), 1e-300)
+        variance = max(targets.mean((targets.values - targets.mean()) ** 2), 1e-300)
         scores: dict[tuple[float, ...], dict[int, float]] = {}
         for member in folds[0].near:
             for (k, share), (rows, guess) in self._answers(folds, member, ks, 0.0).items():
-                error = float(np.mean((targets[rows] - guess) ** 2))
+                asked = targets.take(rows)
+                error = asked.mean((asked.values - guess) ** 2)
                 scores.setdefault((*member, share), {})[k] = 1 - error / variance
         return scores
 
-    def _choose(self, table: Table, targets: np.ndarray) -> None:
+    def _choose(self, table: Table, targets: Targets) -> None:
         self.factors_ = {}
         super()._choose(table, targets)
         self._tune_space()
 
-    def _learn_again(self, table: Table, targets: np.ndarray) -> None:
+    def _learn_again(self, table: Table, targets: Targets) -> None:
         super()._learn_again(table, targets)
         self._tune_space()
 
@@ -1042,7 +1137,7 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
             self.embedder_.tuned_by(self.factors_).learn()
 
     def _settle(
-        self, folds: list[Fold], targets: np.ndarray, member: tuple[float, ...], ks: tuple[int, ...]
+        self, folds: list[Fold], targets: Targets, member: tuple[float, ...], ks: tuple[int, ...]
     ) -> tuple[tuple[float, float], tuple[int, ...]]:
         """Learn what columns count, and choose k and both shares of the prediction for that."""
         own = member[0], member[1]
@@ -1051,7 +1146,7 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
             names = self.embedder_.part_names()
             self.factors_ = dict(zip(names, factors.tolist(), strict=False))
             folds = [fold.tuned(own, factors) for fold in folds]
-            scores = self._scores(folds, targets, self._tries(len(targets)))
+            scores = self._scores(folds, targets, self._tries(targets.n))
             member, ks, (tuned, *_) = chosen(scores)
             self.validation_[0]["tuned"] = tuned["score"]
         self.linear_ = float(member[2])
@@ -1063,18 +1158,18 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         factors = np.array(list(self.factors_.values()))
         return [fold.tuned(member, factors) for fold in folds] if self.factors_ else folds
 
-    def _calibrate(self, folds: list[Fold], targets: np.ndarray, own: tuple[float, float]) -> None:
+    def _calibrate(self, folds: list[Fold], targets: Targets, own: tuple[float, float]) -> None:
         """Learn how much neighbours are trusted."""
         ks, share = self.n_neighbors_, self.linear_
         answers = self._answers(folds, own, ks, 0.0)
         rows = answers[ks[0], share][0]
         line = share * np.concatenate([fold.extra[1] for fold in folds])
         guess = np.mean([answers[k, share][1] for k in ks], axis=0) - line
-        centre = targets.mean()
-        self.reliability_ = reliability(guess - centre, targets[rows] - line - centre)
+        centre, (values, weight) = targets.mean(), targets.take(rows)
+        self.reliability_ = reliability(guess - centre, values - line - centre, weight)
 
     def _learned_factors(
-        self, folds: list[Fold], member: tuple[float, ...], ks: tuple[int, ...], targets: np.ndarray
+        self, folds: list[Fold], member: tuple[float, ...], ks: tuple[int, ...], targets: Targets
     ) -> np.ndarray:
         """Return by what the columns of a member, and its discriminant, should be multiplied."""
         power, share, linear = member
@@ -1084,20 +1179,22 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         most = min(most, *(near.nodes.shape[1] for _, near in pairs))
         rows = _ENTRIES // (most * n_parts * len(folds)) + 1  # of each fold, if columns are many
         k = max(_FEWEST_VOTERS, ks[len(ks) // 2])
-        found = []
+        found, asked = [], []
         for fold, (apart, all_near) in zip(folds, pairs, strict=True):
             near = Near(*(part[:rows] for part in all_near))
             last = kth(near.squared, fold.voters.sizes[near.nodes].cumsum(axis=1), k)
             near = Near(near.asked, near.squared[:, :most], near.nodes[:, :most])
             theirs, ours = fold.extra
             left = fold.voters.means(fold.voters.targets - linear * theirs)
-            own = targets[near.asked] - linear * ours[:rows]
+            own = targets.values[near.asked] - linear * ours[:rows]
             sizes = fold.voters.sizes[near.nodes]
             found.append((apart.parts(near, share), sizes, left[near.nodes], last, own))
+            asked.append(near.asked)
         parts, sizes, values, last, own = map(np.concatenate, zip(*found, strict=True))
+        weight = targets.take(np.concatenate(asked)).weight
         usual = float(np.median(last)) or float(last.max()) or 1.0  # most rows may have k twins
         sharpness = self.sharpness / np.where(last > 0, last, usual)
-        return learned_factors(parts, sizes, values, sharpness, own)
+        return learned_factors(parts, sizes, values, sharpness, own, weight)
 
     def _without_validation(self) -> None:
         self.linear_, self.reliability_ = 0.0, 1.0
@@ -1112,7 +1209,7 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         said = super().explain(row, n_neighbors)
         there, _, voters, _, line = self._searched()
         rows = there[[one["position"] for one in said]]
-        start, left = (1 - self.reliability_) * voters.targets.mean(), self._targets[rows]
+        start, left = (1 - self.reliability_) * voters.mean, self._targets[rows]
         if line is not None:
             start = start + self.linear_ * line(self.embedder_._read_one(row))[0]
             left = left - self.linear_ * line(take_rows(self._stored.table, rows))
@@ -1123,7 +1220,7 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         """Return the predicted number of each row."""
         table = self._read(X)
         _, view, voters, _, line = self._searched()
-        means, centre = voters.means(voters.targets), voters.targets.mean()
+        means, centre = voters.means(voters.targets), voters.mean
         out = np.full(table.n_rows, (1 - self.reliability_) * centre)
         if line is not None:
             out += self.linear_ * line(table)
@@ -1165,7 +1262,7 @@ def vote_weights(
 
 def kth(squared: np.ndarray, held: np.ndarray, k: int) -> np.ndarray:
     """Return the distance of the k-th row, or of the last: nodes so far hold so many rows."""
-    reached = np.minimum((held < k).sum(axis=1), squared.shape[1] - 1)
+    reached = np.minimum((held < k * (1 - _TIED)).sum(axis=1), squared.shape[1] - 1)
     return np.asarray(squared[np.arange(len(squared)), reached])
 
 
@@ -1175,7 +1272,7 @@ def nearest_and_ties(nodes: Nodes, sizes: np.ndarray, queries: Queries, k: int) 
     They come nearest first; lines are filled up with infinity, and node 0. Where a column tells
     every row from every other, all may be equally far: of 1,024 nodes the rest is left out.
     """
-    k = min(k, int(sizes.sum()))
+    k = min(k, max(int(sizes.sum()), 1))
     most, limit = (min(n, len(nodes)) for n in (k + 1, max(k + 1, _MOST)))
     squared, found = nearest_nodes(nodes, queries, most)
     while most < limit:
@@ -1328,6 +1425,7 @@ def learned_factors(
     values: np.ndarray,
     sharpness: np.ndarray,
     own: np.ndarray,
+    weight: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return ``exp(θ)``, by which columns should count for rows to be foretold by those near them.
 
@@ -1347,23 +1445,27 @@ def learned_factors(
         How fast votes fall with the distance from each row, s.
     own : ndarray of shape (rows,)
         The numbers of the rows that are asked.
+    weight : ndarray of shape (rows,), optional
+        How many rows each of them counts for.
     """
-    n, near, columns = parts.shape
-    flat = parts.reshape(n * near, columns)
-    weight = 1 / (_DEVIATION**2 * n)
+    near, columns = parts.shape[1:]
+    flat = parts.reshape(len(parts) * near, columns)
+    counts = Targets(own, weight)
+    each, n = (1.0, len(own)) if weight is None else (weight, float(weight.sum()))
+    prior = 1 / (_DEVIATION**2 * n)
 
     def objective(at: np.ndarray) -> tuple[float, np.ndarray]:
         factors = np.exp(at[:-1] + at[-1])
-        apart = (flat @ factors.astype(np.float32)).reshape(n, near) * sharpness[:, None]
+        apart = (flat @ factors.astype(np.float32)).reshape(-1, near) * sharpness[:, None]
         votes = sizes * np.exp(apart.min(axis=1, keepdims=True) - apart)
         votes /= votes.sum(axis=1, keepdims=True)
         answers = (votes * values).sum(axis=1)
         error = answers - own
-        mean = max(float(np.mean(error**2)), 1e-300)
-        votes *= (values - answers[:, None]) * (error * sharpness / (mean * n))[:, None]
+        mean = max(counts.mean(error**2), 1e-300)
+        votes *= (values - answers[:, None]) * (each * error * sharpness / (mean * n))[:, None]
         slopes = -(votes.ravel().astype(np.float32) @ flat) * factors
-        slopes = np.append(slopes + weight * at[:-1], slopes.sum())
-        return np.log(mean) / 2 + weight / 2 * float(at[:-1] @ at[:-1]), slopes
+        slopes = np.append(slopes + prior * at[:-1], slopes.sum())
+        return np.log(mean) / 2 + prior / 2 * float(at[:-1] @ at[:-1]), slopes
 
     bounds = [(-6.0, 6.0)] * columns + [(-3.0, 3.0)]
     with one_blas_thread():
@@ -1378,20 +1480,23 @@ def learned_factors(
     return np.asarray(np.exp(np.round(best.x[:-1], 2)))
 
 
-def reliability(guess: np.ndarray, truth: np.ndarray) -> float:
+def reliability(guess: np.ndarray, truth: np.ndarray, weight: np.ndarray | None = None) -> float:
     """Return the b of 0 to 1 for which ``(truth - b guess)²`` is least on average."""
+    if weight is not None:
+        guess, truth = np.sqrt(weight) * guess, np.sqrt(weight) * truth
     return float(np.clip(truth @ guess / max(float(guess @ guess), 1e-300), 0, 1))
 
 
 # -- choosing -----------------------------------------------------------------------------------
 
 
-def macro_f(y_true: np.ndarray, y_pred: np.ndarray, n_classes: int) -> float:
+def macro_f(
+    y_true: np.ndarray, y_pred: np.ndarray, n_classes: int, weight: np.ndarray | None = None
+) -> float:
     """Return the mean of the classes' F, of those that are there or guessed."""
-    hits, ours, theirs = (
-        np.bincount(labels, minlength=n_classes)
-        for labels in (y_true[y_true == y_pred], y_true, y_pred)
-    )
+    hit = y_true == y_pred
+    hits = np.bincount(y_true[hit], None if weight is None else weight[hit], n_classes)
+    ours, theirs = (np.bincount(labels, weight, n_classes) for labels in (y_true, y_pred))
     there = ours + theirs > 0
     return float(np.mean(2 * hits[there] / (ours + theirs)[there]))
 
@@ -1449,7 +1554,9 @@ def joined(parts: Sequence[Any]) -> Any:
     )
 
 
-def calibrated(votes: Any, labels: np.ndarray) -> tuple[float, float]:
+def calibrated(
+    votes: Any, labels: np.ndarray, weight: np.ndarray | None = None
+) -> tuple[float, float]:
     """Return the floor and the exponent that make votes the most likely probabilities."""
     votes = sparse.csr_array(votes)
     return min(

@@ -179,6 +179,12 @@ class Stored:
         alive[rows] = False
         return Stored(self.table, self.ids, alive, self.next_id)
 
+    def counting(self, weight: np.ndarray | None) -> Stored:
+        """Return the rows without those of weight 0."""
+        if weight is None or weight.all():
+            return self
+        return Stored(self.table, self.ids, self.alive & (weight > 0), self.next_id)
+
     def compacted(self) -> Stored:
         """Return the rows that are still there."""
         rows = np.flatnonzero(self.alive)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.metrics import mutual_info_score
+from sklearn.metrics import adjusted_mutual_info_score, mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
 from tabweave import Counts, Table, _compat
@@ -21,6 +21,7 @@ from tabweave.counts.couplings import (
     chance_information,
     check_no_sets,
     context,
+    copies,
     information,
     partners,
     shares,
@@ -604,6 +605,21 @@ def test_information_of_shuffled_columns_is_that_of_scikit_learn(n, skew):
             wanted = expected_mutual_information(table, n) if min(table.shape) > 1 else 0.0
             assert mean[a, b] == pytest.approx(wanted, rel=1e-4, abs=1e-9)
     assert (variance >= 0).all() and variance[-1].max() < 1e-12 and variance[0].max() == 0
+
+
+def test_copies_are_adjusted_information_to_a_high_power():
+    columns = of_sizes((2, 3, 40), 500)
+    columns["copy"] = np.array([f"name {value}" for value in columns["c40"]])
+    columns["near"] = np.where(np.arange(500) % 10 > 0, columns["c3"], "x")
+    columns["key"] = np.arange(500).astype(str)
+    counts = nominal(columns)
+    mutual, marginal, _ = information(counts)
+    alike = copies(counts, mutual, marginal, chance_information(counts)[0])
+    for a, x in enumerate(columns.values()):
+        for b, y in enumerate(columns.values()):
+            adjusted = max(adjusted_mutual_info_score(x, y, average_method="max"), 0)
+            assert alike[a, b] == pytest.approx(0 if a == b else adjusted**16, abs=1e-6)
+    assert alike[2, 3] == pytest.approx(1) and alike[-1].max() < 1e-6
 
 
 def test_information_of_all_orders_of_a_small_column():

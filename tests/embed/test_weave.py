@@ -10,7 +10,11 @@ from scipy.stats import entropy as scipy_entropy
 from scipy.stats import hypergeom, rankdata, spearmanr
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
-from sklearn.metrics import adjusted_rand_score, mutual_info_score
+from sklearn.metrics import (
+    adjusted_mutual_info_score,
+    adjusted_rand_score,
+    mutual_info_score,
+)
 from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
 from tabweave import (
@@ -99,25 +103,28 @@ def chance_of(x, y):
 
 
 def ties_and_trust(codes):
-    """``Σ_b SU⁺_ab`` and the trust in it, by counting."""
-    tied, trusted, most = [], [], 0.0
+    """``s_a``, the trust in it and ``c_a``, by counting."""
+    shared, alike, above = np.zeros((3, len(codes), len(codes)))
     for a, x in enumerate(codes):
-        x, own, above = x.tolist(), 0.0, 0.0
-        for y in (y.tolist() for b, y in enumerate(codes) if b != a):
-            mutual = entropy(x) + entropy(y) - entropy(list(zip(x, y, strict=True)))
-            mean, variance = chance_of(x, y)
-            shared = 2 * max(0, mutual - mean) / (entropy(x) + entropy(y))
-            own, most = own + shared, max(most, shared)
-            above += (mutual - mean) / np.sqrt(variance * (len(codes) - 1))
-        tied.append(own)
-        trusted.append(min(max((above - 2) / 2, 0), 1))
-    return np.array(tied), np.array(trusted) * min(max(8 * max(tied) - 1, 100 * most - 5, 0), 1)
+        for b, y in enumerate(codes):
+            if a != b:
+                x, y = list(x), list(y)
+                mutual = entropy(x) + entropy(y) - entropy(list(zip(x, y, strict=True)))
+                mean, variance = chance_of(x, y)
+                more = max(0, mutual - mean)
+                shared[a, b] = 2 * more / (entropy(x) + entropy(y))
+                alike[a, b] = (more / (max(entropy(x), entropy(y)) - mean)) ** 16
+                above[a, b] = (mutual - mean) / np.sqrt(variance * (len(codes) - 1))
+    trusted = np.clip((above.sum(axis=1) - 2) / 2, 0, 1)
+    trusted *= min(max(8 * shared.sum(axis=1).max() - 1, 100 * shared.max() - 5, 0), 1)
+    copied = alike.sum(axis=1)
+    return (shared * (1 - alike) / (1 + copied)).sum(axis=1), trusted, copied
 
 
 def column_weights(codes):
-    """``max(√(t_a s_a), 0.1)^¼``, mean 1."""
-    tied, trusted = ties_and_trust(codes)
-    raw = np.maximum(np.sqrt(tied * trusted), 0.1) ** 0.25
+    """``max(√(t_a s_a), 0.1)^¼ / (1 + c_a)``, mean 1."""
+    tied, trusted, copied = ties_and_trust(codes)
+    raw = np.maximum(np.sqrt(tied * trusted), 0.1) ** 0.25 / (1 + copied)
     return raw / raw.mean()
 
 
@@ -373,7 +380,7 @@ def test_weak_dependence_leaves_the_ties_of_one_hot():
     rng = np.random.default_rng(0)
     marks = np.array(list("xxxxxoooo"))
     boards = np.array([rng.permutation(marks) for _ in range(600)])
-    tied, trusted = ties(Counts.of(Table.of(boards)))
+    tied, trusted, _ = ties(Counts.of(Table.of(boards)))
     assert tied.max() < 0.125
     assert (trusted == 0).all()
     mismatches = (boards[:, None] != boards).sum(axis=2)
@@ -664,6 +671,31 @@ def test_grades_and_numbers_of_a_file_of_text_are_read_as_in_fit(tmp_path):
     np.testing.assert_allclose(found, weave.transform(frame), atol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_columns_that_say_the_same_share_one_weight(seed):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 4, 500)
+    noisy = [np.where(rng.random(500) < 0.7, group, rng.integers(0, 4, 500)) for _ in range(3)]
+    frame = pd.DataFrame({f"c{i}": cells.astype(str) for i, cells in enumerate(noisy)})
+    frame["coin"] = rng.integers(0, 2, 500).astype(str)
+    alone = Weave().fit(frame).weights_
+    names = {value: f"name of {value}" for value in "0123"}
+    both = Weave().fit(frame.assign(code=frame["c0"].map(names))).weights_
+    assert both["code"] == pytest.approx(both["c0"])
+    for column in ("c1", "c2", "coin"):
+        ratio = (both["c0"] + both["code"]) / both[column]
+        assert ratio == pytest.approx(alone["c0"] / alone[column], rel=0.02)
+
+
+def test_a_copy_of_few_cells_takes_little_weight_from_the_column():
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 4, 1000).astype(str)
+    noisy = np.where(rng.random(1000) < 0.7, a, "0")
+    few = np.where(np.arange(1000) % 20 == 0, a, None)
+    weights = Weave().fit(pd.DataFrame({"a": a, "noisy": noisy, "few": few})).weights_
+    assert weights["few"] < 0.65 * weights["a"] and weights["a"] > 0.9 * weights["noisy"]
+
+
 def test_weights_are_one_in_the_mean_where_a_column_has_parts():
     """A column of dates has a trend and rings; what they weigh together is one weight."""
     rng = np.random.default_rng(0)
@@ -820,7 +852,7 @@ def test_trust_grows_from_two_to_four_standard_deviations(n):
     rng = np.random.default_rng(n)
     codes = rng.integers(0, 4, (n, 3))
     codes[:, 1] = np.where(rng.random(n) < 0.25, codes[:, 0], codes[:, 1])
-    tied, trust = ties(Counts.of(Table.of(codes.astype(str))))
+    _, trust, _ = ties(Counts.of(Table.of(codes.astype(str))))
     tables = {(a, b): crosstab(codes[:, a], codes[:, b]).count for a, b in [(0, 1), (0, 2), (1, 2)]}
     g = {pair: chi2_contingency(t, lambda_="log-likelihood", correction=False).statistic / (2 * n)
          for pair, t in tables.items()}  # fmt: skip
@@ -831,7 +863,8 @@ def test_trust_grows_from_two_to_four_standard_deviations(n):
         / sum(scipy_entropy(t.sum(i)) for i in (0, 1))
         for pair, t in tables.items()
     }
-    strong = max(5 * (max(shared.values()) / 0.05 - 1), tied.max() / 0.125 - 1)
+    sums = [sum(shared[pair] for pair in tables if a in pair) for a in range(3)]
+    strong = max(5 * (max(shared.values()) / 0.05 - 1), max(sums) / 0.125 - 1)
     for a in range(3):
         deviations = [(g[pair] - m) / np.sqrt(v) for pair, (m, v) in by_chance.items() if a in pair]
         wanted = np.clip(sum(deviations) / np.sqrt(2) / 2 - 1, 0, 1) * np.clip(strong, 0, 1)
@@ -848,7 +881,7 @@ def test_ties_are_those_of_scikit_learn(copied, groups):
     x[:, 3] = np.where(rng.random(n) < copied, x[:, 0], x[:, 3])
     x[:, 4] = np.where(rng.random(n) < copied, x[:, 2], x[:, 4])
     own = groups or range(5)
-    mutual, shared, expected, variance = np.zeros((4, 5, 5))
+    mutual, shared, expected, variance, alike = np.zeros((5, 5, 5))
     for a in range(5):
         for b in range(5):
             if own[a] == own[b]:
@@ -857,6 +890,8 @@ def test_ties_are_those_of_scikit_learn(copied, groups):
             mutual[a, b] = mutual_info_score(x[:, a], x[:, b])
             h = sum(entropy(x[:, c].tolist()) for c in (a, b))
             shared[a, b] = 2 * max(mutual[a, b] - expected[a, b], 0) / h
+            adjusted = adjusted_mutual_info_score(x[:, a], x[:, b], average_method="max")
+            alike[a, b] = max(adjusted, 0) ** 16
     sums = shared.sum(axis=1)
     compared = np.array([[own[a] != own[b] for b in range(5)] for a in range(5)]).sum(axis=1)
     each = (mutual - expected) / np.sqrt(np.where(variance > 0, variance, 1))
@@ -864,11 +899,12 @@ def test_ties_are_those_of_scikit_learn(copied, groups):
     trust = np.interp(deviations, [2, 4], [0, 1])
     largest, sum_of_most = shared.max(), sums.max()
     trust *= max(np.clip(100 * largest - 5, 0, 1), np.clip(8 * sum_of_most - 1, 0, 1))
-    tied, trusted = ties(Counts.of(Table.of(x.astype(str))), groups)
-    np.testing.assert_allclose(tied, sums, atol=1e-12)
-    np.testing.assert_allclose(trusted, trust, atol=1e-9)
-    weights = np.maximum(np.sqrt(trust * sums), 0.1) ** 0.25
-    np.testing.assert_allclose(tie_weights(tied, trusted), weights / weights.mean())
+    ours = ties(Counts.of(Table.of(x.astype(str))), groups)
+    tied, copies = (shared * (1 - alike) / (1 + alike.sum(axis=1))).sum(axis=1), alike.sum(axis=1)
+    for mine, theirs in zip(ours, (tied, trust, copies), strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-9)
+    weights = np.maximum(np.sqrt(trust * tied), 0.1) ** 0.25 / (1 + copies)
+    np.testing.assert_allclose(tie_weights(*ours), weights / weights.mean())
 
 
 @pytest.mark.parametrize("share", [0.03, 0.1, 1.0])
@@ -880,15 +916,15 @@ def test_sets_that_few_rows_have_do_not_seem_to_depend_on_others(share):
     other = {f"x{i}": np.where(rng.random(400) < 0.7, kind, i).astype(str) for i in range(2)}
     X = {"tags": sets, **other, "coin": rng.choice(list("abcdef"), 400)}
     counts = Weave(schema={"tags": "set"}).fit(X).counts_
-    tied, trust = ties(counts)
+    tied, trust, _ = ties(counts)
     assert tied[[0, 3]].max() < 0.1 < 0.2 < tied[1:3].min()
     assert trust.tolist() == [0, 1, 1, 0]
 
 
 def test_nothing_is_tied_to_a_column_alone():
     for rows in ({"a": ["x", "y"]}, {"a": ["x"], "b": ["u"]}):
-        tied, trusted = ties(Counts.of(rows))
-        assert not tied.any() and not trusted.any() and len(tied) == len(rows)
+        tied, trusted, copied = ties(Counts.of(rows))
+        assert not tied.any() and not trusted.any() and not copied.any() and len(tied) == len(rows)
 
 
 @pytest.mark.parametrize("number", [2.0**53, 1e17, -1.7e18, 1e300])
@@ -1078,7 +1114,7 @@ def test_what_near_identifiers_tell_counts_and_their_being_unique_does_not(tells
     rows["coin"] = rng.choice(["h", "t"], 2000)
     rows["key"] = rng.permutation(2000).astype(str)
     weave = Weave(schema=dict.fromkeys(rows, "nominal")).fit(rows)
-    tied, trusted = ties(weave.counts_)
+    tied, trusted, _ = ties(weave.counts_)
     assert trusted.tolist() == ([1, 1, 0, 0] if tells else [0, 0, 0, 0])
     assert tied[3] == 0
     assert tied[:2].min() > 0.07 if tells else tied.max() < 0.01

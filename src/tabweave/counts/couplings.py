@@ -38,6 +38,7 @@ _SHARED = 1 << 22  # pairs of values of which Gaussians share what they begin wi
 _ROWS = 1 << 13  # values worked on at a time
 _CACHED = 1 << 15  # numbers that the caches hold
 NEGLIGIBLE = 1e-8  # inertia of a kernel that tells no values apart
+MIN_ROOM_OF_COPIES = 0.05  # Information in nats that chance must leave for copies to be told.
 _NOISE = 1e-12  # information below this is rounding
 _OFTEN = 256  # expected meetings of two values, beyond which a series gives their moments
 _DENSE = 0.05  # share of pairs that meet from which a block is worked on with its zeros
@@ -157,6 +158,26 @@ def corrected_uncertainty(
     uncertainty = 2 * _without_noise(mutual - expected) / divisor(marginal + marginal.T)
     np.fill_diagonal(uncertainty, 0)
     return uncertainty
+
+
+def copies(
+    counts: Counts, mutual: np.ndarray, marginal: np.ndarray, expected: np.ndarray
+) -> np.ndarray:
+    """Return how far each other column says what a column says, between 0 and 1.
+
+    ``((MI - E[MI]) / (max(H_a, H_b) - E[MI]))¹⁶`` is 1 for a column and its copy, at any number of
+    values, and small for columns that merely depend on each other: 0.003 if they share 70 % of what
+    they say. Of cells that hardly repeat, chance would say the same, and nothing is known. It is
+    multiplied by the share of a's cells that have one of b: few cells copy few.
+    """
+    room = np.maximum(marginal, marginal.T) - expected
+    above = _without_noise(mutual - expected)
+    met = _by_column(counts, value_sums(counts, np.asarray)[0])
+    cells = _by_column(counts, counts.value_counts)
+    beside = np.minimum(met / divisor(cells)[:, None], 1)
+    alike = np.minimum(above / np.maximum(room, MIN_ROOM_OF_COPIES), 1) ** 16 * beside
+    np.fill_diagonal(alike, 0)
+    return alike
 
 
 def chance_information(counts: Counts) -> tuple[np.ndarray, np.ndarray]:

@@ -42,6 +42,7 @@ from tabweave.counts.counts import Counts, checked_weight
 from tabweave.counts.couplings import (
     Factors,
     chance_information,
+    copies,
     corrected_uncertainty,
     information,
 )
@@ -135,14 +136,16 @@ class Weave(BinnedEmbedder, ValueEmbedder):
     ``Column(..., missing="value")`` missing is one more value, as far from the others as they are
     from each other.
 
-    The weights ``w_a`` are proportional to
-    ``max(√(t_a s_a), 0.1)^¼``, with ``s_a = Σ_b SU⁺_ab``, numbers in bins. SU⁺ is the symmetric
-    uncertainty less what chance brings, ``2 max(0, MI - E[MI]) / (H_a + H_b)``: E[MI] is the exact
-    mean of the mutual information if one of the columns were shuffled, as in adjusted mutual
-    information, so that a column of many values, of names or of noise, gains nothing by them. The
-    trust ``t_a`` is 0 if chance explains how the column depends on others, or if all dependence is
-    weak (SU⁺ up to 1/20, s up to 1/8), and otherwise rises to 1 (see :func:`ties`), so that a full
-    grid of combinations is embedded as by one-hot.
+    The weights ``w_a`` are proportional to ``max(√(t_a s_a), 0.1)^¼ / (1 + c_a)``, with ``s_a = Σ_b
+    SU⁺_ab``, numbers in bins. A column that says the same as others under other names, as a team
+    and its code do, shares one weight with these ``c_a`` copies, and s_a counts what they all say
+    once (see :func:`ties`). SU⁺ is the symmetric uncertainty less what chance brings, ``2 max(0, MI
+    - E[MI]) / (H_a + H_b)``: E[MI] is the exact mean of the mutual information if one of the
+    columns were shuffled, as in adjusted mutual information, so that a column of many values, of
+    names or of noise, gains nothing by them. The trust ``t_a`` is 0 if chance explains how the
+    column depends on others, or if all dependence is weak (SU⁺ up to 1/20, s up to 1/8), and
+    otherwise rises to 1 (see :func:`ties`), so that a full grid of combinations is embedded as by
+    one-hot.
 
     A column of 3 to 128 values takes one dimension per value: the symmetric root of its Gram
     matrix, of all vectors with these distances the nearest to one-hot; where t_a is 0, it is
@@ -347,8 +350,8 @@ class Weave(BinnedEmbedder, ValueEmbedder):
         if self.n_clusters is not None or self.n_components is not None:
             check_coupled(self.counts_)
         coupled = self._coupled()
-        tied, trusted = ties(self._present(coupled), self._groups(coupled))
-        by_part = self._by_part(coupled.names, tie_weights(tied, trusted))
+        tied, trusted, copied = ties(self._present(coupled), self._groups(coupled))
+        by_part = self._by_part(coupled.names, tie_weights(tied, trusted, copied))
         self.weights_, weights = self._split_weights(by_part)
         self._weave(coupled, weights, self._by_part(coupled.names, trusted))
 
@@ -479,36 +482,44 @@ def with_missing(features: Any, labels: Sequence[Label], f: np.ndarray | None = 
     return Factors(whole, np.insert(features.own, at, 0.0))
 
 
-def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
-    """Return ``s_a = Σ_b SU⁺_ab``, how far columns depend on others, and the trust in that.
+def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return how far columns depend on others, the trust in that, and how many copies each has.
 
     Columns of one of the ``groups`` are parts of the same, and not compared.
+
+    ``c_ab`` is 1 if two columns say the same under other names, such as a team and its code, and
+    near 0 if they merely depend on each other (:func:`~tabweave.counts.couplings.copies`). A column
+    has ``c_a = Σ_b c_ab`` copies. What one column says counts once, however many say it:
+    ``s_a = Σ_b SU⁺_ab (1 - c_ab) / (1 + c_b)`` is how far it depends on the others.
 
     ``z_ab`` is how many standard deviations the mutual information of two columns is above its mean
     if one were shuffled (:func:`~tabweave.counts.couplings.chance_information`), and ``z_a`` the
     sum of a column's over the root of their number m. Trust is 0 up to ``z_a = 2`` and 1 from 4 on:
     where columns do not depend on each other, as in a grid of all combinations, conditional
     probabilities differ by chance alone, and a mismatch is all there is to know. So it is where the
-    dependence is real but weak: trust is 0 if no ``SU⁺_ab`` is above 1/20 and no ``s_a`` above 1/8,
-    and whole from 0.06 or 1/4 on. A column of cells that are unique has ``z_ab = 0`` with all
+    dependence is real but weak: trust is 0 if no ``SU⁺_ab`` is above 1/20 and no sum of them above
+    1/8, and whole from 0.06 or 1/4 on. A column of cells that are unique has ``z_ab = 0`` with all
     others: it has no trust, and takes none from them.
     """
     if len(counts.names) < 2 or not is_coupled(counts):
-        return np.zeros(len(counts.names)), np.zeros(len(counts.names))
+        nothing = np.zeros(len(counts.names))
+        return nothing, nothing, nothing
     mutual, marginal, _ = information(counts)
     expected, variance = chance_information(counts)
     _, group = np.unique(groups or counts.names, return_inverse=True)
     same = group[:, None] == group
     for moment in (mutual, expected, variance):
         moment[same] = 0
+    alike = copies(counts, mutual, marginal, expected)
+    copied = alike.sum(axis=1)
     shared = corrected_uncertainty(counts, mutual, marginal, expected)
-    tied = shared.sum(axis=1)
+    tied = (shared * (1 - alike)) @ (1 / (1 + copied))
     z = (mutual - expected) / np.sqrt(np.maximum(variance, _ROUNDING))
     above = z.sum(axis=1) / np.sqrt(np.maximum((~same).sum(axis=1), 1))
     trust = np.clip(above / 2 - 1, 0, 1)
     # From 0 to 1 between 1/20 and 0.06, or between 1/8 and 1/4.
-    strong = max(5 * (shared.max() / _WEAK - 1), tied.max() / _WEAK_SUM - 1)
-    return tied, trust * np.clip(strong, 0, 1)
+    strong = max(5 * (shared.max() / _WEAK - 1), shared.sum(axis=1).max() / _WEAK_SUM - 1)
+    return tied, trust * np.clip(strong, 0, 1), copied
 
 
 def is_coupled(counts: Counts) -> bool:
@@ -516,9 +527,12 @@ def is_coupled(counts: Counts) -> bool:
     return counts.schema is None or counts.schema.coupled
 
 
-def tie_weights(tied: np.ndarray, trusted: np.ndarray) -> np.ndarray:
-    """Return ``w_a ∝ max(√(t_a s_a), 0.1)^¼``, mean 1: columns count as they depend on others."""
-    return mean_one(np.maximum(np.sqrt(trusted * tied), _LEAST) ** 0.25)
+def tie_weights(tied: np.ndarray, trusted: np.ndarray, copied: np.ndarray) -> np.ndarray:
+    """Return ``w_a ∝ max(√(t_a s_a), 0.1)^¼ / (1 + c_a)``, mean 1.
+
+    Columns count as they depend on others, and those that say the same count together as one.
+    """
+    return mean_one(np.maximum(np.sqrt(trusted * tied), _LEAST) ** 0.25 / (1 + copied))
 
 
 def coupling_gram(

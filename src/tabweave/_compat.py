@@ -54,13 +54,24 @@ _LIMITING = RLock()
 _limited: list[Any] = []  # what restores the threads of BLAS, once for each that is inside
 
 
+_NAMES_IN_INDEX = {
+    "faiss": "faiss-cpu",
+    "python_calamine": "python-calamine",
+    "dask": "dask[dataframe]",
+}
+
+
 def require(module: str, extra: str) -> ModuleType:
-    """Import an optional package, or say which extra brings it."""
+    """Import an optional package, or say how to install it."""
     try:
         return import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        raise ImportError(f"this needs {package}: pip install 'tabweave[{extra}]'") from error
+        name = _NAMES_IN_INDEX.get(package, package)
+        raise ImportError(
+            f"this needs {package}: pip install {name}, or in a checkout of tabweave all that the "
+            f"extra brings: pip install -e '.[{extra}]'"
+        ) from error
 
 
 def warn_caller(message: str) -> None:

@@ -238,7 +238,7 @@ assert n == 3000 and np.array_equal(vectors, embedder.transform(rows))
 try:
     transform(embedder, folder + "/all.csv", "out.parquet")
 except ImportError as error:
-    assert "tabweave[frames]" in str(error)
+    assert "pip install -e '.[frames]'" in str(error)
 else:
     raise AssertionError
 print("done")

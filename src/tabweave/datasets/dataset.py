@@ -107,7 +107,7 @@ class Dataset:
             importlib.import_module(backend)
         except ImportError as error:
             raise ImportError(
-                f"frame(backend={backend!r}) needs {backend}: pip install 'tabweave[frames]'; or "
+                f"frame(backend={backend!r}) needs {backend}: pip install {backend}; or "
                 "use Dataset.columns or Dataset.X, which need NumPy only"
             ) from error
         import narwhals as nw

@@ -55,9 +55,8 @@ from tabweave.engines import is_distributed, read_with_classes
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.rows.frames import in_memory, object_array
-from tabweave.rows.identifiers import warn_of_predictive
 from tabweave.rows.spelling import Spelling
-from tabweave.rows.table import Table, take_rows
+from tabweave.rows.table import Table, take_rows, warn_of_predictive
 from tabweave.rows.vocabulary import positions
 
 T = TypeVar("T")

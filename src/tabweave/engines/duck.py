@@ -144,7 +144,7 @@ class CsvSource(Source):
         kept = dict(zip(self.gapped, found[::2], strict=True))
         gapped = [name for name, words in zip(self.gapped, found[1::2], strict=True) if words]
         types = {n: kind if kept.get(n) else "VARCHAR" for n, kind in self.types.items()}
-        return CsvSource(self.paths[0], self.connection, self.layout, types, gapped)
+        return self._with_types(types, gapped)
 
     def _asked(self, questions: Sequence[str], table: str) -> list[Any]:
         """Return what SQL answers about all rows of a table.
@@ -163,8 +163,12 @@ class CsvSource(Source):
 
     def retyped(self, types: Mapping[str, str]) -> CsvSource:
         """Return the same file, some of its columns read as another type."""
-        types = _replaced(self.types, types)
-        return CsvSource(self.paths[0], self.connection, self.layout, types, self.gapped)
+        return self._with_types(_replaced(self.types, types), self.gapped)
+
+    def _with_types(self, types: Mapping[str, str], gapped: Collection[str]) -> CsvSource:
+        out = CsvSource(self.paths[0], self.connection, self.layout, types, gapped)
+        out.name, out.paths = self.name, self.paths
+        return out
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         query = f"SELECT {', '.join(map(sql_name, columns))} FROM {self._table()}"
@@ -294,7 +298,9 @@ class JsonSource(Source):
 
     def retyped(self, types: Mapping[str, str]) -> JsonSource:
         """Return the same file, some of its columns read as another type."""
-        return JsonSource(self.paths[0], self.connection, _replaced(self.types, types))
+        out = JsonSource(self.paths[0], self.connection, _replaced(self.types, types))
+        out.name, out.paths = self.name, self.paths
+        return out
 
     def _table(self) -> str:
         columns = ", ".join(f"{sql_text(n)}: {sql_text(kind)}" for n, kind in self.types.items())

@@ -9,14 +9,20 @@ from __future__ import annotations
 import glob
 import os
 import re
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from tabweave._compat import require, warn_caller
 from tabweave.engines.duck import CsvSource, DuckSource, JsonSource
+from tabweave.engines.frames import FrameSource
 from tabweave.engines.source import Source, errors_naming, family, has_arrow, n_rows_of, with_fields
+from tabweave.io.files import PACKED, as_utf8, encoding_of, packed_name, read_book, unpack
 from tabweave.rows.table import Table
 
 _FORMATS = {
@@ -36,6 +42,7 @@ def open_files(
     types: Mapping[str, str],
     columns: Sequence[str] | None = None,
     engine: str = "auto",
+    encoding: str | None = None,
 ) -> Source:
     """Return a path, glob, folder or list of them as one source.
 
@@ -43,7 +50,7 @@ def open_files(
     names of the folders of a partitioned one (``year=2013``) are columns, too.
     """
     paths = expand(source)
-    opened = (with_fields(open_file(path, engine)) for path in paths)
+    opened = (with_fields(open_file(path, engine, encoding)) for path in paths)
     files = [
         PartitionSource(file, keys) if keys else file
         for file, keys in zip(opened, _partitions(paths, source), strict=True)
@@ -55,20 +62,17 @@ def open_files(
 
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 _SHELLS = {"sqlite": "sqlite3", "duckdb": "duckdb"}
-_PACKED = (".zip", ".zst", ".bz2", ".xz", ".7z", ".tar", ".tgz")
+_PACKED = (".7z", ".tar", ".tgz")
 _READERS = {".dta": "read_stata", ".sav": "read_spss", ".sas7bdat": "read_sas", ".xpt": "read_sas"}
 _READERS |= {".orc": "read_orc", ".pkl": "read_pickle", ".h5": "read_hdf", ".html": "read_html"}
 _DATABASES = {".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".duckdb": "duckdb"}
 
 
-def open_file(path: Path, engine: str = "auto") -> Source:
-    """Return one file as a source."""
+def open_file(path: Path, engine: str = "auto", encoding: str | None = None) -> Source:
+    """Return one file as a source; its text has an encoding, found by trial if none is given."""
     kind = _format(path)
     if path.suffix.lower() in _SHEETS:
-        raise ValueError(
-            f"{path}: expected a file of text, Parquet or Arrow, got a workbook; save the sheet as "
-            f"CSV, or read it with pandas.read_excel({path.name!r}) and pass the frame"
-        )
+        return BookSource(path)
     if database := _DATABASES.get(path.suffix.lower()):
         address = f"{database}:///{path.as_posix()}"
         raise ValueError(
@@ -79,15 +83,14 @@ def open_file(path: Path, engine: str = "auto") -> Source:
     if kind is None:
         raise ValueError(
             f"{path}: expected a file that ends in "
-            f"{', '.join(_FORMATS)} (text files also followed by .gz){_remedy(path)}"
+            f"{', '.join(_FORMATS)} (text files also followed by {', '.join(PACKED)})"
+            f"{_remedy(path)}"
         )
     with errors_naming(str(path)):
         with open(path, "rb"):
             pass  # an unreadable file is the system's own error, before any library's
-        if kind == "csv":
-            return CsvSource.open(path)
-        if kind == "json":
-            return JsonSource.open(path)
+        if kind in _TEXT_SOURCES:
+            return _open_text(path, _TEXT_SOURCES[kind], encoding)
         if kind == "arrow":
             return IpcSource(path)
         if engine != "duckdb" and has_arrow():
@@ -95,10 +98,88 @@ def open_file(path: Path, engine: str = "auto") -> Source:
         return _parquet_by_duckdb(path)
 
 
+TextSource = type[CsvSource] | type[JsonSource]
+_TEXT_SOURCES: dict[str, TextSource] = {"csv": CsvSource, "json": JsonSource}
+
+
+def _open_text(path: Path, source: TextSource, encoding: str | None) -> Source:
+    """Open a file of text, or a copy of it: unpacked, in UTF-8."""
+    packed = path.suffix.lower() in PACKED
+    failed = None
+    if encoding is None and (not packed or path.suffix.lower() == _COMPRESSED):
+        try:
+            return source.open(path)
+        except ValueError as error:
+            if not _NO_UTF8.search(str(error)):
+                raise
+            failed = error
+    folder = Path(tempfile.mkdtemp(prefix="tabweave-"))
+    try:
+        return _open_copy(path, source, encoding, folder, failed)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _open_copy(
+    path: Path,
+    source: TextSource,
+    encoding: str | None,
+    folder: Path,
+    failed: Exception | None,
+) -> Source:
+    """Open a copy of a file in a folder, which goes when its source does."""
+    copy, suffix = path, path.suffix
+    if path.suffix.lower() in PACKED:
+        suffix = Path(packed_name(path)).suffix
+        copy = folder / f"packed{suffix}"
+        unpack(path, copy)
+    found = encoding or encoding_of(copy)
+    if failed is not None and found == "utf-8":
+        raise failed
+    if found != "utf-8":
+        text = folder / f"text{suffix}"
+        as_utf8(copy, text, found)
+        copy = text
+    if encoding is None and found not in ("utf-8", "utf-16"):
+        warn_caller(
+            f"{path}: its text is not UTF-8 and was read as {found}; if letters look wrong, say "
+            "what it is: open_source(path, encoding='cp1250'), --encoding cp1250 in a shell"
+        )
+    with _called(path, copy):
+        opened = source.open(copy)
+    opened.name, opened.paths = str(path), (copy, path)
+    weakref.finalize(opened.connection, shutil.rmtree, folder, ignore_errors=True)
+    return opened
+
+
+@contextmanager
+def _called(path: Path, copy: Path) -> Iterator[None]:
+    """Let errors call a copy by the name of its file."""
+    try:
+        yield
+    except Exception as error:
+        error.args = tuple(
+            arg.replace(str(copy), str(path)) if isinstance(arg, str) else arg for arg in error.args
+        )
+        raise
+
+
+_NO_UTF8 = re.compile(r"UTF-8|(?i:unicode)")
+
+
+class BookSource(FrameSource):
+    """The first sheet of a workbook; its cells have types."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(read_book(path))
+        self.name, self.paths = str(path), (path,)
+
+
 def _remedy(path: Path) -> str:
     """Return what to do with a file of a format that is not read."""
     suffix = path.suffix.lower()
-    if suffix in _PACKED:
+    if suffix in (*_PACKED, *PACKED):
         return "; unpack it first"
     reader = _READERS.get(suffix)
     return f"; read it by pandas.{reader}({path.name!r}) and pass the frame" if reader else ""
@@ -405,10 +486,12 @@ def looks_like_file(item: Any) -> bool:
 
 
 def _format(path: Path) -> str | None:
-    suffixes = [s.lower() for s in path.suffixes]
-    if suffixes and suffixes[-1] == _COMPRESSED:
-        suffixes.pop()
-    return _FORMATS.get(suffixes[-1]) if suffixes else None
+    suffix = path.suffix.lower()
+    if suffix not in PACKED:
+        return "book" if suffix in _SHEETS else _FORMATS.get(suffix)
+    name = packed_name(path) if path.is_file() else path.stem
+    found = _FORMATS.get(Path(name).suffix.lower())
+    return found if found in _TEXT_SOURCES else None
 
 
 def _agreed(files: Sequence[Source], columns: Sequence[str] | None) -> dict[str, str]:

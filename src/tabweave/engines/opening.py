@@ -84,7 +84,9 @@ def kind_of(X: Any) -> str:
     return "iterator" if isinstance(X, Iterator) else "memory"
 
 
-def open_source(X: Any, columns: Any = None, engine: str = "auto") -> Source:
+def open_source(
+    X: Any, columns: Any = None, engine: str = "auto", encoding: str | None = None
+) -> Source:
     """Open anything that holds rows; what is a :class:`Source` already is not opened again.
 
     Parameters
@@ -96,6 +98,9 @@ def open_source(X: Any, columns: Any = None, engine: str = "auto") -> Source:
         read one.
     engine : str, default="auto"
         As in :func:`tabweave.count`.
+    encoding : str, optional
+        That of files of text, such as "cp1250"; by default UTF-8, or what their first bytes say, or
+        else that of Windows, with a warning.
 
     Examples
     --------
@@ -112,7 +117,7 @@ def open_source(X: Any, columns: Any = None, engine: str = "auto") -> Source:
     check_engine(kind, engine)
     if kind == "files":
         engine = "duckdb" if engine == "pushdown" else engine
-        return open_files(X, types, None if columns is None else list(columns), engine)
+        return open_files(X, types, None if columns is None else list(columns), engine, encoding)
     source = X if kind == "source" else with_fields(_opened(X, kind, engine))
     if kind in ("dask", "spark") and engine == "memory":
         source = FrameSource(source.collect(list(source.types)))

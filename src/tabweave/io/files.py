@@ -1,21 +1,31 @@
-"""Files: written whole or not at all; the names in the first line of CSV; names and text in SQL."""
+"""Files: written whole or not at all, unpacked, in UTF-8; names in CSV, names and text in SQL.
+
+Sizes of compressed files are counted while reading: what an archive says of its members is not
+believed. All that unpacks works on paths, so that a process with limits can do it, too.
+"""
 
 from __future__ import annotations
 
+import bz2
+import codecs
 import csv
 import glob
 import gzip
+import lzma
 import os
 import re
 import shutil
 import time
 import uuid
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
+
+from tabweave._compat import require
 
 _DELIMITERS = (",", ";", "\t", "|")
 _SEPARATOR = re.compile(r"(?i:sep)=(.)\s*").fullmatch  # the first line of some files of Excel
@@ -180,3 +190,169 @@ def sql_path(path: Path) -> str:
 def sql_text(text: str) -> str:
     """Return text as SQL writes it."""
     return sql_name(text, "'")
+
+
+# -- compressed files -----------------------------------------------------------------------------
+
+PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
+MAX_UNPACKED_BYTES = 1 << 36  # of a file that the user has chosen
+MAX_BOOK_BYTES = 1 << 29  # of a workbook, all of whose cells are read into memory
+_BLOCK = 1 << 20
+_BROKEN = (gzip.BadGzipFile, zipfile.BadZipFile, lzma.LZMAError, EOFError, zlib.error)
+_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+
+
+def unpack(path: Path, target: Path, max_bytes: int = MAX_UNPACKED_BYTES) -> None:
+    """Write what a compressed file holds to another; raise if that is more than ``max_bytes``."""
+    with _naming(path), _opened(path) as packed, target.open("wb") as out:
+        for block in _blocks(packed, path, max_bytes):
+            out.write(block)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a compressed file; a zip must hold one file."""
+    suffix = path.suffix.lower()
+    if suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            names = [n for n in archive.namelist() if not n.endswith("/") and "__MACOSX" not in n]
+            if len(names) != 1:
+                shown = ", ".join(map(repr, sorted(names)[:3])) + ", ..." * (len(names) > 3)
+                raise ValueError(
+                    f"{path}: expected a zip file of one file, got {len(names)} ({shown}); unpack "
+                    "it, and give the files"
+                )
+            with archive.open(names[0]) as file:
+                yield file
+        return
+    if suffix == ".zst":
+        with require("pyarrow", "frames").input_stream(str(path), compression="zstd") as file:
+            yield file
+        return
+    opener: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}[suffix]
+    with opener(path, "rb") as file:
+        yield file
+
+
+def _blocks(packed: IO[bytes], path: Path, max_bytes: int) -> Iterator[bytes]:
+    n_bytes = 0
+    while block := packed.read(_BLOCK):
+        n_bytes += len(block)
+        if n_bytes > max_bytes:
+            raise ValueError(
+                f"{path}: expected at most {max_bytes / 1e9:.1f} GB when unpacked, got more"
+            )
+        yield block
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Say which file is damaged."""
+    try:
+        yield
+    except _BROKEN as error:
+        raise ValueError(f"{path}: expected a complete {path.suffix} file: {error}") from None
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise ValueError(f"{path}: expected a complete {path.suffix} file: {error}") from None
+
+
+def packed_name(path: Path) -> str:
+    """Return the name of the file in a compressed one, as its own name or the archive says."""
+    if path.suffix.lower() == ".zip" and not Path(path.stem).suffix:
+        with _naming(path), zipfile.ZipFile(path) as archive:
+            names = [n for n in archive.namelist() if not n.endswith("/") and "__MACOSX" not in n]
+        return Path(names[0]).name if len(names) == 1 else path.stem
+    return path.stem
+
+
+# -- text in other encodings ----------------------------------------------------------------------
+
+
+def encoding_of(path: Path) -> str:
+    """Return the encoding of a text: UTF-8 or UTF-16 if it is, else as Windows or Unix wrote it."""
+    with path.open("rb") as file:
+        head = file.read(4096)
+        for mark, name in _MARKS.items():
+            if head.startswith(mark):
+                return name
+        if min(head, default=9) < 9:  # signs that no text has: the reader says what it is
+            return "utf-8"
+        for encoding in ("utf-8", "cp1252"):
+            file.seek(0)
+            if _decodes(file, encoding):
+                return encoding
+    return "latin-1"
+
+
+def _decodes(file: IO[bytes], encoding: str) -> bool:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        while block := file.read(_BLOCK):
+            decoder.decode(block)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def as_utf8(path: Path, target: Path, encoding: str) -> None:
+    """Write a text in an encoding as UTF-8."""
+    try:
+        with path.open(encoding=encoding, newline="") as text:
+            with target.open("w", encoding="utf-8", newline="") as out:
+                shutil.copyfileobj(text, out, _BLOCK)
+    except LookupError:
+        raise ValueError(f"expected an encoding, such as cp1252, got {encoding!r}") from None
+    except UnicodeError as error:
+        raise ValueError(f"{path}: expected text in {encoding}, got {error}") from None
+
+
+# -- workbooks ------------------------------------------------------------------------------------
+
+
+def read_book(path: Path, max_bytes: int = MAX_BOOK_BYTES) -> dict[str, list[Any]]:
+    """Return the columns of the first sheet of a workbook, named by its first row.
+
+    Empty cells, and errors such as #N/A, are None; whole numbers are ints.
+    """
+    calamine = require("python_calamine", "files")
+    with _naming(path):
+        if zipfile.is_zipfile(path):
+            _check_members(path, max_bytes)
+        book = calamine.load_workbook(str(path))
+        if not book.sheet_names:
+            raise ValueError(f"{path}: expected a workbook with a sheet, got none")
+        rows = book.get_sheet_by_index(0).to_python()
+    rows = [row for row in rows if any(cell not in ("", None) for cell in row)]
+    if not rows:
+        raise ValueError(f"{path}: expected names of columns in the first row, got an empty sheet")
+    names = [str(name).strip() or f"column{i}" for i, name in enumerate(rows[0])]
+    return {
+        name: [_cell(row[i]) for row in rows[1:]] for i, name in enumerate(_distinct(path, names))
+    }
+
+
+def _check_members(path: Path, max_bytes: int) -> None:
+    """Raise for a workbook that unpacks to more: each member is read, as its directory may lie."""
+    left = max_bytes
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            with archive.open(member) as file:
+                left -= sum(map(len, _blocks(file, path, left)))
+
+
+def _distinct(path: Path, names: list[str]) -> list[str]:
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise ValueError(
+                f"{path}: columns {names.index(name)} and {i} are both named {name!r}; rename one"
+            )
+    return names
+
+
+def _cell(cell: Any) -> Any:
+    if isinstance(cell, float):
+        return int(cell) if cell.is_integer() else cell
+    return None if cell == "" or (isinstance(cell, str) and cell.startswith("#")) else cell

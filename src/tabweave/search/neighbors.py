@@ -39,8 +39,14 @@ from tabweave.counts.counts import checked_weight
 from tabweave.embed.supervised import FOLDS, SupervisedWeave, Target
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
-from tabweave.rows.identifiers import warn_of_predictive
-from tabweave.rows.table import Schema, Table, canonical_codes, distinct_rows, take_rows
+from tabweave.rows.table import (
+    Schema,
+    Table,
+    canonical_codes,
+    distinct_rows,
+    take_rows,
+    warn_of_predictive,
+)
 from tabweave.rows.vocabulary import slices
 from tabweave.search.knn import check_classes, check_length, checked_target
 from tabweave.search.scan import Found, Nodes, Queries, nearest_nodes

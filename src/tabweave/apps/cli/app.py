@@ -303,6 +303,16 @@ Missing = Annotated[
         rich_help_panel=ROWS,
     ),
 ]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of text files, such as cp1252 or utf-16; by default UTF-8, or found by "
+        "trial.",
+        rich_help_panel=ROWS,
+    ),
+]
 Method = Annotated[
     str,
     typer.Option(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 from tabweave.apps.cli.app import (
     Columns,
     Drop,
+    Encoding,
     From,
     Kind,
     Method,
@@ -76,6 +77,7 @@ class Job:
     seed: int = 0
     n_clusters: int | None = None
     n_components: int | None = None
+    encoding: str | None = None
     source: Any = None
 
     def __post_init__(self) -> None:
@@ -99,7 +101,7 @@ class Job:
         from tabweave.engines import open_source
 
         with located(self.name, self.form) as path:
-            source = open_source(path)
+            source = open_source(path, encoding=self.encoding)
             for output in filter(None, outputs):
                 if output.resolve() in [read.resolve() for read in source.paths]:
                     raise Misuse(f"{str(output)!r} is one of the input files; write to another one")
@@ -195,7 +197,7 @@ class Job:
         """
         if self.model is not None:
             return self._loaded(self.model)
-        from tabweave.rows.identifiers import warn_of_predictive
+        from tabweave.rows.table import warn_of_predictive
 
         rows = self.rows()
         if self.n_clusters is not None and self.n_clusters > rows.n_rows:
@@ -385,6 +387,7 @@ def _job(
     kind: Kind = None,
     missing: Missing = None,
     from_: From = None,
+    encoding: Encoding = None,
     model: Model = None,
     seed: Seed = 0,
 ) -> Job:
@@ -399,6 +402,7 @@ def _job(
         missing=listed(missing),
         model=model,
         seed=seed,
+        encoding=encoding,
     )
 
 

@@ -155,7 +155,7 @@ class _Writer:
         self.names = table_names(prefix, [p.column for p in self.lookups])
         # Numbers that take more than a cast are computed once a row, in a subquery.
         lines = dict.fromkeys((p.column, p.cycle) for p in plan.lines if self._is_computed(p))
-        taken = {p.column.lower() for p in (*plan.lookups, *plan.lines)}
+        taken = {p.column.lower() for p in plan.lookups} | {p.column.lower() for p in plan.lines}
         free = (n for i in count() if (n := f"tabweave number {i}") not in taken)
         self.computed = dict(zip(lines, free, strict=False))
 

@@ -436,7 +436,7 @@ class GBCClassifier(ClassifierMixin, GBC):
 
     Notes
     -----
-    Needs LightGBM: ``pip install 'tabweave[boost]'``. Two classes make one logistic score, more of
+    Needs LightGBM: ``pip install lightgbm``. Two classes make one logistic score, more of
     them one against the others each. A source no better than a constant on held-out rows has
     weight 0. See the page on GBC for the formulas and for what was measured, and
     :class:`tabweave.papers.GBCClassifier` for the algorithm as published.

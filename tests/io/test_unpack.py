@@ -1,0 +1,129 @@
+"""Compressed files, text in other encodings, workbooks: against what wrote them."""
+
+import bz2
+import gzip
+import lzma
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from tabweave import Weave
+from tabweave.engines import open_source, read
+from tabweave.io.files import encoding_of, read_book, unpack
+
+ROWS = pd.DataFrame({"city": ["Zürich", "Genève", "Łódź"] * 10, "n": range(30)})
+WESTERN = ROWS[ROWS["city"] != "Łódź"].reset_index(drop=True)
+
+
+def packed(path, text, suffix, name="rows.csv"):
+    target = path / f"{name}{suffix}"
+    content = text.encode()
+    if suffix == ".zip":
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(f"folder/{name}", content)
+            archive.writestr("__MACOSX/._rows.csv", b"x")
+    elif suffix == ".zst":
+        with pa.output_stream(str(target), compression="zstd") as out:
+            out.write(content)
+    else:
+        pack = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}[suffix]
+        target.write_bytes(pack(content))
+    return target
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zip", ".zst"])
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_packed_files_are_read(tmp_path, suffix, form):
+    text = ROWS.to_csv(index=False) if form == "csv" else ROWS.to_json(orient="records", lines=True)
+    path = packed(tmp_path, text, suffix, f"rows.{form}")
+    (tmp_path / f"rows.{form}").write_text(text)
+    source = open_source(path)
+    assert source.name == str(path) and path in source.paths
+    assert read(source) == read(tmp_path / f"rows.{form}")
+    assert source.retyped({"n": "VARCHAR"}).name == str(path)
+    assert Weave().fit(path).counts_ == Weave().fit(tmp_path / f"rows.{form}").counts_
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zip"])
+def test_damaged_and_too_large_ones_are_refused_by_name(tmp_path, suffix):
+    path = packed(tmp_path, "a,b\n" + "1,2\n" * 9999, suffix)
+    with pytest.raises(ValueError, match=rf"rows\.csv\{suffix}: expected at most .* GB when unp"):
+        unpack(path, tmp_path / "out", 1000)
+    path.write_bytes(path.read_bytes()[:-15])
+    with pytest.raises(ValueError, match=rf"rows\.csv\{suffix}: "):
+        open_source(path)
+
+
+def test_a_zip_of_many_files_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.csv.zip", "w") as archive:
+        archive.writestr("a.csv", "a\n1\n")
+        archive.writestr("b.csv", "a\n1\n")
+    with pytest.raises(ValueError, match=r"expected a zip file of one file, got 2 \('a.csv', 'b"):
+        open_source(tmp_path / "x.csv.zip")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252", "latin-1"])
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zip"])
+def test_encodings_are_found_by_trial(tmp_path, encoding, suffix, recwarn):
+    content = WESTERN.to_csv(index=False).encode(encoding)
+    path = tmp_path / f"rows.csv{suffix}"
+    if suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("rows.csv", content)
+    else:
+        path.write_bytes(gzip.compress(content) if suffix else content)
+    found = read(path).to_pandas()
+    assert found["city"].tolist() == WESTERN["city"].tolist()
+    said = [str(w.message) for w in recwarn]
+    guessed = encoding in ("cp1252", "latin-1")
+    assert len(said) == guessed and all("was read as cp1252" in text for text in said)
+
+
+def test_an_encoding_may_be_given(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(ROWS.to_csv(index=False).encode("cp1250", "replace"))
+    wanted = ROWS["city"].str.encode("cp1250", "replace").str.decode("cp1250").tolist()
+    assert read(open_source(path, encoding="cp1250")).to_pandas()["city"].tolist() == wanted
+    with pytest.raises(ValueError, match="expected an encoding, such as cp1252, got 'klingon'"):
+        open_source(path, encoding="klingon")
+    with pytest.raises(ValueError, match=r"rows.csv: expected UTF-8, got byte"):
+        open_source(path, encoding="utf-8")
+    (tmp_path / "odd.csv").write_bytes(b"a\n\x81\n")
+    assert encoding_of(tmp_path / "odd.csv") == "latin-1"
+
+
+class TestBooks:
+    @pytest.fixture
+    def book(self, tmp_path):
+        pytest.importorskip("python_calamine")
+        pytest.importorskip("openpyxl")
+        path = tmp_path / "book.xlsx"
+        days = pd.date_range("2024-01-30", periods=30)
+        ROWS.assign(day=days, share=np.arange(30) / 4).to_excel(path, index=False)
+        return path
+
+    def test_the_first_sheet_is_read(self, book):
+        columns = read_book(book)
+        assert columns["city"] == ROWS["city"].tolist() and columns["n"] == list(range(30))
+        model = Weave().fit(book)
+        kinds = {c.name: c.kind for c in model.schema_.columns}
+        assert kinds == {"city": "nominal", "day": "datetime", "share": "numeric"}
+
+    def test_a_bomb_is_refused(self, book):
+        with zipfile.ZipFile(book, "a", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("xl/bomb.xml", bytes(1 << 24))
+        with pytest.raises(ValueError, match=r"book.xlsx: expected at most .* when unpacked, got"):
+            read_book(book, 1 << 20)
+
+    def test_a_directory_that_lies_is_refused(self, book):
+        with zipfile.ZipFile(book, "a", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("xl/bomb.xml", bytes(1 << 20))
+        content = book.read_bytes()
+        size = (1 << 20).to_bytes(4, "little")
+        assert content.count(size) >= 1
+        book.write_bytes(content.replace(size, (10).to_bytes(4, "little")))
+        with pytest.raises(ValueError, match=r"book.xlsx: expected a complete .xlsx file"):
+            read_book(book)

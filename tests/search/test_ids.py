@@ -14,7 +14,7 @@ import pytest
 from sklearn.base import clone
 
 import tabweave
-from tabweave import OneHot, SimilarityIndex, Weave, WeaveClassifier, WeaveRegressor
+from tabweave import OneHot, OutlierCells, SimilarityIndex, Weave, WeaveClassifier, WeaveRegressor
 from tabweave.datasets import titanic
 
 HOUSE = Path(__file__).parents[2]
@@ -266,3 +266,26 @@ def test_the_crew_of_the_titanic_after_a_filter():
     found = SimilarityIndex().fit(crew).query({"sex": "female"}, k=23)
     assert (people.loc[found.ids[0], "sex"] == "female").all()
     assert (people.loc[found.ids[0], "status"] == "crew").all()
+
+
+def test_odd_cells_are_called_by_the_labels_of_their_rows():
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 2, 400)
+    frame = pd.DataFrame(
+        {
+            "city": np.array(["Paris", "Santiago"])[group],
+            "country": np.array(["France", "Chile"])[group],
+            "age": rng.normal(40, 9, 400).round(),
+        }
+    )
+    frame.loc[7, "country"] = {"France": "Chile", "Chile": "France"}[frame.loc[7, "country"]]
+    rows = shuffled = frame.sample(frac=1, random_state=1)
+    for rows in (shuffled, shuffled.set_axis([f"r{i}" for i in shuffled.index])):
+        odd = OutlierCells().fit_cells(rows, 3)[0]
+        assert odd.row in (7, "r7") and rows.index[odd.position] == odd.row
+        assert rows.loc[odd.row, odd.column] == odd.value and f"row {odd.row}:" in str(odd)
+        model = OutlierCells().fit(rows[rows.index != odd.row])
+        (again,) = model.cells(rows.loc[[odd.row]], 1)
+        assert again.row == odd.row and again.position == 0
+    plain = OutlierCells().fit_cells(shuffled.to_dict("list"), 3)[0]
+    assert plain.row == plain.position == list(shuffled.index).index(7)

@@ -165,6 +165,10 @@ class RowLabels(NamedTuple):
     values: np.ndarray
     is_default: bool
 
+    def id_of(self, row: int) -> Any:
+        """Return the label of a row as Python has it."""
+        return label_as_python(self.values[row])
+
 
 def row_labels(X: Any) -> RowLabels | None:
     """Return the index of a pandas frame, or the name of a pandas row; None of other rows.
@@ -184,6 +188,11 @@ def index_labels(index: Any) -> RowLabels:
     """Return the labels of a pandas index."""
     steps = getattr(index, "start", None), getattr(index, "step", None)
     return RowLabels(label_array(index.to_numpy()), steps == (0, 1))
+
+
+def label_as_python(label: Any) -> Any:
+    """Return a label as Python has it; datetimes of NumPy, finer than those of Python, as are."""
+    return label.item() if isinstance(label, np.generic) and label.dtype.kind not in "mM" else label
 
 
 def label_array(labels: Any) -> np.ndarray:

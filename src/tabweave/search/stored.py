@@ -29,6 +29,7 @@ from tabweave.rows.frames import (
     columns_of,
     index_labels,
     is_missing,
+    label_as_python,
     object_array,
     objects,
     row_labels,
@@ -107,7 +108,7 @@ class Stored:
             was = same and (held[met] == wanted[absent[0]]).any()
             why = "was removed" if was else "is not in the index"
             n = np.count_nonzero(self.alive)
-            raise KeyError(f"id {_as_python(first)!r} {why}; there are {n} rows")
+            raise KeyError(f"id {label_as_python(first)!r} {why}; there are {n} rows")
         sizes = end - begin
         inside = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return rows[np.repeat(begin, sizes) + inside]
@@ -119,14 +120,14 @@ class Stored:
         rows = self.rows_of([id])
         if len(rows) > 1:
             raise ValueError(
-                f"id {_as_python(id)!r} is that of {len(rows)} rows, since labels of the frame "
-                "repeat; call .reset_index() first, or name the rows with ids="
+                f"id {label_as_python(id)!r} is that of {len(rows)} rows, since labels of the "
+                "frame repeat; call .reset_index() first, or name the rows with ids="
             )
         return int(rows[0])
 
     def id_of(self, row: int) -> Any:
         """Return the id of a row."""
-        return _as_python(self.ids[row])
+        return label_as_python(self.ids[row])
 
     def positions_of(self, rows: np.ndarray) -> np.ndarray:
         """Return where rows are among those that are still there."""
@@ -237,11 +238,6 @@ def _comparable(held: np.ndarray, asked: np.ndarray) -> tuple[np.ndarray, np.nda
     return known, wanted
 
 
-def _as_python(id: Any) -> Any:
-    """Return an id as Python has it; datetimes of NumPy, which count what Python cannot, as are."""
-    return id.item() if isinstance(id, np.generic) and id.dtype.kind not in "mM" else id
-
-
 def _new_ids(ids: Any, n_rows: int, held: np.ndarray, next_id: int) -> tuple[np.ndarray, int]:
     """Return the ids of new rows, running numbers if none are given, and the next free number.
 
@@ -277,8 +273,8 @@ def _new_ids(ids: Any, n_rows: int, held: np.ndarray, next_id: int) -> tuple[np.
     if len(used):
         remedy = ", call .reset_index() on the new rows" if from_frame else ""
         raise ValueError(
-            f"id {_as_python(used[0])!r} is in the index already; remove it first{remedy}, or use "
-            "another"
+            f"id {label_as_python(used[0])!r} is in the index already; remove it first{remedy}, "
+            "or use another"
         )
     if out.dtype.kind == "i" and n_rows:
         next_id = max(next_id, int(sort[-1]) + 1)

@@ -24,6 +24,7 @@ from tabweave.base import (
     seed_of,
 )
 from tabweave.io.register import storable
+from tabweave.rows.frames import row_labels
 from tabweave.rows.table import Datetimes, Numbers, Schema, Table, append_rows, take_rows
 from tabweave.tasks.row_model import FLOOR, Cells, Reason, Round, RowModel, rows_to_learn, shown
 
@@ -201,7 +202,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         """
         table = self._read(X)
         found, _ = judge(self._model, table)
-        return self._oddest_cells(table, found, self._cell_p_values(found), n)
+        return named_by(X, self._oddest_cells(table, found, self._cell_p_values(found), n))
 
     def fit_cells(self, X: Any, n: int | None = 20) -> list[OutlierCell]:
         """Learn from rows and return their most unusual cells, scored by a model of the other rows.
@@ -210,7 +211,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         """
         table = self.fit(X)._read(X)
         found, _, taught = self._judged_apart(table)
-        return self._oddest_cells(table, found, self._cell_p_values(found, taught), n)
+        return named_by(X, self._oddest_cells(table, found, self._cell_p_values(found, taught), n))
 
     def _oddest_cells(
         self, table: Table, found: np.ndarray, p_values: np.ndarray, n: int | None
@@ -281,8 +282,8 @@ class OutlierCell(NamedTuple):
 
     Attributes
     ----------
-    row, column, value : int, str, label or float
-        The cell.
+    row, column, value : label, str, label or float
+        The cell; the row by its label in the index of a pandas frame, else by its position.
     surprise, p_value : float
         ``-log p(cell | rest of the row)``, and how often cells of the column are as surprising.
     against : tuple of (column, value, both, n) or None
@@ -291,15 +292,18 @@ class OutlierCell(NamedTuple):
         where the row has no other cell to compare it with.
     is_new : bool
         Whether fit has not seen the value, or of a number none near it.
+    position : int
+        Where the row is, counted from 0.
     """
 
-    row: int
+    row: Any
     column: str
     value: Any
     surprise: float
     p_value: float
     against: Reason | None
     is_new: bool = False
+    position: int = 0
 
     def __str__(self) -> str:
         text = f"row {self.row}: {self.column}={shown(self.value)}"
@@ -309,6 +313,15 @@ class OutlierCell(NamedTuple):
         why = "far from all" if isinstance(self.value, float) else "not"
         why = f"{why} seen before" if self.is_new else "no other cell speaks against it"
         return f"{text}: {why} (p = {self.p_value:.2g})"
+
+
+def named_by(X: Any, cells: list[OutlierCell]) -> list[OutlierCell]:
+    """Return cells whose rows are called as in a frame."""
+    labels = row_labels(X)
+    return [
+        cell._replace(row=cell.row if labels is None else labels.id_of(cell.row), position=cell.row)
+        for cell in cells
+    ]
 
 
 # -- what the rest of a row says ------------------------------------------------------------------

@@ -69,15 +69,17 @@ class _OfValues(_OfTree):
         left, right = A[self.column], (A if B is None else B)[self.column]
         if not (isinstance(left, Codes) and isinstance(right, Codes)):
             return super().summands(A, B, unknown)
-        (ours, at), (theirs, to) = _met(left), _met(right)
-        points, others = (self.points(column, unknown)[:-1] for column in (ours, theirs))
+        (left_labels, at), (right_labels, to) = _met(left), _met(right)
+        points, others = (
+            self.points(column, unknown)[:-1] for column in (left_labels, right_labels)
+        )
         return summed_differences(points, others, self.power)[at].take(to, axis=1)
 
 
 def _met(column: Codes) -> tuple[Codes, np.ndarray]:
     """Return a column of the labels that rows have, each once, and where every row has its own."""
-    met, at = np.unique(column.codes, return_inverse=True)
-    return Codes(np.arange(len(met)), [column.labels[i] for i in met]), at
+    present, at = np.unique(column.codes, return_inverse=True)
+    return Codes(np.arange(len(present)), [column.labels[i] for i in present]), at
 
 
 @storable
@@ -138,11 +140,11 @@ class TreeBlock(_OfValues):
             )
         # The name of an inner node that is of another type than every leaf is nobody's value.
         kinds = {type(self.tree.names[leaf]) for leaf in self.tree.leaves} - {type(None)}
-        own = (label for label in self.tree.names if type(label) in kinds)
-        labels = tuple(label for label in own if self.tree.is_unique(label))
+        value_names = (label for label in self.tree.names if type(label) in kinds)
+        labels = tuple(label for label in value_names if self.tree.is_unique(label))
         points = self.points(label_column([*labels, None]))
-        odd = None if unknown == "error" else points[-1]
-        return [Lookup(self.column, labels, points[:-2], points[-2], odd)]
+        unknown_point = None if unknown == "error" else points[-1]
+        return [Lookup(self.column, labels, points[:-2], points[-2], unknown_point)]
 
 
 @storable
@@ -168,8 +170,8 @@ class LevelBlock(_OfValues):
         """Return a lookup of the levels."""
         points = self.points(label_column(self.levels))
         middle = points[-1]
-        odd = None if unknown == "error" else middle
-        return [Lookup(self.column, self.levels, points[:-1], middle, odd)]
+        unknown_point = None if unknown == "error" else middle
+        return [Lookup(self.column, self.levels, points[:-1], middle, unknown_point)]
 
 
 @storable
@@ -328,13 +330,13 @@ class Tree:
     def find(self, value: Any) -> int | None:
         """Return the node of a value: by name, else by path; None if it is not in the tree."""
         label = canonical(value)
-        met = self._nodes.get(identity(label), [])
-        if len(met) == 1:
-            return met[0]
-        if len(met) > 1:
+        nodes = self._nodes.get(identity(label), [])
+        if len(nodes) == 1:
+            return nodes[0]
+        if len(nodes) > 1:
             raise ValueError(
-                f"{label!r} names {len(met)} nodes of the tree; write its path, such as "
-                f"{self.path(met[0])!r}"
+                f"{label!r} names {len(nodes)} nodes of the tree; write its path, such as "
+                f"{self.path(nodes[0])!r}"
             )
         return self._paths.get(label) if isinstance(label, str) and self.separator else None
 
@@ -469,8 +471,8 @@ def read_tree(tree: Any, separator: str, root: Label) -> Tree:
 
 def _rows_of(frame: Any) -> list[tuple[Any, ...]]:
     """Return (child, parent[, weight]) of a frame that has these columns, or has them first."""
-    found, cells, _ = columns_of(frame)
-    names = found or []
+    column_names, cells, _ = columns_of(frame)
+    names = column_names or []
     if {"child", "parent"} <= set(names):
         cells = [cells[names.index(n)] for n in ("child", "parent", "weight") if n in names]
     elif len(cells) not in (2, 3):
@@ -510,12 +512,12 @@ def _from_nested(tree: Any, root: Label) -> list[Edge]:
     while waiting:
         below, parent = waiting.pop(0)
         items = below.items() if isinstance(below, Mapping) else ((leaf, None) for leaf in below)
-        met: set[Any] = set()
+        seen: set[Any] = set()
         for name, rest in items:
             label = canonical(name)
-            if identity(label) in met:
+            if identity(label) in seen:
                 raise ValueError(f"node {label!r} is listed twice below {edges[parent][0]!r}")
-            met.add(identity(label))
+            seen.add(identity(label))
             weight, children = _nested_value(rest, label)
             edges.append((label, parent, weight))
             if children is not None:

@@ -137,20 +137,20 @@ def number_of_clusters(
         raise ValueError(
             f"expected clusterer to be 'mixture', 'kmeans' or 'kmodes', got {clusterer!r}"
         )
-    known = OF_MIXTURES if clusterer == "mixture" else OF_PARTITIONS
-    if criterion != "auto" and criterion not in known:
-        raise ValueError(f"expected criterion to be 'auto' or one of {known}, got {criterion!r}")
+    criteria = OF_MIXTURES if clusterer == "mixture" else OF_PARTITIONS
+    if criterion != "auto" and criterion not in criteria:
+        raise ValueError(f"expected criterion to be 'auto' or one of {criteria}, got {criterion!r}")
     if most < 2:
         raise ValueError(f"expected most to be at least 2, got {most}")
     rng = np.random.default_rng(seed_of(random_state))
     declared = Schema.of(schema)
     table = Table.of(X, declared, numbers="numeric", rules="texts")
     keys = {column.name: column.why for column in table.schema.aside}
-    table, aside = _without_texts(table, declared)
-    aside = keys | aside
+    table, dropped = _without_texts(table, declared)
+    dropped = keys | dropped
     if clusterer != "kmeans":
         sets = [column.name for column in table.schema.columns if column.kind == "set"]
-        aside |= dict.fromkeys(sets, f"holds sets, which clusterer={clusterer!r} does not read")
+        dropped |= dict.fromkeys(sets, f"holds sets, which clusterer={clusterer!r} does not read")
     if table.n_rows > MAX_ROWS:
         table = take_rows(table, np.sort(rng.permutation(table.n_rows)[:MAX_ROWS]))
     decides = "aic3" if clusterer == "mixture" else "silhouette"
@@ -158,23 +158,23 @@ def number_of_clusters(
     if clusterer == "mixture":
         scores = mixture_scores(table, most, rng, decides, n_init)
     else:
-        wanted = [criterion] if criterion in ("gap", "stability") else []
+        requested = [criterion] if criterion in ("gap", "stability") else []
         cheap = ["entropy_bic", "entropy_aic", "bk", "silhouette"]
-        scores = partition_scores(table, clusterer, most, [*cheap, *wanted], rng)
-    choices = {name: chosen(name, own) for name, own in scores.items() if own}
-    return NumberOfClusters(choices.get(decides, 1), decides, scores, choices, aside)
+        scores = partition_scores(table, clusterer, most, [*cheap, *requested], rng)
+    choices = {name: chosen(name, by_number) for name, by_number in scores.items() if by_number}
+    return NumberOfClusters(choices.get(decides, 1), decides, scores, choices, dropped)
 
 
 def _without_texts(table: Table, declared: Schema) -> tuple[Table, dict[str, str]]:
     """Return a table without undeclared columns whose values hardly repeat, and those columns."""
-    aside = {}
+    dropped = {}
     for column, data in zip(table.schema.columns, table.columns, strict=True):
         if column.kind == "nominal" and column.name not in declared and isinstance(data, Codes):
             times = np.bincount(data.codes)
             if table.n_rows >= FEW_ROWS and (times == 1).sum() > table.n_rows / 2:
-                aside[column.name] = "most of its values occur once"
-    kept = [name for name in table.schema.names if name not in aside]
-    return (table.select(kept), aside) if kept else (table, {})
+                dropped[column.name] = "most of its values occur once"
+    names = [name for name in table.schema.names if name not in dropped]
+    return (table.select(names), dropped) if names else (table, {})
 
 
 def chosen(criterion: str, scores: dict[int, float]) -> int:
@@ -227,11 +227,11 @@ def latent_classes(rows: Rows, k: int, rng: np.random.Generator, *, max_iter: in
         total = np.repeat(sizes + PSEUDO_ROWS * widths[:, None], widths, axis=0)
         values = np.log((counts + PSEUDO_ROWS) / total)
         base = np.log((sizes + PSEUDO_ROWS) / (sizes.sum() + PSEUDO_ROWS * len(sizes)))
-        found, counts, sizes = expect(rows.cells, rows.weight, base, values)
-        if found - before < 1e-6 * abs(found):
+        likelihood, counts, sizes = expect(rows.cells, rows.weight, base, values)
+        if likelihood - before < 1e-6 * abs(likelihood):
             break
-        before = found
-    return found
+        before = likelihood
+    return likelihood
 
 
 def in_bins(table: Table, *, n_bins: int = 6) -> Table:
@@ -253,25 +253,25 @@ def in_bins(table: Table, *, n_bins: int = 6) -> Table:
 
 
 def partition_scores(
-    table: Table, clusterer: str, most: int, wanted: Sequence[str], rng: np.random.Generator
+    table: Table, clusterer: str, most: int, requested: Sequence[str], rng: np.random.Generator
 ) -> dict[str, dict[int, float]]:
     """Return the criteria of partitions into two clusters to many, and of one where it has any."""
     fit = _CLUSTERERS[clusterer](table, seed_of(int(rng.integers(2**31 - 1))))
     codes = _codes(in_bins(table))
     n_distinct = len(distinct_rows(list(codes))[0])
-    out: dict[str, dict[int, float]] = {name: {} for name in wanted}
+    out: dict[str, dict[int, float]] = {name: {} for name in requested}
     entropy: dict[int, float] = {}
     for k in range(1, min(most, n_distinct - 1) + 1):
         labels, dispersion = fit(k, np.arange(table.n_rows))
-        own, free = within_entropy(codes, labels)
-        entropy[k] = own
-        out["entropy_bic"][k] = 2 * own + k * free * np.log(table.n_rows)
-        out["entropy_aic"][k] = 2 * own + 2 * k * free
+        within, free = within_entropy(codes, labels)
+        entropy[k] = within
+        out["entropy_bic"][k] = 2 * within + k * free * np.log(table.n_rows)
+        out["entropy_aic"][k] = 2 * within + 2 * k * free
         if k > 1:
             out["silhouette"][k] = fit.silhouette(labels, rng)
-        if "gap" in wanted:
+        if "gap" in requested:
             out["gap"][k] = _gap(table, clusterer, k, dispersion, rng)
-        if "stability" in wanted and k > 1:
+        if "stability" in requested and k > 1:
             out["stability"][k] = _stability(fit, k, table.n_rows, rng)
     out["bk"] = best_k({k: h / table.n_rows for k, h in entropy.items()})
     return out
@@ -285,9 +285,9 @@ def within_entropy(codes: Sequence[np.ndarray], labels: np.ndarray) -> tuple[flo
         table = np.bincount(labels * width + column, minlength=(labels.max() + 1) * width)
         table = table.reshape(-1, width).astype(float)
         sizes = table.sum(axis=1)
-        met = table[table > 0]
+        present = table[table > 0]
         total += float(
-            (sizes[sizes > 0] * np.log(sizes[sizes > 0])).sum() - (met * np.log(met)).sum()
+            (sizes[sizes > 0] * np.log(sizes[sizes > 0])).sum() - (present * np.log(present)).sum()
         )
         free += int((table.sum(axis=0) > 0).sum()) - 1
     return total, free
@@ -329,10 +329,10 @@ class _KMeans:
     ) -> float:
         from sklearn.metrics import silhouette_score
 
-        some = rng.permutation(len(labels))[:max_paired_rows]
-        if len(np.unique(labels[some])) < 2:
+        sampled = rng.permutation(len(labels))[:max_paired_rows]
+        if len(np.unique(labels[sampled])) < 2:
             return -1.0
-        return float(silhouette_score(self.points[some], labels[some]))
+        return float(silhouette_score(self.points[sampled], labels[sampled]))
 
 
 class _KModes(_KMeans):
@@ -383,9 +383,9 @@ def _stability(fit: Any, k: int, n_rows: int, rng: np.random.Generator) -> float
     """Return how alike two partitions are that were learned from halves of the rows."""
     from sklearn.metrics import adjusted_rand_score
 
-    found = []
+    agreements = []
     for _ in range(N_DRAWS):
         order = rng.permutation(n_rows)
         one, other = (fit(k, np.sort(part))[0] for part in np.array_split(order, 2))
-        found.append(adjusted_rand_score(one, other))
-    return float(np.mean(found))
+        agreements.append(adjusted_rand_score(one, other))
+    return float(np.mean(agreements))

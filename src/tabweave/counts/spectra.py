@@ -48,13 +48,13 @@ def of_means(counts: Counts, sums: np.ndarray) -> np.ndarray:
 def set_columns(counts: Counts) -> dict[int, tuple[np.ndarray, float]]:
     """Return of each column of sets the shares of elements, and how large the set of one is."""
     kinds = [] if counts.schema is None else [c.kind for c in counts.schema.categorical]
-    found = {}
+    moments = {}
     for a in (a for a, kind in enumerate(kinds) if kind == "set"):
         span = counts.span(a)
         count = counts.value_counts[span]
         if (total := count.sum()) > 0:
-            found[a] = count / total, float(counts.pairs[span][:, span].sum() / total)
-    return found
+            moments[a] = count / total, float(counts.pairs[span][:, span].sum() / total)
+    return moments
 
 
 def scatter(counts: Counts, tables: Sequence[Any], *, centred: bool = True) -> np.ndarray:
@@ -84,33 +84,34 @@ def _scatter(counts: Counts, tables: Sequence[Any], centred: bool) -> np.ndarray
     """Return the scatter where cells of sets are the sums of their elements."""
     spans = [counts.span(a) for a in range(len(tables))]
     edges = np.cumsum([0, *(table.shape[1] for table in tables)]).tolist()
-    own = [slice(i, j) for i, j in pairwise(edges)]
+    coordinate_spans = [slice(i, j) for i, j in pairwise(edges)]
     if sparse.issparse(counts.pairs) and edges[-1] < counts.vocabulary.n_values / 2:
         wide = sparse.block_diag(tables, format="csr")
         product = (wide.T @ counts.pairs @ wide).toarray().astype(float)
     else:
-        product = _dense_scatter(counts.pairs, tables, spans, own)
+        product = _dense_scatter(counts.pairs, tables, spans, coordinate_spans)
     if centred:
         c = counts.value_counts
         total = np.concatenate([c[span] @ t for span, t in zip(spans, tables, strict=True)])
-        for some in own:  # of many columns, the product is the largest matrix there is
-            product[some] -= np.outer(total[some], total / counts.n)
+        # Of many columns the product is the largest matrix there is.
+        for coordinates in coordinate_spans:
+            product[coordinates] -= np.outer(total[coordinates], total / counts.n)
     return product
 
 
 def _dense_scatter(
-    pairs: Any, tables: Sequence[Any], spans: Sequence[slice], own: Sequence[slice]
+    pairs: Any, tables: Sequence[Any], spans: Sequence[slice], coordinate_spans: Sequence[slice]
 ) -> np.ndarray:
     """Return ``TᵀCT``: a column's values are in ``spans``, and its coordinates are its ``own``."""
     pairs = pairs.T  # the same: counts of pairs are symmetric, and columns are cut faster so
-    width = own[-1].stop if own else 0
-    met, product = np.empty((pairs.shape[0], width)), np.empty((width, width))
+    width = coordinate_spans[-1].stop if coordinate_spans else 0
+    half_product, product = np.empty((pairs.shape[0], width)), np.empty((width, width))
     with blas_threads(width * max((np.prod(table.shape) for table in tables), default=0)):
-        for span, table, some in zip(spans, tables, own, strict=True):
-            found = pairs[:, span] @ table
-            met[:, some] = found.toarray() if sparse.issparse(found) else found
-        for span, table, some in zip(spans, tables, own, strict=True):
-            product[some] = table.T @ met[span]
+        for span, table, coordinates in zip(spans, tables, coordinate_spans, strict=True):
+            block = pairs[:, span] @ table
+            half_product[:, coordinates] = block.toarray() if sparse.issparse(block) else block
+        for span, table, coordinates in zip(spans, tables, coordinate_spans, strict=True):
+            product[coordinates] = table.T @ half_product[span]
     return product
 
 
@@ -384,9 +385,10 @@ def _row_products(x: np.ndarray) -> np.ndarray:
     """
     if len(x) > _FEW:
         return x @ x.T
-    whole = x.shape[1] - x.shape[1] % _PIECE
-    cut = x[:, :whole].reshape(len(x), -1, _PIECE).transpose(1, 0, 2)
-    above = (cut[:, :-1] @ cut.transpose(0, 2, 1)).sum(axis=0) + x[:-1, whole:] @ x[:, whole:].T
+    n_in_pieces = x.shape[1] - x.shape[1] % _PIECE
+    cut = x[:, :n_in_pieces].reshape(len(x), -1, _PIECE).transpose(1, 0, 2)
+    rest = x[:, n_in_pieces:]
+    above = (cut[:, :-1] @ cut.transpose(0, 2, 1)).sum(axis=0) + rest[:-1] @ rest.T
     return np.vstack([above, np.append(above[:, -1], x[-1] @ x[-1])])
 
 
@@ -397,15 +399,15 @@ def _sums_by_value(
     sizes = np.diff(words.offsets).tolist()
     groups = pack_columns(sizes, _JOINT)
     widths = [[sizes[a] for a in group] for group in groups]
-    starts = np.cumsum([0, *(int(np.prod(own)) for own in widths)])
+    starts = np.cumsum([0, *(int(np.prod(joint_codes)) for joint_codes in widths)])
     joint = _shaped(space, len(groups), features.shape[1])
-    for own, group, start in zip(joint, groups, starts, strict=False):
-        own[:] = 0
+    for joint_codes, group, start in zip(joint, groups, starts, strict=False):
+        joint_codes[:] = 0
         for a in group:
-            own *= sizes[a]
+            joint_codes *= sizes[a]
             part = codes[a].view(np.int32) if codes[a].itemsize == 4 else codes[a]
-            np.add(own, part, out=own, casting="unsafe")
-        own += np.int32(start)
+            np.add(joint_codes, part, out=joint_codes, casting="unsafe")
+        joint_codes += np.int32(start)
     sums = np.zeros((starts[-1], -(-len(features) // 4) * 4))  # whole registers of four
     _add_by_value(joint, features, sums)
     out = np.zeros((words.n_values, len(features)))
@@ -417,8 +419,8 @@ def _sums_by_value(
 
 
 def _add_by_value_plain(codes: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
-    for own in codes:
-        np.add.at(out[:, : len(x)], own, x.T)
+    for column_codes in codes:
+        np.add.at(out[:, : len(x)], column_codes, x.T)
 
 
 @njit(nogil=True, cache=True, plain=_add_by_value_plain)
@@ -434,8 +436,8 @@ def _add_by_value(codes: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
         for j in range(len(x)):
             for i in range(n):
                 tile[i, j] = x[j, start + i]
-        for own in codes:
+        for column_codes in codes:
             for i in range(n):
-                v = own[start + i]
+                v = column_codes[start + i]
                 for j in range(width):
                     out[v, j] += tile[i, j]

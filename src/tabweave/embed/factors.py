@@ -114,21 +114,27 @@ class Factorial(Embedder):
         more = Table.of(columns)
         if more.n_rows != len(f):
             raise ValueError(f"expected columns of {len(f)} rows as in X, got {more.n_rows}")
-        labels, found = [], [np.zeros((0, f.shape[1]))]
+        labels, coordinates = [], [np.zeros((0, f.shape[1]))]
         scale = np.sqrt(self.eigenvalues_) if self._principal else 1.0
         for column, data in more:
             if isinstance(data, Numbers):
                 labels.append((column.name, None))
-                found.append(_correlations(data.values, f)[None, :])
+                coordinates.append(_correlations(data.values, f)[None, :])
             elif isinstance(data, Codes):
-                met = np.bincount(data.codes, minlength=len(data.labels))
-                kept = np.flatnonzero(met)
-                sums = np.stack([np.bincount(data.codes, own, len(met)) for own in f.T], axis=1)
-                labels += [(column.name, data.labels[i]) for i in kept]
-                found.append(sums[kept] / met[kept, None] / scale)
+                counts_of_values = np.bincount(data.codes, minlength=len(data.labels))
+                present = np.flatnonzero(counts_of_values)
+                sums = np.stack(
+                    [
+                        np.bincount(data.codes, coordinate, len(counts_of_values))
+                        for coordinate in f.T
+                    ],
+                    axis=1,
+                )
+                labels += [(column.name, data.labels[i]) for i in present]
+                coordinates.append(sums[present] / counts_of_values[present, None] / scale)
             else:
                 raise ValueError(f"column {column.name!r} holds sets; give single values")
-        return self._framed(labels, np.vstack(found)).sort_index(level=0, sort_remaining=True)
+        return self._framed(labels, np.vstack(coordinates)).sort_index(level=0, sort_remaining=True)
 
     def _lengths(self, table: Table) -> np.ndarray:
         """Return the squared distance of each row from the centre, in all directions."""
@@ -348,15 +354,15 @@ class FAMD(Factorial):
         return self
 
     def _seen(
-        self, X: Any, known: Counts | None = None
+        self, X: Any, seen: Counts | None = None
     ) -> tuple[Counts, CrossMoments, Schema | None]:
         """Return counts and moments of rows, wherever they are, and the schema of the first."""
         if not in_memory(X) and is_source(X):
-            schema = Schema.of(self.schema) if known is None else self.schema_
-            fitted = Counts() if known is None else known.select(schema.names)
+            schema = Schema.of(self.schema) if seen is None else self.schema_
+            fitted = Counts() if seen is None else seen.select(schema.names)
             counts, moments = count_with(X, schema, fitted, CrossMoments.of)
             return counts, moments, None
-        if known is not None:
+        if seen is not None:
             table = self._read_fitted(X)
             return Counts.of(table), CrossMoments.of(table, self.moments_), None
         table = self._read(X, Schema.of(self.schema))
@@ -454,8 +460,10 @@ class MFA(FAMD):
     def group_coordinates(self, X: Any) -> dict[str, np.ndarray]:
         """Return the coordinates of the rows from each group alone; their mean is ``transform``."""
         self.learn()
-        own, groups = self._split(X), self._groups()
-        return {name: len(groups) * sum(own[c] for c in group) for name, group in groups.items()}
+        by_column, groups = self._split(X), self._groups()
+        return {
+            name: len(groups) * sum(by_column[c] for c in group) for name, group in groups.items()
+        }
 
     def _split(self, X: Any) -> dict[str, np.ndarray]:
         """Return what each column adds to the rows."""
@@ -482,10 +490,10 @@ class MFA(FAMD):
         scale = np.ones(len(features.columns))
         self.group_eigenvalues_: dict[str, float] = {}
         for name, group in self._groups().items():
-            own = np.isin(features.columns, group)
-            first = features.only(own).eigenvalues(1).max(initial=0.0)
+            in_group = np.isin(features.columns, group)
+            first = features.only(in_group).eigenvalues(1).max(initial=0.0)
             self.group_eigenvalues_[name] = float(first)
-            scale[own] = 1 / np.sqrt(first) if first > 0 else 0.0
+            scale[in_group] = 1 / np.sqrt(first) if first > 0 else 0.0
         return features.scaled(scale)
 
 
@@ -610,8 +618,8 @@ class CA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _inertia_of_columns(self) -> np.ndarray:
         product, columns = self._sums[:-1], self._sums[-1]
         share = columns / columns.sum()
-        own = np.diagonal(product) / columns.sum() - share**2
-        return own / np.where(share > 0, share, 1)
+        variances = np.diagonal(product) / columns.sum() - share**2
+        return variances / np.where(share > 0, share, 1)
 
     def row_contributions(self, X: Any) -> np.ndarray:
         """Return the share of each row in the inertia of each axis."""
@@ -624,8 +632,8 @@ class CA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         f, X = self.transform(X), self._checked(X, reset=False)
         share = np.where(self.column_masses_ > 0, self.column_masses_, 1)
         total = X.sum(axis=1, keepdims=True)
-        apart = X / np.where(total > 0, total, 1) - self.column_masses_
-        length = (apart**2 / share).sum(axis=1)
+        deviations = X / np.where(total > 0, total, 1) - self.column_masses_
+        length = (deviations**2 / share).sum(axis=1)
         return f**2 / np.where(length > 0, length, 1)[:, None]
 
     def supplementary(self, X: Any, columns: Any) -> np.ndarray:
@@ -680,8 +688,8 @@ class Features:
             matrix = counts.pairs * np.outer(inverse, inverse)
         labels = [
             (name, label)
-            for name, own in zip(counts.names, counts.labels, strict=True)
-            for label in own
+            for name, column_labels in zip(counts.names, counts.labels, strict=True)
+            for label in column_labels
         ]
         columns = [name for name, _ in labels]
         root = np.sqrt(share)
@@ -702,9 +710,9 @@ class Features:
             matrix = self.matrix * np.outer(by, by)
         return replace(self, scale=self.scale * by, matrix=matrix, root=self.root * by)
 
-    def only(self, own: np.ndarray) -> Features:
+    def only(self, is_chosen: np.ndarray) -> Features:
         """Return some of the features."""
-        at = np.flatnonzero(own)
+        at = np.flatnonzero(is_chosen)
         parts = {name: getattr(self, name)[at] for name in ("columns", "share", "scale", "root")}
         labels = [self.labels[i] for i in at]
         return replace(self, labels=labels, matrix=self.matrix[at][:, at], **parts)
@@ -731,8 +739,8 @@ class Features:
     def squares(self) -> np.ndarray:
         """Return the sum of squares of each feature's covariances with all."""
         q, w = self.matrix, self.root
-        own = np.asarray((q * q).sum(axis=1)).ravel()
-        return own - 2 * w * np.asarray(q @ w).ravel() + w**2 * (w @ w)
+        lengths = np.asarray((q * q).sum(axis=1)).ravel()
+        return lengths - 2 * w * np.asarray(q @ w).ravel() + w**2 * (w @ w)
 
     def frobenius(self) -> float:
         """Return the sum of the squares of all eigenvalues."""
@@ -782,10 +790,12 @@ class Axes:
 
     def cosines(self, principal: bool) -> np.ndarray:
         """Return the share of each axis in a feature's variance, or in the mean of its rows."""
-        own = np.isnan(self.share) | principal
-        met = self.vectors**2 * np.where(own[:, None], self.eigenvalues, self.eigenvalues**2)
-        total = np.where(own, self.variances, self.squares)
-        return met / np.where(total > 0, total, 1)[:, None]
+        is_principal = np.isnan(self.share) | principal
+        explained = self.vectors**2 * np.where(
+            is_principal[:, None], self.eigenvalues, self.eigenvalues**2
+        )
+        total = np.where(is_principal, self.variances, self.squares)
+        return explained / np.where(total > 0, total, 1)[:, None]
 
     def tables(self, counts: Counts) -> list[np.ndarray]:
         """Return what each value adds to the coordinates of a row, per column."""
@@ -808,7 +818,7 @@ class Axes:
         return Curves(
             names=list(moments.names),
             knots=list(knots),
-            rows=[np.stack([none, own]) for own in slope * steps[:, None]],
+            rows=[np.stack([none, coordinates]) for coordinates in slope * steps[:, None]],
             missing=[none for _ in slope],
         )
 
@@ -826,8 +836,8 @@ def leading(matrix: Any, n_axes: int) -> tuple[np.ndarray, np.ndarray]:
         values, vectors = eigh(matrix, n_axes)
     order = np.argsort(-values, kind="stable")
     values, vectors = values[order], vectors[:, order]
-    kept = values > EIGENVALUE_TOLERANCE * max(values.max(), 1.0)
-    return values[kept], fix_signs(vectors[:, kept])
+    is_leading = values > EIGENVALUE_TOLERANCE * max(values.max(), 1.0)
+    return values[is_leading], fix_signs(vectors[:, is_leading])
 
 
 def benzecri(eigenvalues: np.ndarray, n_columns: int) -> np.ndarray:
@@ -856,10 +866,10 @@ def _beside(matrix: Any, counts: Counts, moments: CrossMoments) -> Any:
     per = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1), 0)
     sums = moments.value_sums(per)[counts.vocabulary.reindex(moments.vocabulary)]
     across = sums / (counts.n * np.sqrt(counts.value_counts / counts.n))[:, None]
-    own = moments.centred(per) / counts.n
+    scatter = moments.centred(per) / counts.n
     if sparse.issparse(matrix):
-        return sparse.csr_array(sparse.block_array([[matrix, across], [across.T, own]]))
-    return np.block([[matrix, across], [across.T, own]])
+        return sparse.csr_array(sparse.block_array([[matrix, across], [across.T, scatter]]))
+    return np.block([[matrix, across], [across.T, scatter]])
 
 
 def _share(values: np.ndarray, total: float) -> np.ndarray:
@@ -868,9 +878,12 @@ def _share(values: np.ndarray, total: float) -> np.ndarray:
 
 def _correlations(values: np.ndarray, f: np.ndarray) -> np.ndarray:
     """Return the correlation of numbers with each axis, over the rows that have one."""
-    here = ~np.isnan(values)
-    if not here.any():
+    is_present = ~np.isnan(values)
+    if not is_present.any():
         return np.zeros(f.shape[1])
-    x, f = values[here] - values[here].mean(), f[here] - f[here].mean(axis=0)
+    x, f = (
+        values[is_present] - values[is_present].mean(),
+        f[is_present] - f[is_present].mean(axis=0),
+    )
     length = np.sqrt((x @ x) * (f**2).sum(axis=0))
     return (x @ f) / np.where(length > 0, length, 1)

@@ -218,20 +218,20 @@ class HELIC(ValueEmbedder):
     def _weighted(self, counts: Counts) -> ValueTables:
         max_kept_entries = 1 << 20  # of a column; larger blocks are built twice
         columns = range(len(counts.names))
-        kept: dict[int, list[Block]] = {}
-        met, tables, names, starts, stiffness = [], [], [], [], []
+        blocks_by_column: dict[int, list[Block]] = {}
+        pairs_by_column, tables, names, starts, stiffness = [], [], [], [], []
         for a in columns:
             blocks = self._blocks(counts, a)
             if len(blocks) == 1 or sum(b.rows.size for b in blocks) <= max_kept_entries:
-                kept[a] = blocks
+                blocks_by_column[a] = blocks
             pairs = ValuePairs.of(self.pairs_, a, int(counts.sizes[a]))
-            met.append(pairs)
+            pairs_by_column.append(pairs)
             tables.append(distance_table(blocks, pairs.first, pairs.second))
             names.append([b.name for b in blocks])
             starts.append(np.array([b.start for b in blocks]))
             stiffness.append(np.array([b.stiffness for b in blocks]))
         objective = Objective(
-            Distances.of(met, tables),
+            Distances.of(pairs_by_column, tables),
             self.pairs_,
             np.concatenate(starts),
             np.concatenate(stiffness),
@@ -242,7 +242,7 @@ class HELIC(ValueEmbedder):
         self.weights_ = named_weights(counts, names, weights)
         rows = []
         for a in columns:
-            blocks = kept.get(a) or self._blocks(counts, a)
+            blocks = blocks_by_column.get(a) or self._blocks(counts, a)
             rows.append(weighted_table(blocks, weights[a], int(counts.sizes[a])))
         return ValueTables.from_features(rows, counts)
 
@@ -330,15 +330,15 @@ def column_blocks(
     gini = 1 - f @ f
     if gini <= couplings.NEGLIGIBLE:
         return []
-    mean = gini / sum(1 - own @ own for own in every)
+    mean = gini / sum(1 - values @ values for values in every)
     landmark_ids = couplings.landmarks(counts, column, couplings.MAX_LANDMARKS)
     if len(landmark_ids) < len(f):
         factors = _mean_factors(counts, column, kernels, landmark_ids).scaled(mean)
         return [Block("mean", factors.common, 1.0, mean, factors.own)]
-    kept = list(_unit_blocks(counts, column, kernels, landmark_ids))
-    n_kernels = Counter(block.space for block in kept)
+    unit_blocks = list(_unit_blocks(counts, column, kernels, landmark_ids))
+    n_kernels = Counter(block.space for block in unit_blocks)
     out: list[Block] = []
-    for block in kept:
+    for block in unit_blocks:
         share = 1 / (len(n_kernels) * n_kernels[block.space])
         first = share if balanced else float(block.space == "identity")
         if block.space == "identity" and len(f) <= max_weighted_values:
@@ -433,10 +433,10 @@ class ValuePairs:
         keys, index = np.unique(
             low[unlike].astype(np.int64) * n_values + high[unlike], return_inverse=True
         )
-        met = sparse.csr_array(
+        pair_counts = sparse.csr_array(
             (np.ones(len(unlike)), (unlike, index)), shape=(len(left), len(keys))
         )
-        return cls(keys // max(n_values, 1), keys % max(n_values, 1), met)
+        return cls(keys // max(n_values, 1), keys % max(n_values, 1), pair_counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -589,10 +589,10 @@ class PairSample:
         renewed = np.flatnonzero(row >= 0)
         present = np.arange(table.n_rows) if weight is None else np.flatnonzero(weight)
         # A look at the first rows mostly decides whether few are distinct.
-        some = present[: 4 * most_distinct(len(self.held) // 2)]
-        batch = Batch.of(table, y, np.concatenate([row[renewed], some]), self.labels)
-        few = self._few_after(batch, some, weight)
-        if few is not None and len(present) > len(some):
+        sampled = present[: 4 * most_distinct(len(self.held) // 2)]
+        batch = Batch.of(table, y, np.concatenate([row[renewed], sampled]), self.labels)
+        few = self._few_after(batch, sampled, weight)
+        if few is not None and len(present) > len(sampled):
             batch = Batch.of(table, y, present, self.labels)
             few = self._few_after(batch, present, weight)
         held = self.held.copy()
@@ -642,8 +642,10 @@ class PairSample:
         first, inverse = distinct_rows(list(codes.T))
         if len(first) > most_distinct(len(self.held) // 2):
             return None
-        own = np.ones(len(rows)) if weight is None else weight[rows]
-        return codes[first], np.bincount(inverse, np.concatenate([self.few[1], own]), len(first))
+        weights = np.ones(len(rows)) if weight is None else weight[rows]
+        return codes[first], np.bincount(
+            inverse, np.concatenate([self.few[1], weights]), len(first)
+        )
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -651,11 +653,11 @@ class PairSample:
         """Return the pairs in the codes of counts of the same rows."""
         classes = counts.classes or ()
         index = [
-            positions(theirs, mine)
-            for theirs, mine in zip((*counts.labels, classes), self.labels, strict=True)
+            positions(new_labels, old_labels)
+            for new_labels, old_labels in zip((*counts.labels, classes), self.labels, strict=True)
         ]
         rows = self.held if self.few is None else self.few[0]
-        codes = np.stack([own[rows[:, a]] for a, own in enumerate(index)], axis=1)
+        codes = np.stack([column_index[rows[:, a]] for a, column_index in enumerate(index)], axis=1)
         if self.few is None:
             left, right = codes[0::2], codes[1::2]
             weight = np.ones(len(left))
@@ -691,7 +693,7 @@ class Batch:
         every = tuple(
             tuple(union(old, column.labels)) for old, column in zip(labels, columns, strict=True)
         )
-        index = [positions(own, column.labels) for own, column in zip(every, columns, strict=True)]
+        index = [positions(all_, c.labels) for all_, c in zip(every, columns, strict=True)]
         return cls(columns, index, every)
 
     def rows(self, rows: np.ndarray) -> np.ndarray:

@@ -151,13 +151,13 @@ def macro_f(y_true: Any, y_pred: Any, *, classes: Literal["true", "either"] = "t
         raise ValueError(f"expected classes 'true' or 'either', got {classes!r}")
     names = ("y_true", "y_pred")
     true, true_codes, predicted, predicted_codes = encode_pair(y_true, y_pred, names)
-    known = recode(predicted, true, names[::-1])
-    codes = known[predicted_codes]
+    true_code_of = recode(predicted, true, names[::-1])
+    codes = true_code_of[predicted_codes]
     codes[codes < 0] = len(true)  # one extra code for every label that is no true class
     hits = np.bincount(true_codes[true_codes == codes], minlength=len(true))
     sizes = np.bincount(true_codes, minlength=len(true))
     named = np.bincount(codes, minlength=len(true))[: len(true)]
-    n_classes = len(true) + (int((known < 0).sum()) if classes == "either" else 0)
+    n_classes = len(true) + (int((true_code_of < 0).sum()) if classes == "either" else 0)
     return float((2 * hits / (sizes + named)).sum() / n_classes)
 
 
@@ -354,11 +354,13 @@ def _expected_hits(
     farthest = np.partition(row, sizes.max() - 1)[sizes.max() - 1]
     near = np.flatnonzero(row <= farthest + slack)
     near = near[np.argsort(row[near], kind="stable")]
-    ordered, found = row[near], np.append(0, np.cumsum(same[near]))
+    ordered, hits_below = row[near], np.append(0, np.cumsum(same[near]))
     edge = ordered[sizes - 1]
     below = np.searchsorted(ordered, edge - slack, side="left")
     upto = np.searchsorted(ordered, edge + slack, side="right")
-    return found[below] + (sizes - below) * (found[upto] - found[below]) / (upto - below)
+    return hits_below[below] + (sizes - below) * (hits_below[upto] - hits_below[below]) / (
+        upto - below
+    )
 
 
 def _listed_hits(
@@ -406,8 +408,8 @@ def _codes(y_query: Any, y_reference: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _check_own(own: Any, n_queries: int, n_references: int) -> np.ndarray:
     own = np.asarray(own)
-    whole = own.shape == (n_queries,) and own.dtype.kind in "iu"
-    if not whole or own.min() < 0 or own.max() >= n_references:
+    is_column = own.shape == (n_queries,) and own.dtype.kind in "iu"
+    if not is_column or own.min() < 0 or own.max() >= n_references:
         raise ValueError(
             f"own: expected a column number below {n_references} for each of {n_queries} queries"
         )
@@ -431,8 +433,8 @@ def _check_reach(sizes: np.ndarray, available: int, what: str) -> None:
 def _mean_recall(hits: np.ndarray, relevant: np.ndarray) -> np.ndarray:
     if not relevant.any():
         raise ValueError("no query has another object of its class; recall is undefined")
-    asked = relevant > 0
-    return np.mean(hits[asked] / relevant[asked, None], axis=0)
+    has_relevant = relevant > 0
+    return np.mean(hits[has_relevant] / relevant[has_relevant, None], axis=0)
 
 
 def _answer(values: np.ndarray, k: Any) -> float | np.ndarray:

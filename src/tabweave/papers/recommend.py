@@ -153,12 +153,12 @@ class MatrixFactorization(Estimator):
         report = progress_reporter(self.progress, "sweeps", self.n_iter)
         errors = []
         for sweep in range(self.n_iter):
-            for side, other, own in (
+            for side, other, ratings_of_side in (
                 (self.users_, self.items_, rows),
                 (self.items_, self.users_, columns),
             ):
                 side.sample_priors(rng)
-                side.sample_factors(own, other.factors, self.precision, rng)
+                side.sample_factors(ratings_of_side, other.factors, self.precision, rng)
             errors.append(rmse(ratings - self.mean_, self._products(u, v)))
             if sweep >= self.burn_in:
                 self.users_.keep()
@@ -228,11 +228,11 @@ class Side:
         factors = rng.normal(scale=0.1, size=(len(names), d))
         return cls(names, codes, factors, np.zeros((k, d)), np.tile(np.eye(d), (k, 1, 1)), [])
 
-    def index(self, asked: Any) -> np.ndarray:
+    def index(self, names: Any) -> np.ndarray:
         """Return the number of each name; an unknown one is numbered behind the last."""
-        asked = checked_names(asked, "the names asked for", like=self.names)
-        found = np.minimum(np.searchsorted(self.names, asked), len(self.names) - 1)
-        return np.where(self.names[found] == asked, found, len(self.names))
+        names = checked_names(names, "the names asked for", like=self.names)
+        positions = np.minimum(np.searchsorted(self.names, names), len(self.names) - 1)
+        return np.where(self.names[positions] == names, positions, len(self.names))
 
     def sample_priors(self, rng: np.random.Generator) -> None:
         """Draw (μ_g, Λ_g) of every group given its members' factors."""
@@ -241,11 +241,11 @@ class Side:
             self.means[g], self.precisions[g] = draw_prior(members, rng)
 
     def sample_factors(
-        self, own: Ratings, other: np.ndarray, precision: float, rng: np.random.Generator
+        self, ratings: Ratings, other: np.ndarray, precision: float, rng: np.random.Generator
     ) -> None:
         """Draw all factors given the ratings and the other side's factors."""
         normals = rng.normal(size=self.factors.shape)
-        self.factors = draw_factors(own, other, precision, self, normals)
+        self.factors = draw_factors(ratings, other, precision, self, normals)
 
     def keep(self) -> None:
         """Keep the factors of this sweep for predictions."""
@@ -287,7 +287,7 @@ def draw_prior(members: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarra
 
 
 def draw_factors(
-    own: Ratings, other: np.ndarray, beta: float, side: Side, normals: np.ndarray
+    ratings: Ratings, other: np.ndarray, beta: float, side: Side, normals: np.ndarray
 ) -> np.ndarray:
     """Draw every user's (or item's) factors given its ratings and its group's prior.
 
@@ -296,8 +296,10 @@ def draw_factors(
     """
     n, d = normals.shape
     shape = (n, len(other))
-    rated = sparse.csr_array((np.ones(len(own.partners)), own.partners, own.starts), shape)
-    shifts = sparse.csr_array((own.residuals, own.partners, own.starts), shape) @ other
+    rated = sparse.csr_array(
+        (np.ones(len(ratings.partners)), ratings.partners, ratings.starts), shape
+    )
+    shifts = sparse.csr_array((ratings.residuals, ratings.partners, ratings.starts), shape) @ other
     squares = np.einsum("ia,ib->iab", other, other).reshape(-1, d * d)
     prior = np.einsum("gab,gb->ga", side.precisions, side.means)
     out = np.empty((n, d))
@@ -361,15 +363,15 @@ def checked_names(column: Any, what: str, like: np.ndarray | None = None) -> np.
     cells = list(column) if listed else names[:1].tolist()
     if names.dtype.kind == "f" and np.isnan(names).any():
         cells = names.tolist()
-    wanted = like.tolist()[:1] if like is not None else cells[:1]
+    example = like.tolist()[:1] if like is not None else cells[:1]
     for row, cell in enumerate(cells):
         if canonical(cell) is None:
             raise ValueError(
                 f"{what}: expected a name, got {cell!r} in row {row}; drop the row or name it"
             )
-        if wanted and isinstance(cell, str) != isinstance(wanted[0], str):
+        if example and isinstance(cell, str) != isinstance(example[0], str):
             raise TypeError(
-                f"{what}: expected text or numbers alone, got {cell!r} and {wanted[0]!r}, which "
+                f"{what}: expected text or numbers alone, got {cell!r} and {example[0]!r}, which "
                 f"would never match; convert one of them"
             )
     return names
@@ -385,10 +387,11 @@ def checked_ratings(users: Any, items: Any, ratings: Any) -> np.ndarray:
             )
     if not len(ratings):
         raise ValueError("expected at least one rating, got none")
-    odd = np.flatnonzero(~np.isfinite(ratings))
-    if len(odd):
+    not_finite = np.flatnonzero(~np.isfinite(ratings))
+    if len(not_finite):
         raise ValueError(
-            f"ratings: expected finite numbers, got {ratings[odd[0]]} in row {odd[0]}; drop the row"
+            f"ratings: expected finite numbers, got {ratings[not_finite[0]]} in row "
+            f"{not_finite[0]}; drop the row"
         )
     return ratings
 
@@ -461,8 +464,8 @@ def find_groups(
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # any grouping will do for a prior
-        found = mixture.fit_predict(vectors / scale)
-    _, groups = np.unique(found, return_inverse=True)
+        components = mixture.fit_predict(vectors / scale)
+    _, groups = np.unique(components, return_inverse=True)
     return dict(zip(names, groups.tolist(), strict=True))
 
 
@@ -546,7 +549,9 @@ def load_movielens(directory: str | PathLike[str]) -> RatingData:
     people_are["zip"] = np.array([p[4][:1] for p in people], object)
     genres = [set(film[2].split("|")) for film in films]
     films_are = {
-        genre: np.array(["yes" if genre in own else "no" for own in genres], object)
+        genre: np.array(
+            ["yes" if genre in movie_genres else "no" for movie_genres in genres], object
+        )
         for genre in sorted(set().union(*genres))
     }
     user_ids = np.array([int(p[0]) for p in people])

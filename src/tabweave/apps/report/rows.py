@@ -100,10 +100,10 @@ class Axes:
         n_axes = min(n_axes, size)
         if not n_axes or not total > 0:
             return cls(mean, np.zeros((vectors.shape[1], 0)), np.zeros(0))
-        values, found = eigh(product, n_axes)
+        values, eigenvectors = eigh(product, n_axes)
         keep = values > 1e-10 * total
-        values, found = values[keep][::-1], found[:, keep][:, ::-1]
-        axes = found if tall else centred.T @ found / np.sqrt(values)
+        values, eigenvectors = values[keep][::-1], eigenvectors[:, keep][:, ::-1]
+        axes = eigenvectors if tall else centred.T @ eigenvectors / np.sqrt(values)
         return cls(mean, fix_signs(axes), values / total)
 
     def project(self, vectors: np.ndarray) -> np.ndarray:
@@ -136,18 +136,18 @@ def near_layout(points: np.ndarray, random_state: Any) -> tuple[dict[str, Any] |
         return None, "Neighbourhoods (t-SNE) need tabweave[map]"
     max_laid_out = 1000
     every = max(1, -(-len(points) // max_laid_out))
-    some = points[::every]
-    perplexity = min(30, (len(some) - 1) // 3)
-    start = some[:, :2] / max(float(some[:, 0].std()), 1e-12) * 1e-4
+    laid_out = points[::every]
+    perplexity = min(30, (len(laid_out) - 1) // 3)
+    start = laid_out[:, :2] / max(float(laid_out[:, 0].std()), 1e-12) * 1e-4
     seed = int(np.random.default_rng(random_state).integers(1 << 31))
     layout = TSNE(
         perplexity=perplexity, early_exaggeration_iter=50, n_iter=100, neighbors="exact",
         negative_gradient_method="bh", theta=0.9, initialization=start, n_jobs=1, random_state=seed,
-    ).fit(some)  # fmt: skip
+    ).fit(laid_out)  # fmt: skip
     laid = np.array(layout)
     return {
         "name": NEAR_NAME,
-        "points": rounded(_amid(some, laid, points) if every > 1 else laid),
+        "points": rounded(_amid(laid_out, laid, points) if every > 1 else laid),
     }, ""
 
 
@@ -204,16 +204,16 @@ def map_cells(drawn: Table, name: str) -> dict[str, Any]:
 def _labelled(data: Any) -> dict[str, Any]:
     """Return labels, the most frequent first, and their codes; ``others`` if the last is many."""
     first = by_frequency(data)
-    kept = first[:20_000]
-    index = np.full(len(data.labels), len(kept))
-    index[kept] = np.arange(len(kept))
-    labels: list[Label] = [shown(data.labels[i]) for i in kept]
-    if len(first) > len(kept):
+    most_frequent = first[:20_000]
+    index = np.full(len(data.labels), len(most_frequent))
+    index[most_frequent] = np.arange(len(most_frequent))
+    labels: list[Label] = [shown(data.labels[i]) for i in most_frequent]
+    if len(first) > len(most_frequent):
         labels.append(OTHERS)
     if None in data.labels:
         index[data.labels.index(None)] = -1
-    found = {"labels": labels, "codes": index[data.codes].tolist()}
-    return found | {"others": True} if len(first) > len(kept) else found
+    shown_column = {"labels": labels, "codes": index[data.codes].tolist()}
+    return shown_column | {"others": True} if len(first) > len(most_frequent) else shown_column
 
 
 def joined(data: Sets, n_rows: int) -> Codes:
@@ -227,42 +227,44 @@ def joined(data: Sets, n_rows: int) -> Codes:
 
 
 def choose_rows(
-    rows: Rows, asked: Any, points: np.ndarray, labels: np.ndarray, centers: np.ndarray
+    rows: Rows, requested: Any, points: np.ndarray, labels: np.ndarray, centers: np.ndarray
 ) -> list[tuple[int, str]]:
     """Return the rows whose neighbours are shown, and why: those asked for, or typical ones.
 
     Without a wish: the most typical row of each cluster and the one farthest from all centres.
     """
-    if asked is not None:
+    if requested is not None:
         n_rows = rows.table.n_rows
-        wanted = np.atleast_1d(np.asarray(asked))
-        if wanted.ndim != 1 or wanted.dtype.kind not in "iu":
-            raise TypeError(f"expected rows to be row numbers, counting from 0, got {asked!r}")
-        for row in wanted:
+        row_numbers = np.atleast_1d(np.asarray(requested))
+        if row_numbers.ndim != 1 or row_numbers.dtype.kind not in "iu":
+            raise TypeError(f"expected rows to be row numbers, counting from 0, got {requested!r}")
+        for row in row_numbers:
             if not -n_rows <= row < n_rows:
                 raise IndexError(f"expected a row from 0 to {n_rows - 1}, got {row}")
-        return [(int(row) % n_rows, "chosen") for row in wanted]
+        return [(int(row) % n_rows, "chosen") for row in row_numbers]
     distance = np.linalg.norm(points - centers[labels], axis=1)
     out = []
     for k in range(len(centers)):
-        own = np.flatnonzero(labels == k)
-        if len(own):
-            typical = rows.drawn[own[distance[own].argmin()]]
+        members = np.flatnonzero(labels == k)
+        if len(members):
+            typical = rows.drawn[members[distance[members].argmin()]]
             out.append((int(rows.first[typical]), f"typical of cluster {cluster_name(k)}"))
-    odd = int(rows.first[rows.drawn[distance.argmax()]])
-    return out if odd in [row for row, _ in out] else [*out, (odd, "far from every cluster")]
+    farthest = int(rows.first[rows.drawn[distance.argmax()]])
+    return (
+        out if farthest in [row for row, _ in out] else [*out, (farthest, "far from every cluster")]
+    )
 
 
 def describe_neighbors(
-    reading: Reading, model: Any, rows: Rows, chosen: list[tuple[int, str]], found: Nearest
+    reading: Reading, model: Any, rows: Rows, chosen: list[tuple[int, str]], nearest: Nearest
 ) -> list[dict[str, Any]]:
     """Return the cells of each chosen row and of its neighbours, with each column's share."""
     names = reading.kept
-    shares = _shares(model, rows, [row for row, _ in chosen], found)
+    shares = _shares(model, rows, [row for row, _ in chosen], nearest)
     out = []
     for i, (row, why) in enumerate(chosen):
         near = []
-        for number, distance in zip(found.rows[i], found.distances[i], strict=True):
+        for number, distance in zip(nearest.rows[i], nearest.distances[i], strict=True):
             if not np.isfinite(distance):
                 continue
             other = int(rows.first[number])
@@ -294,12 +296,14 @@ def _target(reading: Reading, row: int) -> str | None:
     return cell(reading.table[reading.target], row) if reading.target else None
 
 
-def _shares(model: Any, rows: Rows, asked: list[int], found: Nearest) -> Iterator[dict[str, float]]:
+def _shares(
+    model: Any, rows: Rows, rows_asked: list[int], nearest: Nearest
+) -> Iterator[dict[str, float]]:
     """Yield each column's share in the distance of each neighbour; they add up to 1."""
-    i, j = np.nonzero(np.isfinite(found.distances))
-    pairs = np.array(asked)[i], rows.first[found.rows[i, j]]
-    parts = model._shares(*(model._read_asked(take_rows(rows.table, own)) for own in pairs))
+    i, j = np.nonzero(np.isfinite(nearest.distances))
+    pairs = np.array(rows_asked)[i], rows.first[nearest.rows[i, j]]
+    parts = model._shares(*(model._read_asked(take_rows(rows.table, side)) for side in pairs))
     total = sum(parts.values())
     total = np.where(total == 0, 1.0, total)
     for k in range(len(i)):
-        yield {name: float(own[k] / total[k]) for name, own in parts.items()}
+        yield {name: float(side[k] / total[k]) for name, side in parts.items()}

@@ -49,34 +49,34 @@ def page_of(job: Job) -> str:
     """Return the report of the job as a page, its map as small as reports have it."""
     from tabweave.apps.report import page
 
-    found = described(job)
+    description = described(job)
     near = described(job, "layouts")
-    found["map"]["layouts"] += near["layouts"]
-    found["map"]["without"] = near["without"]
-    return page(thinned(found), title=job.source.name)
+    description["map"]["layouts"] += near["layouts"]
+    description["map"]["without"] = near["without"]
+    return page(thinned(description), title=job.source.name)
 
 
 def thinned(description: dict[str, Any], most: int = 2_000) -> dict[str, Any]:
     """Return a description whose map has few marks, so that the page is small."""
-    found = dict(description["map"])
-    step = -(-len(found["rows"]) // most)
+    map_data = dict(description["map"])
+    step = -(-len(map_data["rows"]) // most)
     if step > 1:
-        if "odd" in found:
-            found["odd"] = found["odd"] | {"codes": found["odd"]["codes"][::step]}
-        found |= {k: found[k][::step] for k in ("rows", "copies", "clusters")}
-        found["layouts"] = [m | {"points": m["points"][::step]} for m in found["layouts"]]
-        found["columns"] = [
+        if "odd" in map_data:
+            map_data["odd"] = map_data["odd"] | {"codes": map_data["odd"]["codes"][::step]}
+        map_data |= {k: map_data[k][::step] for k in ("rows", "copies", "clusters")}
+        map_data["layouts"] = [m | {"points": m["points"][::step]} for m in map_data["layouts"]]
+        map_data["columns"] = [
             c | {k: c[k][::step] for k in ("codes", "numbers", "texts") if k in c}
-            for c in found["columns"]
+            for c in map_data["columns"]
         ]
-    return description | {"map": found}
+    return description | {"map": map_data}
 
 
 @lru_cache(maxsize=2)
 def _reading(source: Source, question: Question) -> Any:
-    found = read(str(source.path), question)
+    reading = read(str(source.path), question)
     source.check_current()  # what was read is what the stamp stands for, or nothing is kept
-    return found
+    return reading
 
 
 @lru_cache(maxsize=4)
@@ -137,19 +137,19 @@ def near(job: Job, row: int, k: int = 8) -> dict[str, Any]:
     n_rows = reading.table.n_rows
     check_row(row, n_rows)
     index = _index(job.source, job.question.rows, str(job.folder))
-    asked = take_rows(reading.features(), np.array([row]))
+    query = take_rows(reading.features(), np.array([row]))
     # Copies come first in the order of rows, so the row itself may be beyond the first k.
-    answer = index.query(asked, min(k + 1, n_rows))
+    answer = index.query(query, min(k + 1, n_rows))
     pairs = zip(answer.positions[0], answer.distances[0], strict=True)
-    found = [(int(i), float(d)) for i, d in pairs if i != row]
-    found = found[:k]
-    sides = np.full(len(found), row), np.array([i for i, _ in found], dtype=int)
+    nearest = [(int(i), float(d)) for i, d in pairs if i != row]
+    nearest = nearest[:k]
+    sides = np.full(len(nearest), row), np.array([i for i, _ in nearest], dtype=int)
     shares = model._shares(
-        *(model._read_asked(take_rows(reading.features(), own)) for own in sides)
+        *(model._read_asked(take_rows(reading.features(), side)) for side in sides)
     )
     cells = row_of(reading, row)
     out: dict[str, Any] = {"row": row, "cells": cells, "near": []}
-    for j, (i, distance) in enumerate(found):
+    for j, (i, distance) in enumerate(nearest):
         other = row_of(reading, i)
         most_first = sorted((-share[j], name) for name, share in shares.items())
         differs = [name for _, name in most_first if other.get(name) != cells.get(name)]
@@ -258,7 +258,7 @@ def program(
     target = reading.target
     classed = next((m for m, _, _ in shown if learns_from_classes(m)), None)
     declared = (kinds or {}) | ({target: "nominal"} if classed and target else {})
-    given = f", {declared!r}" if declared else ""
+    kinds_argument = f", {declared!r}" if declared else ""
     used = sorted({n for _, _, model in shown for n in _classes_of(model)} | {"Table", "engines"})
     lines = [
         "from pathlib import Path",
@@ -266,7 +266,7 @@ def program(
         f"from tabweave import {', '.join(sorted(used, key=_import_order))}",
         "from tabweave.apps.report import describe, page",
         "",
-        f"table = Table.of(engines.read(Path({name!r})){given}, rules='all')",
+        f"table = Table.of(engines.read(Path({name!r})){kinds_argument}, rules='all')",
         *_list_of("columns", reading.kept),
         "rows = table.select(columns)",
     ]
@@ -286,11 +286,11 @@ def _of_model(tail: str, method: str, model: Any, target: str | None) -> list[st
     with config_context(print_changed_only=True):
         written = " ".join(repr(clone(model)).split())
     classes = ", classes" if learns_from_classes(method) else ""
-    given = "" if target is None else f"target={target!r}, "
+    named = "" if target is None else f"target={target!r}, "
     return [
         f"model{tail} = {written}.fit(rows{classes})",
         f"vectors{tail} = model{tail}.transform(rows)",
-        f"found{tail} = describe(table, {given}method=model{tail})  # map, clusters, neighbours",
+        f"found{tail} = describe(table, {named}method=model{tail})  # map, clusters, neighbours",
         f"Path('report{tail}.html').write_text(page(found{tail}), encoding='utf-8')",
     ]
 

@@ -267,8 +267,8 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         for column, terms, a, b in zip(
             self.schema_.columns, chosen.columns, chosen.starts[:-1], chosen.starts[1:], strict=True
         ):
-            own = (term >= a) & (term < b)
-            part = row[own], term[own] - a, weight[own]
+            is_of_column = (term >= a) & (term < b)
+            part = row[is_of_column], term[is_of_column] - a, weight[is_of_column]
             is_set = column.kind == "set"
             read: Any = cells_from if is_set else values_from
             out[column.name] = read(terms, *part, X.shape[0])
@@ -332,10 +332,10 @@ class ColumnTerms:
         levels = []
         for pair in zip_longest(self.levels, other.levels, fillvalue=_NO_LEVEL):
             keys = []
-            for own, level, index, parent in zip(
+            for terms, level, index, parent in zip(
                 (self, other), pair, indices, numbers, strict=True
             ):
-                up, element = np.divmod(level.keys, max(len(own.labels), 1))
+                up, element = np.divmod(level.keys, max(len(terms.labels), 1))
                 keys.append(parent[up] * len(labels) + index[element])
             merged, number = np.unique(np.concatenate(keys), return_inverse=True)
             df = np.zeros(len(merged), np.int64)
@@ -413,12 +413,14 @@ class TermCounts:
                 f"expected counts of the same max_subset, got {self.max_subset} and "
                 f"{other.max_subset}"
             )
-        ours, theirs = (
+        left_columns, right_columns = (
             [(c.name, c.kind == "set") for c in counts.schema.columns]  # type: ignore[union-attr]
             for counts in (self, other)
         )
-        if ours != theirs:
-            raise ValueError(f"expected columns {ours} (name, holds sets), got {theirs}")
+        if left_columns != right_columns:
+            raise ValueError(
+                f"expected columns {left_columns} (name, holds sets), got {right_columns}"
+            )
         pairs = zip(self.columns, other.columns, strict=True)
         return TermCounts(
             self.schema, self.n + other.n, self.max_subset, tuple(a + b for a, b in pairs)
@@ -474,8 +476,8 @@ def walk(
     last = np.arange(len(elements)) + starts[0]
     number = np.zeros(len(rows), np.int64)
     for level in range(depth):
-        number, kept = find(level, number, elements[last - starts[0]])
-        rows, last = rows[kept], last[kept]
+        number, is_present = find(level, number, elements[last - starts[0]])
+        rows, last = rows[is_present], last[is_present]
         yield rows, number
         room = starts[rows + 1] - last - 1
         if level + 1 == depth or not room.any():
@@ -511,8 +513,8 @@ def n_subsets(size: int, depth: int | None) -> int:
 
 def _count(name: str, data: Codes | Sets, n_rows: int, depth: int | None) -> ColumnTerms:
     present = np.flatnonzero(np.bincount(data.codes, minlength=len(data.labels)))
-    own = [data.labels[i] for i in present]
-    labels = tuple(own[i] for i in order(own))
+    present_labels = [data.labels[i] for i in present]
+    labels = tuple(present_labels[i] for i in order(present_labels))
     starts, elements = elements_by_row(data, labels, n_rows)
     sizes = np.diff(starts)
     _check_explosion(name, sizes, depth)
@@ -612,9 +614,9 @@ def find_terms(data: Codes | Sets, terms: ColumnTerms, n_rows: int) -> Iterator[
     above = np.concatenate([[0], np.cumsum([len(level.keys) for level in terms.levels])])
 
     def find(s: int, parent: np.ndarray, element: np.ndarray) -> Found:
-        keys, kept = parent * width + element, terms.levels[s].keys
-        index = np.minimum(np.searchsorted(kept, keys), len(kept) - 1)
-        hit = np.flatnonzero(kept[index] == keys)
+        keys, term_keys = parent * width + element, terms.levels[s].keys
+        index = np.minimum(np.searchsorted(term_keys, keys), len(term_keys) - 1)
+        hit = np.flatnonzero(term_keys[index] == keys)
         return index[hit], hit
 
     for block in row_blocks(starts, depth):
@@ -655,20 +657,20 @@ def _elements(
     rows, elements, weights = [row[:0].astype(np.int64)], [row[:0].astype(np.int64)], [weight[:0]]
     first = 0
     for level in terms.elements():
-        own = (term >= first) & (term < first + len(level))
-        found = level[term[own] - first]
-        rows.append(np.repeat(row[own].astype(np.int64), level.shape[1]))
-        elements.append(found.ravel())
-        weights.append(np.repeat(weight[own], level.shape[1]))
+        is_of_level = (term >= first) & (term < first + len(level))
+        elements_of_terms = level[term[is_of_level] - first]
+        rows.append(np.repeat(row[is_of_level].astype(np.int64), level.shape[1]))
+        elements.append(elements_of_terms.ravel())
+        weights.append(np.repeat(weight[is_of_level], level.shape[1]))
         first += len(level)
     return np.concatenate(rows), np.concatenate(elements), np.concatenate(weights)
 
 
 def check_seen(name: str, data: Codes | Sets, labels: tuple[Label, ...]) -> None:
     """Raise for a value that fit has not seen."""
-    odd = positions(labels, data.labels) == len(labels)
-    met = np.bincount(data.codes, minlength=len(odd)) > 0
-    for i in np.flatnonzero(odd & met):
+    is_unknown = positions(labels, data.labels) == len(labels)
+    is_used = np.bincount(data.codes, minlength=len(is_unknown)) > 0
+    for i in np.flatnonzero(is_unknown & is_used):
         raise ValueError(
             f"column {name!r}: value {data.labels[i]!r} was not seen in fit; fit again with it, "
             f"or use "

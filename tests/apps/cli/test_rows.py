@@ -414,3 +414,13 @@ def test_rows_are_called_by_the_column_that_has_their_ids(folder):
     done = called(*words, "--row", rows[17]["sku"] + "x", cwd=folder)
     assert done.code == 1 and "expected the id of one row" in done.err
     assert f"did you mean '{rows[17]['sku']}'" in done.err
+
+
+def test_odd_cells_are_called_by_the_column_that_has_the_ids_of_rows(tmp_path):
+    city, country = ["Paris", "Santiago"] * 100, ["France", "Chile"] * 100
+    country[42] = "Chile"
+    lines = [f"K{i:03},{a},{b}" for i, (a, b) in enumerate(zip(city, country, strict=True))]
+    (tmp_path / "t.csv").write_text("\n".join(["key,city,country", *lines]), encoding="utf-8")
+    found = told("odd", "t.csv", "--id", "key", cwd=tmp_path)["cells"][0]
+    assert (found["row"], found["position"]) == ("K042", 42)
+    assert "row K042:" in called("odd", "t.csv", "--id", "key", cwd=tmp_path).out

@@ -85,7 +85,7 @@ def _row_number(text: str, option: str) -> int:
     return int(text)
 
 
-def _named(job: Job, id: str | None) -> Job:
+def with_ids(job: Job, id: str | None) -> Job:
     """Return a job that does not compare the column of the ids."""
     return job if id is None else replace(job, keep=(*job.keep, id))
 
@@ -127,7 +127,7 @@ def neighbors(
     described, conditions = _pairs(like or [], "--like"), _pairs(where or [], "--where")
     if row is not None and id is None:
         _row_number(row, "--row")
-    with _named(job, id).opened() as job:
+    with with_ids(job, id).opened() as job:
         known = list(job.source.types)
         described, conditions = (
             {meant(name, known): value for name, value in pairs.items()}
@@ -360,7 +360,7 @@ def explain(
     """Explain the distance between two rows: how much each column contributes."""
     if id is None:
         _row_number(a, "--a"), _row_number(b, "--b")
-    with _named(job, id).opened() as job:
+    with with_ids(job, id).opened() as job:
         known = list(job.source.types)
         embedder, rows, table = job.learned()
     ids = Ids.of(rows, id and meant(id, known))

@@ -40,12 +40,14 @@ from tabweave.apps.cli.job import (
     cell_of,
     labels_of,
     listed,
+    meant,
     takes_job,
     tell_aside,
     tell_doubts,
     tell_kinds,
     tell_words,
 )
+from tabweave.apps.cli.neighbors import Id, Ids, with_ids
 from tabweave.apps.cli.show import as_json, cell, emit, plural, progress, say, width, working
 from tabweave.apps.cli.show import table as show_table
 from tabweave.io.files import replacing
@@ -404,6 +406,7 @@ def odd(
         ),
     ] = 0.01,
     most: Annotated[int, typer.Option(min=1, help="Maximum number of cells to show.")] = 20,
+    id: Id = None,
     json: Json = False,
 ) -> None:
     """Find cells that do not fit the rest of their row, most unusual first."""
@@ -411,13 +414,17 @@ def odd(
 
     if not 0 < level < 0.5:
         raise Misuse(f"--level: expected a number between 0 and 0.5, got {level:g}")
-    with job.opened() as job:
-        table = job.table(job.rows(), rules="texts")
+    with with_ids(job, id).opened() as job:
+        rows = job.rows()
+        ids = Ids.of(rows, id and meant(id, rows.columns))
+        table = job.table(rows, rules="texts")
         model = OutlierCells(level, random_state=job.seed)
         with working("looking for cells that do not fit"):
             found = [c for c in model.fit_cells(table, most) if c.p_value <= level]
             _, scores, _ = model._judged_apart(table)
         n_odd = int((-scores < model.offset_).sum())
+    if id is not None:
+        found = [c._replace(row=ids.name(c.position)) for c in found]
     tell_kinds(table)
     if 3 < table.n_rows < 1 / level:  # p is at least one in all rows
         few = f"{table.n_rows} rows are too few to find odd cells at level {level:g}"

@@ -1291,3 +1291,15 @@ def test_a_condition_is_read_as_its_column_is_written(written):
     for where in (written, between(written, None)):
         with pytest.raises(ValueError, match=r"column 'day': expected a date .*, got"):
             index.query({"g": "u"}, 5, where={"day": where})
+
+
+@pytest.mark.filterwarnings("ignore:column 'born'")
+def test_a_word_among_dates_is_missing_in_the_index_too():
+    dates = [f"1980-01-{day:02d}" for day in range(1, 25)]
+    rows = {"born": ["TBD", *dates], "city": ["Rome", "Oslo", "Paris", "Rome", "Oslo"] * 5}
+    index = SimilarityIndex().fit(rows)
+    asked = {"born": ["TBD"], "city": ["Rome"]}
+    missing = {"born": [None], "city": ["Rome"]}
+    np.testing.assert_array_equal(
+        index.query(asked, 9).distances, index.query(missing, 9).distances
+    )

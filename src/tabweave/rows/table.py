@@ -575,6 +575,7 @@ def _with_format(column: Column, cells: Any) -> Column:
     """Return a column of datetimes with the time zone of its cells, or the order of their parts."""
     if column.kind != "datetime" or column.format is not None:
         return column
+    cells = _readable_cells(cells, column)
     try:
         zone = _date_format(cells) or datetimes(cells, None, first=True)[1]
     except (TypeError, ValueError) as error:
@@ -689,7 +690,8 @@ def _completed(
             column = Column(name, read_as, origin=Origin(why))
         else:
             column = _with_delimiter(_with_decimal(column, cells), cells)
-            column = replace(column, origin=Origin("declared"))
+            if not column.judged:
+                column = replace(column, origin=Origin("declared"))
         if column.kind == "ordinal" and column.levels is None:
             column = replace(column, levels=_own_levels(name, cells))
         columns.append(_with_format(column, cells))

@@ -1,13 +1,16 @@
 """The other commands: what they say is what the library computes, and files hold it."""
 
 import csv
+import io
 import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tabweave
+from tabweave import WeaveClassifier
 from tabweave.engines import read
 
 from .conftest import called
@@ -424,3 +427,96 @@ def test_odd_cells_are_called_by_the_column_that_has_the_ids_of_rows(tmp_path):
     found = told("odd", "t.csv", "--id", "key", cwd=tmp_path)["cells"][0]
     assert (found["row"], found["position"]) == ("K042", 42)
     assert "row K042:" in called("odd", "t.csv", "--id", "key", cwd=tmp_path).out
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    """Names, of which two are there twice, misspelled; whether someone is old, and pay."""
+    first = "Anna Peter Marta Jonas Ingrid Paul Clara Otto Helga Erik Nina Karl".split()
+    last = "Schmidt Larsen Moreau Rossi Novak Keller Weber Fischer Olsen Petit Kral".split()
+    born = [*range(1950, 2016), *range(1950, 2016), 1950, 1966]
+    rows = pd.DataFrame(
+        {
+            "name": [*(f"{a} {b}" for a in first for b in last), "Ana Schmidt", "OTTO KELER"],
+            "city": [*["Oslo", "Bergen", "Rome", "Paris"] * 33, "Oslo", "Rome"],
+            "born": born,
+        }
+    )
+    out = tmp_path_factory.mktemp("people")
+    rows.to_csv(out / "rows.csv", index=False)
+    rows["old"] = np.where(rows["born"] < 1980, "yes", "no")
+    rows["pay"] = 1.5 * rows["born"] + 0.25
+    rows[:90].to_csv(out / "train.csv", index=False)
+    rows[90:].drop(columns="old").to_csv(out / "test.csv", index=False)
+    rows[90:].to_csv(out / "known.csv", index=False)
+    return out
+
+
+def test_planted_duplicates_come_first(people):
+    words = ["duplicates", "rows.csv", "--json"]
+    for more in ([], ["--radius", "0.8"]):
+        done = called(*words, *more, cwd=people)
+        assert done.code == 0, done.err
+        pairs = json.loads(done.out)["pairs"]
+        assert [(p["first"], p["second"]) for p in pairs[:2]] == [("0", "132"), ("82", "133")]
+        assert max(pairs[0]["why"], key=pairs[0]["why"].get) == "name"
+    assert len(pairs) == 2
+    done = called("duplicates", "rows.csv", "--radius", "0.8", "-o", "pairs.csv", cwd=people)
+    assert done.code == 0 and "2 of 2 pairs" in done.out, done.err
+    written = pd.read_csv(people / "pairs.csv")
+    assert written["second"].tolist() == [132, 133]
+    assert written["differs in"].str.startswith("name").all()
+
+
+def test_predictions_are_those_of_the_library(people):
+    words = ["predict", "train.csv", "test.csv", "--target", "old", "--drop", "pay,name"]
+    done = called(*words, "-o", "out.csv", cwd=people)
+    assert done.code == 0, done.err
+    train, known, found = (pd.read_csv(people / f"{n}.csv") for n in ("train", "known", "out"))
+    assert len(found) == len(known) and (found["born"] == known["born"]).all()
+    assert (found["predicted old"] == known["old"]).mean() > 0.9
+    model = WeaveClassifier(random_state=0).fit(train[["city", "born"]], train["old"])
+    expected = model.predict_proba(known[["city", "born"]])
+    for i, label in enumerate(model.classes_):
+        np.testing.assert_allclose(found[f"probability of {label}"], expected[:, i], atol=1e-6)
+
+
+def test_numbers_are_predicted_without_probabilities(people):
+    words = [
+        "predict",
+        "train.csv",
+        "known.csv",
+        "--target",
+        "pay",
+        "--drop",
+        "old,name",
+        "-o",
+        "-",
+    ]
+    done = called(*words, cwd=people)
+    assert done.code == 0, done.err
+    found = pd.read_csv(io.StringIO(done.out))
+    assert list(found) == ["name", "city", "born", "old", "predicted pay"]
+    known = pd.read_csv(people / "known.csv")
+    assert np.corrcoef(found["predicted pay"], known["pay"])[0, 1] > 0.95
+
+
+def test_what_cannot_be_predicted_is_said(people):
+    assert "--target" in called("predict", "train.csv", "test.csv", cwd=people).err
+    lacking = called("predict", "train.csv", "rows.csv", "--target", "old", cwd=people).err
+    assert "column not found: 'pay'" in lacking
+
+
+def test_like_takes_the_nearest_spelled_value(people):
+    done = called("neighbors", "rows.csv", "--like", "name=otto kel", "--json", cwd=people)
+    assert done.code == 0 and "taken for the nearest spelled, 'OTTO KELER'" in done.err, done.err
+    assert json.loads(done.out)["query"] == {"name": "OTTO KELER"}
+    nothing = called("neighbors", "rows.csv", "--like", "name=qqqq", cwd=people)
+    assert nothing.code == 1 and "has no value 'qqqq'" in nothing.err
+
+
+def test_an_encoding_can_be_given(people):
+    (people / "east.csv").write_bytes("a,b\nŁódź,x\nKraków,y\n".encode("cp1250"))
+    words = ["embed", "east.csv", "--method", "onehot", "-o", "-"]
+    done = called(*words, "--encoding", "cp1250", cwd=people)
+    assert done.code == 0 and "a_Łódź" in done.out, done.err

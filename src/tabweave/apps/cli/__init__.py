@@ -16,8 +16,18 @@ from tabweave.apps.cli.app import STOPPED, Command, Group, examples, stop_on_ter
 from tabweave.apps.cli.demo import bench, demo
 from tabweave.apps.cli.embed import embed, export, methods
 from tabweave.apps.cli.map import map_
-from tabweave.apps.cli.neighbors import explain, neighbors
-from tabweave.apps.cli.tables import associate, cluster, drift, fill, kinds, odd, report, studio
+from tabweave.apps.cli.neighbors import duplicates, explain, neighbors
+from tabweave.apps.cli.tables import (
+    associate,
+    cluster,
+    drift,
+    fill,
+    kinds,
+    odd,
+    predict,
+    report,
+    studio,
+)
 
 app = typer.Typer(
     cls=Group,
@@ -59,11 +69,13 @@ _add(
 )  # fmt: skip
 _add(_ROWS, cluster, "cluster people.csv", "cluster people.csv -k 4 -o clusters.csv")
 _add(_ROWS, explain, "explain people.csv --a 3 --b 9")
+_add(_ROWS, duplicates, "duplicates people.csv", "duplicates people.csv --radius 0.5 -o pairs.csv")
 _add(_TABLES, report, "report people.csv", "report people.csv --target job -o people.html")
 _add(_TABLES, kinds, "kinds people.csv", "kinds people.csv --kind age=nominal")
 _add(_TABLES, associate, "associate people.csv --most 10")
 _add(_TABLES, fill, "fill people.csv", "fill people.csv -o filled.csv")
 _add(_TABLES, odd, "odd people.csv --most 5")
+_add(_TABLES, predict, "predict train.csv test.csv --target y -o predicted.csv")
 _add(_TABLES, drift, "drift monday.csv tuesday.csv", "drift monday.csv tuesday.csv --check")
 _add(_TABLES, studio, "studio", "studio people.csv")
 _add(

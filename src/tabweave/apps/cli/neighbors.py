@@ -1,16 +1,19 @@
-"""``tabweave neighbors`` and ``explain``: the rows most like one, and why two rows differ."""
+"""``tabweave neighbors``, ``duplicates`` and ``explain``: rows that are alike, and why."""
 
 from __future__ import annotations
 
 import csv
 import shlex
+from collections.abc import Iterable
 from dataclasses import replace
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from tabweave.apps.cli.app import Json, Misuse, column, settings
+from tabweave.apps.cli.app import Force, Format, Json, Misuse, column, note, settings
+from tabweave.apps.cli.files import check_output, is_stdout, output_format, write_columns
 from tabweave.apps.cli.job import Job, Learned, check_columns, meant, takes_job
 from tabweave.apps.cli.show import (
     accent,
@@ -251,6 +254,7 @@ def _number(text: str, name: str) -> float:
 
 def _read(text: str, name: str, learned: Learned) -> Any:
     """Return the value that a text means in a column."""
+    from tabweave.rows.spelling import is_spelled
     from tabweave.rows.table import Numbers
 
     ((column, cells),) = learned.column(name)
@@ -264,12 +268,25 @@ def _read(text: str, name: str, learned: Learned) -> Any:
              for label in cells.labels if label is not None}  # fmt: skip
     bare = {written.strip(): label for written, label in known.items()}
     value = known.get(text, known.get(text.lower(), bare.get(text)))
+    if value is None and is_spelled(cells.labels) and (near := _nearest_spelled(text, known)):
+        note(f"no row has {name}={text!r}; taken for the nearest spelled, {near!r}")
+        return known[near]
     if value is None:
         shown = ", ".join(map(repr, list(known)[:12]))
         close = get_close_matches(text, known, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"its values are {shown}"
         raise ValueError(f"column {name!r} has no value {text!r}; {hint}")
     return value
+
+
+def _nearest_spelled(text: str, known: Iterable[str]) -> str | None:
+    """Return the value that holds a text, the shortest of them, or is spelled most like it."""
+    folded = {value.casefold(): value for value in known}
+    wanted = text.casefold()
+    if holding := [value for value in folded if wanted in value]:
+        return folded[min(holding, key=lambda value: (len(value), value))]
+    close = get_close_matches(wanted, folded, 1)
+    return folded[close[0]] if close else None
 
 
 def _elements(text: str, column: Any) -> list[str]:
@@ -417,3 +434,95 @@ def _two(table: Any, a: int, b: int) -> list[Any]:
     from tabweave.rows.table import take_rows
 
     return [take_rows(table, np.array([row])) for row in (a, b)]
+
+
+@takes_job("target")
+def duplicates(
+    job: Job,
+    radius: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="List all pairs of rows at most this far apart; by default each row with its "
+            "nearest.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File to write all pairs to; - is standard output."),
+    ] = None,
+    form: Format = None,
+    force: Force = False,
+    most: Annotated[int, typer.Option(min=1, help="Maximum number of pairs to show.")] = 20,
+    id: Id = None,
+    json: Json = False,
+) -> None:
+    """Find rows that may be the same twice: near duplicates, nearest first, and how they differ."""
+    kind = output_format(output, form)
+    check_output(output, force)
+    with _named(job, id).opened(output) as job:
+        learned = job.learned()
+        ids = Ids.of(learned.rows, id and meant(id, list(job.source.types)))
+    with working("comparing rows"):
+        index, pairs = _near_pairs(learned, radius)
+        found = [
+            {"first": ids.name(a), "second": ids.name(b), "distance": d, "nearer": share}
+            for (a, b, d), share in zip(
+                pairs, index.share_nearer([d for *_, d in pairs]) if pairs else [], strict=True
+            )
+        ]
+        told = range(len(found) if output is not None or json else min(most, len(found)))
+        for i in told:
+            first, second, _ = pairs[i]
+            row = learned.rows.row(first)
+            why = index.explain({n: row[n] for n in learned.embedder.schema_.names}, second)
+            found[i]["why"] = why
+    if output is not None:
+        columns = {key: [one[key] for one in found] for key in ("first", "second", "distance")}
+        columns["differs in"] = [_differs_in(one) for one in found]
+        write_columns(columns, output, kind, {})
+    if json:
+        as_json({"rows": learned.rows.n_rows, "pairs": found})
+    elif not is_stdout(output) or output is None:
+        _print_pairs(found[:most], len(found), output)
+
+
+def _near_pairs(learned: Learned, radius: float | None) -> tuple[Any, list[tuple[int, int, float]]]:
+    """Return an index and near pairs, nearest first: within a distance, or each row's nearest."""
+    from tabweave import SimilarityIndex
+
+    if learned.rows.n_rows < 2:
+        raise ValueError(f"expected at least 2 rows to compare, got {learned.rows.n_rows}")
+    index = SimilarityIndex(learned.embedder).fit(learned.rows.columns)
+    if radius is not None:
+        near = index.duplicates(radius)
+        first, second = near.positions.T.tolist()
+        return index, list(zip(first, second, near.distances.tolist(), strict=True))
+    _, distances, positions = index.query(learned.rows.columns, 2)
+    best: dict[tuple[int, int], float] = {}
+    for row, (others, apart) in enumerate(zip(positions.tolist(), distances.tolist(), strict=True)):
+        other, distance = next((o, d) for o, d in zip(others, apart, strict=True) if o != row)
+        best[min(row, other), max(row, other)] = distance
+    return index, sorted(((a, b, d) for (a, b), d in best.items()), key=lambda p: (p[2], p[:2]))
+
+
+def _differs_in(pair: dict[str, Any]) -> str:
+    return ", ".join(f"{n} {share:.0%}" for n, share in _reasons(pair)[:_WHY]) or "nothing"
+
+
+def _print_pairs(found: list[dict[str, Any]], total: int, output: Path | None) -> None:
+    heads = ["row", "row ", "distance", "closer pairs", "differs in"]
+    cells = [
+        [
+            str(one["first"]),
+            str(one["second"]),
+            number(one["distance"]),
+            f"{one['nearer']:.1%}",
+            _differs_in(one),
+        ]
+        for one in found
+    ]
+    title = f"{len(found)} of {plural(total, 'pair')} of similar rows"
+    emit(show_table(heads, cells, right=heads[:4], title=title))
+    if output is not None:
+        say("All of them are in [bold]{output}[/]", output=str(output))

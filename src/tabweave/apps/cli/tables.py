@@ -16,6 +16,7 @@ import typer
 from tabweave.apps.cli.app import (
     Columns,
     Drop,
+    Encoding,
     Force,
     Format,
     From,
@@ -23,6 +24,7 @@ from tabweave.apps.cli.app import (
     Kind,
     Misuse,
     Seed,
+    Target,
     note,
 )
 from tabweave.apps.cli.files import (
@@ -38,6 +40,7 @@ from tabweave.apps.cli.job import (
     Rows,
     Then,
     cell_of,
+    check_columns,
     labels_of,
     listed,
     meant,
@@ -437,6 +440,98 @@ def odd(
     chance = round(level * table.n_rows)  # p is the share of other rows that are as odd
     by_chance = f"; about {chance:,} expected by chance alone" if chance else ""
     say(f"Odd at level {level:g}: {n_odd:,} of {plural(table.n_rows, 'row')}{by_chance}")
+
+
+def predict(
+    train: Annotated[
+        str,
+        typer.Argument(
+            metavar="TRAIN", help="Rows with the target; takes what IN of other commands takes."
+        ),
+    ],
+    test: Annotated[str, typer.Argument(metavar="TEST", help="Rows to predict the target of.")],
+    target: Target = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="File to write TEST with predictions to; - is standard output."
+        ),
+    ] = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    kind: Kind = None,
+    from_: From = None,
+    encoding: Encoding = None,
+    seed: Seed = 0,
+    form: Format = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Predict a column of one table from another that has it, with probabilities of classes."""
+    if target is None:
+        raise Misuse("expected the column to predict, as in --target churned")
+    if train == test == "-":
+        raise Misuse("expected at most one of TRAIN and TEST to be - (standard input), got both")
+    written = output_format(output, form)
+    check_output(output, force)
+    job = Job(
+        train, from_, target=target, method="supervised", columns=listed(columns),
+        drop=listed(drop), kinds=kind or (), seed=seed, encoding=encoding,
+    )  # fmt: skip
+    with job.opened(output) as job, located(test, from_) as path:
+        model, cells = _predictor(job)
+        after = _as_in_training(path, job, cells, encoding)
+    with working("predicting"):
+        found = _predictions(model, {name: after.columns[name] for name in cells}, job.target)
+    for name in found:
+        if name in after.columns and name != job.target:
+            raise ValueError(f"TEST already has a column {name!r}; rename it")
+    result = {**{n: c for n, c in after.columns.items() if n != job.target}, **found}
+    if output is not None or not json:
+        write_columns(result, output, written, {})
+    if json:
+        as_json({"rows": after.n_rows, "predictions": found})
+
+
+def _predictor(job: Job) -> tuple[Any, dict[str, Any]]:
+    """Return a model of the target of the training rows, and their other columns."""
+    from tabweave import WeaveClassifier, WeaveRegressor
+    from tabweave.embed.supervised import Target as Targets
+
+    rows = job.rows()
+    cells = {name: rows.columns[name] for name in job.names}
+    y = rows.targets(str(job.target))
+    gaps = [i for i, value in enumerate(y) if value is None or value != value]
+    if gaps:
+        raise ValueError(
+            f"column {job.target!r}: expected a target in every row of {job.title!r}, got none in "
+            f"row {gaps[0]}; leave such rows out"
+        )
+    kind = WeaveRegressor if Targets.of(y, 10).numeric else WeaveClassifier
+    with working("learning"):
+        return kind(schema=job.declared(rows) or None, random_state=job.seed).fit(cells, y), cells
+
+
+def _as_in_training(path: str, job: Job, cells: Any, encoding: str | None) -> Rows:
+    """Read rows whose text is text where it was in training."""
+    from tabweave.engines import family, open_source
+
+    source = open_source(path, encoding=encoding)
+    check_columns(list(cells), list(source.types))
+    types = job.source.types
+    texts = {n: "VARCHAR" for n in cells if family(types.get(n, "")) == "text"}
+    texts = {n: t for n, t in texts.items() if family(source.types[n]) != "text"}
+    return Rows.read(source.retyped(texts) if texts and source.guessed else source)
+
+
+def _predictions(model: Any, cells: Any, target: str | None) -> dict[str, Any]:
+    """Return the columns that predictions add: the target, and the probability of each class."""
+    found = {f"predicted {target}": model.predict(cells).tolist()}
+    if hasattr(model, "predict_proba"):
+        shares = model.predict_proba(cells)
+        names = [f"probability of {label}" for label in model.classes_]
+        found |= {n: shares[:, i].round(6).tolist() for i, n in enumerate(names)}
+    return found
 
 
 def _valued(schema: Any) -> list[str]:

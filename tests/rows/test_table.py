@@ -717,3 +717,36 @@ def test_geometry_of_geojson_keeps_what_can_be_read(tmp_path):
 def test_dates_beyond_pythons_name_their_column(dates, shown):
     with pytest.raises(ValueError, match=f"column 'd': expected dates .*, got {shown}.*; mend it"):
         Table.of(pa.table({"d": dates}), {"d": "nominal"})
+
+
+class TestMissingWords:
+    rows = pd.DataFrame(
+        {"a": ["x", "NA", "y", "", None, "-", "n/a", "x"] * 5, "b": list("uvuv") * 10}
+    )
+
+    def test_those_of_pandas_are_what_pandas_reads_as_missing(self, tmp_path):
+        self.rows.to_csv(tmp_path / "x.csv", index=False)
+        read = pd.read_csv(tmp_path / "x.csv")
+        table = Table.of(self.rows, Schema(missing_words="pandas"))
+        assert cells(table["a"]) == [None if v != v else v for v in read["a"]]
+        found = table.kinds()[0]
+        assert (
+            found.why == "values, except '' (5 cells), 'NA' (5 cells) and 1 more, read as missing"
+        )
+        assert dict(found.unreadable) == {"": 5, "NA": 5, "n/a": 5}
+        again = Table.of({"a": ["n/a", "-"], "b": ["u", "u"]}, table.schema)
+        assert cells(again["a"]) == [None, "-"]
+
+    def test_all_words_of_pandas_are_known(self):
+        parsers = pytest.importorskip("pandas._libs.parsers")
+        assert set(Schema(missing_words="pandas").missing_words) == parsers.STR_NA_VALUES
+
+    def test_words_may_be_given(self):
+        table = Table.of(self.rows, Schema(missing_words=["-", "x"]), rules="whole")
+        assert set(table["a"].labels) == {"NA", "y", "", "n/a", None}
+        assert dict(Weave(schema=table.schema).fit(self.rows).kinds()[0].unreadable) == {
+            "x": 10,
+            "-": 5,
+        }
+        with pytest.raises(ValueError, match="expected missing_words to be 'pandas' or a sequence"):
+            Schema(missing_words="polars")

@@ -27,6 +27,11 @@ MISSING_WORDS = frozenset(  # beside numbers and dates; among categories they ar
      "not available", "-", "--", "?", "??", ".", "..", "n.a.", "#div/0!", "#value!", "#ref!",
      "#num!", "#name?", "#null!")
 )  # fmt: skip
+# Words that pandas.read_csv takes for missing in every column.
+PANDAS_MISSING_WORDS = (
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+    "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
+)  # fmt: skip
 _MISSING_CODES = ("-9", "-99", "-999", "-9999")  # which are numbers beside numbers
 
 

@@ -21,6 +21,7 @@ from tabweave.io.register import storable
 from tabweave.rows.formats import (
     DATE_ORDERS,
     MISSING_WORDS,
+    PANDAS_MISSING_WORDS,
     PERIODS,
     CellError,
     cells_in_words,
@@ -359,7 +360,7 @@ def _readable_columns(
     for position, column in enumerate(schema.columns):
         try:
             parts.append(_column(by_name[column.name], column, schema))
-            kept.append(column)
+            kept.append(_with_words(column, by_name[column.name], schema))
         except TypeError as error:
             only = position == len(schema) - 1 and not kept
             if column.name not in leave_out or only:
@@ -771,7 +772,7 @@ def _column(cells: Any, column: Column, schema: Schema) -> Codes | Numbers | Set
             starts, codes, labels = sets(cells, column.delimiter, empty_is_missing=empty)
             _check_missing(codes, labels, schema, starts)
             return Sets(starts, codes, labels)
-        codes, labels = categories(cells, empty_is_missing=empty)
+        codes, labels = _without_words(*categories(cells, empty_is_missing=empty), schema)
         _check_missing(codes, labels, schema)
         return Codes(codes, labels)
     except (TypeError, ValueError) as error:
@@ -781,6 +782,34 @@ def _column(cells: Any, column: Column, schema: Schema) -> Codes | Numbers | Set
             f"column {column.name!r}: expected dates of the years 1 to 9999 as values, got "
             f"{_farthest_date(cells)}; mend it, or declare the column as kind 'datetime'"
         ) from error
+
+
+def _without_words(
+    codes: np.ndarray, labels: list[Label], schema: Schema
+) -> tuple[np.ndarray, list[Label]]:
+    """Return codes and labels of a column, the words of a schema being missing."""
+    words = set(schema.missing_words).intersection(labels)
+    if not words:
+        return codes, labels
+    kept = [None if label in words else label for label in labels]
+    distinct = list(dict.fromkeys(map(identity, kept)))
+    index = {key: i for i, key in enumerate(distinct)}
+    table = np.array([index[identity(label)] for label in kept], code_type(len(distinct)))
+    return table[codes], [label for _, label in distinct]
+
+
+def _with_words(column: Column, cells: Any, schema: Schema) -> Column:
+    """Return a column of values that says which words of a schema were read as missing."""
+    if not schema.missing_words or column.kind not in ("nominal", "ordinal"):
+        return column
+    codes, labels = categories(cells)
+    counts = np.bincount(codes, minlength=len(labels)).tolist()
+    met = [(v, n) for v, n in zip(labels, counts, strict=True) if v in schema.missing_words and n]
+    if not met:
+        return column
+    words = tuple(sorted(((str(v), n) for v, n in met), key=lambda pair: (-pair[1], pair[0])))
+    why = f"{column.why}, except {cells_in_words(words)}, read as missing"
+    return replace(column, origin=column.origin._replace(why=why, unreadable=words))
 
 
 def _farthest_date(cells: Any) -> str:
@@ -1083,6 +1112,9 @@ class Schema:
         "error", and missing cells are refused.
     empty_is_missing : bool, default=False
         Whether empty text counts as missing.
+    missing_words : "pandas" or sequence of str, default=()
+        Words that count as missing among categories: those that ``pandas.read_csv`` takes for
+        missing, or others. Beside numbers and dates such words are missing without it.
 
     Attributes
     ----------
@@ -1105,6 +1137,7 @@ class Schema:
     columns: tuple[Column, ...] = ()
     missing: Literal["expected", "value", "error"] = "expected"
     empty_is_missing: bool = False
+    missing_words: Any = ()
     complete: bool = field(default=False, kw_only=True)
     named: bool = field(default=True, kw_only=True)
     aside: tuple[Column, ...] = field(default=(), kw_only=True, compare=False)
@@ -1126,6 +1159,14 @@ class Schema:
                 raise TypeError(
                     f"schema: expected {{{column!r}: kind}}, got {column!r} without a kind"
                 )
+        if self.missing_words == "pandas":
+            object.__setattr__(self, "missing_words", PANDAS_MISSING_WORDS)
+        if isinstance(self.missing_words, str):
+            raise ValueError(
+                f"expected missing_words to be 'pandas' or a sequence of words, got "
+                f"{self.missing_words!r}"
+            )
+        object.__setattr__(self, "missing_words", tuple(self.missing_words))
         if self.missing not in ("expected", "value", "error"):
             raise ValueError(
                 f"expected missing to be 'expected', 'value' or 'error', got {self.missing!r}"

@@ -397,3 +397,11 @@ class TestCellsOfSeveralTypes:
     def test_words_for_missing_beside_them(self, mixed, source):
         done = here("kinds", source, "--missing", "two", cwd=mixed)
         assert done.code == 0, done.err
+
+
+def test_the_words_of_pandas_may_be_missing(tmp_path):
+    values = ["x", "NA", "y", "n/a"] * 10
+    pd.DataFrame({"a": values, "b": ["u", "v"] * 20}).to_csv(tmp_path / "x.csv", index=False)
+    done = here("fill", "x.csv", "--missing", "pandas", "-o", "y.csv", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert set(pd.read_csv(tmp_path / "y.csv")["a"]) == {"x", "y"}

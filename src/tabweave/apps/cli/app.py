@@ -298,8 +298,8 @@ Missing = Annotated[
     typer.Option(
         "--missing",
         metavar="A,B,...",
-        help="Values to treat as missing in categorical columns, such as '?,NA'; in numeric and "
-        "date columns such words are always missing.",
+        help="Values to treat as missing in categorical columns, such as '?,NA', or 'pandas' for "
+        "those of pandas; in numeric and date columns such words are always missing.",
         rich_help_panel=ROWS,
     ),
 ]

@@ -466,8 +466,11 @@ class Rows:
         What is left of a column may be numbers, as it would be had these cells been empty, unless
         it is to stay text. Each distinct value is looked at once.
         """
+        from tabweave.rows.formats import PANDAS_MISSING_WORDS
         from tabweave.rows.frames import categories, infer_kind, object_array
 
+        wanted = [word for word in words if word != "pandas"]
+        words = PANDAS_MISSING_WORDS + tuple(wanted) if "pandas" in words else words
         columns, found = dict(self.columns), set()
         for name, cells in self.columns.items():
             codes, labels = categories(cells) if infer_kind(cells) == "nominal" else ([], [])
@@ -476,7 +479,7 @@ class Rows:
                 kept = [None if label in met else label for label in labels]
                 columns[name] = object_array(kept if name in as_text else _as_numbers(kept))[codes]
             found |= {text.strip() for text in met}
-        for word in words:
+        for word in wanted:
             if word not in found:
                 raise ValueError(f"--missing: no cell of a categorical column holds {word!r}")
         return Rows(columns, self.n_rows)

@@ -460,7 +460,7 @@ def duplicates(
     """Find rows that may be the same twice: near duplicates, nearest first, and how they differ."""
     kind = output_format(output, form)
     check_output(output, force)
-    with _named(job, id).opened(output) as job:
+    with with_ids(job, id).opened(output) as job:
         learned = job.learned()
         ids = Ids.of(learned.rows, id and meant(id, list(job.source.types)))
     with working("comparing rows"):

@@ -1125,19 +1125,19 @@ class WideRowModel:
         check_memory(table, parts, n_bins)
         targets, blocks = [], []
         for names, n_targets in parts:
-            part, own = select(table, names), names[:n_targets]
+            part = select(table, names)
             numbers = {column.name for column in part.schema.numeric}
-            some = tuple(e for e in wanted if e != "mixture" or not numbers.issuperset(names))
-            model = RowModel.of(part, n_bins, seed, some or wanted, n_neighbors)
+            engines = tuple(e for e in wanted if e != "mixture" or not numbers.issuperset(names))
+            model = RowModel.of(part, n_bins, seed, engines or wanted, n_neighbors)
             model = model.changed(needs_evidence=True).with_reference(part, n_rounds)
-            targets.append(own)
+            targets.append(names[:n_targets])
             blocks.append(model)
         return cls(targets, blocks, tuple(wanted))
 
     @cached_property
     def names(self) -> list[str]:
         """The columns."""
-        return [name for own in self.targets for name in own]
+        return [name for targets in self.targets for name in targets]
 
     @cached_property
     def numbers(self) -> list[str]:
@@ -1165,7 +1165,7 @@ class WideRowModel:
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        return {name: i for i, own in enumerate(self.targets) for name in own}
+        return {name: i for i, targets in enumerate(self.targets) for name in targets}
 
     def usable(self, name: str, engines: Sequence[str]) -> tuple[str, ...]:
         """Return the engines that can guess a column."""
@@ -1175,36 +1175,36 @@ class WideRowModel:
     def changed(self, *, engines: Mapping[str, tuple[str, ...]]) -> WideRowModel:
         """Return the model with other engines; what only tells of others needs no neighbours."""
         blocks = []
-        for own, model in zip(self.targets, self.blocks, strict=True):
+        for targets, model in zip(self.targets, self.blocks, strict=True):
             fast = [e for e in model.wanted if e != "neighbors"] or list(model.wanted)
             chosen = {name: model.usable(name, fast) for name in model.names}
-            blocks.append(model.changed(engines=chosen | {name: engines[name] for name in own}))
+            blocks.append(model.changed(engines=chosen | {name: engines[name] for name in targets}))
         return replace(self, blocks=blocks)
 
     def check_types(self, table: Table) -> None:
         """Raise for a column of rows that are asked about whose type is another than in fit."""
-        for own, model in zip(self.targets, self.blocks, strict=True):
-            replace(model, labels={n: model.labels[n] for n in own}).check_types(table)
+        for targets, model in zip(self.targets, self.blocks, strict=True):
+            replace(model, labels={n: model.labels[n] for n in targets}).check_types(table)
 
     def filled(self, table: Table, n_rounds: int) -> dict[str, Guess]:
         """Return a guess for every gap of a table, from the rows with gaps of each block."""
         out: dict[str, Guess] = {}
         gaps = {column.name: missing(data) for column, data in table}
-        for own, model in zip(self.targets, self.blocks, strict=True):
-            rows = np.flatnonzero(np.any([gaps[name] for name in own], axis=0))
+        for targets, model in zip(self.targets, self.blocks, strict=True):
+            rows = np.flatnonzero(np.any([gaps[name] for name in targets], axis=0))
             if len(rows):
-                found = model.filled(take_rows(select(table, model.names), rows), n_rounds)
-                for name in own:
-                    if name in found:
-                        out[name] = found[name]._replace(rows=rows[found[name].rows])
+                guesses = model.filled(take_rows(select(table, model.names), rows), n_rounds)
+                for name in targets:
+                    if name in guesses:
+                        out[name] = guesses[name]._replace(rows=rows[guesses[name].rows])
         return {name: out[name] for name in table.schema.names if name in out}
 
     def hidden_losses(self, table: Table, seed: int) -> dict[str, dict[str, np.ndarray]]:
         """Return, per column, the loss of each choice of engines on each hidden cell."""
         out = {}
-        for own, model in zip(self.targets, self.blocks, strict=True):
+        for targets, model in zip(self.targets, self.blocks, strict=True):
             losses = model.hidden_losses(select(table, model.names), seed)
-            out.update({name: losses[name] for name in own})
+            out.update({name: losses[name] for name in targets})
         return out
 
     def notes(self, table: Table, name: str, guess: Guess) -> Iterator[Note]:
@@ -1272,10 +1272,12 @@ def pairwise_evidence(table: Table) -> np.ndarray:
     expanded = Numbering(Numbering.of(plain, COARSE_BINS).edges, {}).expand(plain)
     numbers = {column.name for column in table.schema.numeric}
     codes = [_few_codes(expanded[n + BINNED if n in numbers else n]) for n in table.schema.names]
-    sizes = np.array([own.max(initial=-1) + 1 for own in codes])
+    sizes = np.array([cells.max(initial=-1) + 1 for cells in codes])
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    rows = np.concatenate([np.flatnonzero(own >= 0) for own in codes])
-    columns = np.concatenate([a + own[own >= 0] for a, own in zip(starts, codes, strict=False)])
+    rows = np.concatenate([np.flatnonzero(cells >= 0) for cells in codes])
+    columns = np.concatenate(
+        [a + cells[cells >= 0] for a, cells in zip(starts, codes, strict=False)]
+    )
     has = csr_array((np.ones(len(rows)), (rows, columns)), (n, starts[-1]))
     turned, filled = has.T.tocsr(), np.flatnonzero(sizes)
     out = np.zeros((len(codes), len(codes)))

@@ -449,3 +449,18 @@ def test_a_sheet_is_read(client):
     found = answer.json()
     assert found["preview"][0][0] == "Ann" and len(found["columns"]) == 3
     assert "2020-03-01" in found["preview"][0][1]
+
+
+def test_the_program_reads_a_file_whatever_it_is_called(tmp_path, monkeypatch):
+    from types import SimpleNamespace
+
+    from tabweave.apps.studio.look import program
+
+    name = "SELECT 1 AS a.csv"
+    (tmp_path / name).write_text("a,b\nx,u\ny,v\n")
+    monkeypatch.chdir(tmp_path)
+    reading = SimpleNamespace(target=None, kept=["a", "b"])
+    lines = program(name, [("onehot", reading, tabweave.OneHot())]).splitlines()
+    found: dict = {}
+    exec("\n".join(lines[: lines.index("rows = table.select(columns)") + 1]), found)
+    assert found["table"]["a"].labels == ["x", "y"]

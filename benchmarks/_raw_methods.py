@@ -73,13 +73,6 @@ def weave(frame: pd.DataFrame) -> np.ndarray:
     return Weave().fit(frame).pairwise_distances(frame)
 
 
-def weave_after_imputer(frame: pd.DataFrame) -> np.ndarray:
-    """Fill first: what missing cells cost if this is better."""
-    from tabweave import Imputer
-
-    return weave(Imputer(random_state=0).fit(frame).transform(frame))
-
-
 def of_one_hot(frame: pd.DataFrame) -> np.ndarray:
     return euclidean(one_hot(frame))
 
@@ -136,7 +129,6 @@ def euclidean(vectors: np.ndarray) -> np.ndarray:
 
 DISTANCES: dict[str, Callable[[pd.DataFrame], np.ndarray]] = {
     "Weave": weave,
-    "Imputer, Weave": weave_after_imputer,
     "one-hot": of_one_hot,
     "gower": gower,
     "TF-IDF": joined_text,
@@ -252,4 +244,3 @@ FILLS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "KNNImputer": by_peer(neighbors_fill),
     "forests": by_peer(forest_fill),
 }
-OURS = ("Weave", "Imputer, Weave", "OutlierCells", "Imputer")

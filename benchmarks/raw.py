@@ -2,7 +2,7 @@
 
     python benchmarks/raw.py             # measure what is not in the cache yet, write raw.md
     python benchmarks/raw.py --report    # write raw.md from known cells
-    python benchmarks/raw.py --again --method Weave "Imputer, Weave" OutlierCells Imputer
+    python benchmarks/raw.py --again --method Weave OutlierCells Imputer
 
 Tables come from packages of the index, which are never committed; a missing one is named with the
 line that installs it. Halves are fixed by hashes (``_raw_sets.py``): defaults are chosen on the

@@ -64,8 +64,6 @@ EXPECTED = {
 OWN_ROWS = "predict is calibrated for new rows; fit_predict calls rows of fit odd"
 EXPECTED["OutlierCells"] = {
     "check_outliers_fit_predict": OWN_ROWS,
-    "check_outliers_train": OWN_ROWS,
-    "check_outliers_train(readonly_memmap=True)": OWN_ROWS,
 }
 for _name in ("GBCClassifier", "GBCRegressor"):
     EXPECTED[_name] = {

@@ -275,7 +275,7 @@ def test_odd_cells_are_called_by_the_labels_of_their_rows():
         {
             "city": np.array(["Paris", "Santiago"])[group],
             "country": np.array(["France", "Chile"])[group],
-            "age": rng.normal(40, 9, 400).round(),
+            "age": rng.integers(20, 60, 400),
         }
     )
     frame.loc[7, "country"] = {"France": "Chile", "Chile": "France"}[frame.loc[7, "country"]]

@@ -1,18 +1,20 @@
 """OutlierCells: rows and cells that do not fit, and why.
 
 A cell is odd if the rest of its row makes it unlikely, however frequent its value is elsewhere:
-Paris is a common city and Chile a common country, but not in one row. The surprise of a cell is
-``-log p(cell | rest of the row)``; its p-value is the share of cells of that column which are as
-surprising among rows that took no part in learning, so that alarms are as rare as they claim.
+Paris is a common city and Chile a common country, but not in one row. A number is odd against its
+column, too. What is odd does not teach: rows are judged by models of other rows, and rows that are
+odd beyond doubt are left out when the models are learned again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,14 +27,30 @@ from tabweave.base import (
 )
 from tabweave.io.register import storable
 from tabweave.rows.frames import row_labels
-from tabweave.rows.table import Datetimes, Numbers, Schema, Table, append_rows, take_rows
+from tabweave.rows.table import (
+    Datetimes,
+    Numbers,
+    Schema,
+    Table,
+    append_rows,
+    datetime_as_numeric,
+    take_rows,
+)
 from tabweave.tasks.row_model import FLOOR, Cells, Reason, Round, RowModel, rows_to_learn, shown
 
-_FOLDS = 4  # parts of the rows that p-values come from
-_NUMBERS = 1 << 21  # held at a time while rows are judged
-_RARE = 1e-6  # probability of a value that was never seen
-_NEVER = float(-np.log(_RARE))
-_DIGITS = 9  # of a surprise, after the point: what differs in later ones is level
+N_FOLDS = 4
+BLOCK_NUMBERS = 1 << 21  # Numbers that are held at a time while rows are judged.
+MIN_PROBABILITY = 1e-6
+MAX_NOMINAL_SURPRISE = float(-np.log(MIN_PROBABILITY))
+BEYOND_DOUBT = 12.0  # The score from which on a row does not teach.
+MAX_SHARE_LEFT_OUT = 0.1  # Of the rows, when models are learned again.
+MIN_ROWS_PER_BIN = 20
+TAIL_SHARE = 0.2
+MAX_SURPRISE = 700.0  # Probabilities below exp(-700) are no floats.
+MAX_WEIGHT = 1.0  # Of a tail: the mean is infinite from 1 on.
+ROWS_OF_PRIOR = 20  # Rows of a tail that count as much as the assumption of weight 0.
+MAX_NORMAL_SCORE = 5.0
+SURPRISE_DIGITS = 9  # Surprises that differ in later digits are level.
 
 
 @storable
@@ -60,12 +78,18 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
 
     Notes
     -----
-    The score of a row is the sum over its cells of ``log (p(likeliest value) / p(cell))``: how much
-    less likely each cell is than the value that fits the rest of the row best. P-values, and the
-    results of ``fit_predict``, come from four parts of the rows, each judged by a model of the
-    others. A missing cell is no surprise; a value not seen in fit is a great one, and so is a
-    number or date that is farther from all of fit than those are from each other. Set-valued cells
-    help to judge the others, but are not judged themselves.
+    The surprise of a category is ``-log p(category | rest of the row)``. That of a number is half
+    the sum of three: of its bin given the rest of the row, of how far out it is in its column, and
+    of how far it is from what the rest of the row predicts; the latter two by tails that one row
+    in twenty may spoil. The score of a cell is its surprise less that of
+    the category or bin that fits best; the score of a row is that of its oddest cell, and cells
+    are ranked by their scores.
+
+    Scores of the rows of ``fit``, and p-values, come from four parts of the rows, each judged by a
+    model of the others. Rows whose score is 12 or more, at most a tenth of all, are left out
+    when the models are learned once more. A cell far out in its column is a gap to the others of
+    its row. A missing cell is no surprise; a value not seen in fit is a great one, unless many are
+    new. Set-valued cells help to judge the others, but are not judged themselves.
 
     Examples
     --------
@@ -125,32 +149,69 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         return self._learn(take_rows(table, latest))
 
     def _learn(self, table: Table) -> Self:
-        seed = seed_of(self.random_state)
         self._rows = table
-        self._model = self._taught_by(table, seed)
-        fold = np.random.default_rng(seed).permutation(table.n_rows) % _FOLDS
-        surprises = np.zeros((table.n_rows, len(self._model.names)))
-        scores = np.zeros(table.n_rows)
-        for part in range(_FOLDS):
-            teaches, judged = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
-            if len(teaches) and len(judged):
-                model = self._taught_by(take_rows(table, teaches), seed)
-                surprises[judged], scores[judged] = judge(model, take_rows(table, judged))
-        self._own_surprises, self._own_scores = surprises, scores
-        self._surprises, self._scores = np.sort(surprises, axis=0), np.sort(scores)
-        most = int(np.floor(float(self.level) * (len(self._scores) + 1)))
-        self.offset_ = -float(self._scores[max(len(self._scores) - most, 0) - (most == 0)])
+        numbers = [(c.name, d.values) for c, d in table if isinstance(d, Numbers)]
+        self._tails = {name: Tails.of(values) for name, values in numbers}
+        scored = self._as_scores(table)
+        teaches = np.ones(table.n_rows, bool)
+        for _ in range(2):
+            found = self._cross_fitted(scored, teaches)
+            self._scales = Scales.of(found)
+            self._fit_surprises, self._fit_scores = self._scales.judge(found)
+            teaches = ~_beyond_doubt(row_scores(self._fit_scores))
+            if teaches.all():
+                break
+        self._model = self._taught_by(take_rows(scored.table, np.flatnonzero(teaches)))
+        scores = np.sort(row_scores(self._fit_scores))
+        n_odd = int(np.floor(float(self.level) * (len(scores) + 1)))
+        self.offset_ = -float(scores[max(len(scores) - n_odd, 0) - (n_odd == 0)])
         return self
 
-    def _taught_by(self, table: Table, seed: int) -> RowModel:
+    def _cross_fitted(self, scored: ScoredTable, teaches: np.ndarray) -> Evidence:
+        """Return what is found in each row by a model of others; those that teach may be fewer."""
+        n_rows = scored.table.n_rows
+        order = np.random.default_rng(seed_of(self.random_state)).permutation(n_rows)
+        fold = order % N_FOLDS
+        rows, parts = [], []
+        for part in range(N_FOLDS):
+            learned = np.flatnonzero((fold != part) & teaches)
+            judged = np.flatnonzero(fold == part)
+            if len(learned) and len(judged):
+                model = self._taught_by(take_rows(scored.table, learned))
+                rows.append(judged)
+                parts.append(evidence(model, scored.take(judged)))
+        if not parts:  # a single row
+            return evidence(self._taught_by(scored.table), scored)
+        back = np.argsort(np.concatenate(rows))
+        return Evidence.joined(parts).take(back)
+
+    def _taught_by(self, table: Table) -> RowModel:
         engines = ("counts", "mixture") if self.engine == "all" else (self.engine,)
-        return RowModel.of(table, int(self.n_bins), seed, engines, 1)
+        n_bins = max(2, min(int(self.n_bins), self._rows.n_rows // MIN_ROWS_PER_BIN))
+        return RowModel.of(table, n_bins, seed_of(self.random_state), engines, 1)
+
+    def _as_scores(self, table: Table) -> ScoredTable:
+        """Return rows with numbers as normal scores, and how far out each number is."""
+        columns, surprises = [], []
+        for column, data in datetime_as_numeric(table):
+            if column.name in self._tails:
+                tails, values = self._tails[column.name], getattr(data, "values", None)
+                surprises.append(np.zeros(table.n_rows))
+                if values is not None:  # else a column that was emptied
+                    surprises[-1] = np.nan_to_num(tails.surprise(values))
+                    ordered = np.sort(self._rows[column.name].values)
+                    ordered = ordered[~np.isnan(ordered)]
+                    data = Numbers(tails.normal_scores(values, ordered))
+            columns.append(data)
+        schema = datetime_as_numeric(table).schema
+        far = np.array(surprises).reshape(len(self._tails), table.n_rows)
+        return ScoredTable(Table(schema, tuple(columns), table.n_rows), far)
 
     # -- rows ------------------------------------------------------------------------------
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return how well each row fits: minus the sum of ``log (p(likeliest) / p(cell))``."""
-        return -self._judged(X)[1]
+        """Return how well each row fits: minus the score of its oddest cell."""
+        return -row_scores(self._judged(self._read(X))[1])
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return :meth:`score_samples` minus ``offset_``: negative for odd rows."""
@@ -165,29 +226,31 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
 
         :meth:`predict` is for new rows: those of fit seem less odd to it than they are.
         """
-        table = self.fit(X)._read(X)
-        _, scores, _ = self._judged_apart(table)
-        return np.where(-scores < self.offset_, -1, 1)
+        scores = self.fit(X)._judged_apart(self._read(X))[1]
+        return np.where(-row_scores(scores) < self.offset_, -1, 1)
 
     def row_p_values(self, X: Any) -> np.ndarray:
         """Return the p-value of each row: the chance that a row of fit fits as badly."""
-        return _p_values(self._scores, self._judged(X)[1])
+        return _p_values(row_scores(self._fit_scores), -self.score_samples(X))
 
     # -- cells -----------------------------------------------------------------------------
 
     def surprise(self, X: Any) -> np.ndarray:
-        """Return ``-log p(cell | rest of the row)`` of each cell, rows × columns; 0 if missing."""
-        return self._judged(X)[0]
+        """Return the surprise of each cell, rows × columns; 0 if missing.
+
+        Of a category it is ``-log p(category | rest of the row)``.
+        """
+        return self._judged(self._read(X))[0]
 
     def cell_p_values(self, X: Any) -> np.ndarray:
-        """Return the p-value of each cell: the chance of one as surprising in its column."""
-        return self._cell_p_values(self._judged(X)[0])
+        """Return the p-value of each cell: the chance of one as odd in its column."""
+        return self._cell_p_values(self._judged(self._read(X))[1])
 
-    def _cell_p_values(self, found: np.ndarray, taught: Any = False) -> np.ndarray:
-        out = np.ones(found.shape)
-        for a in range(found.shape[1]):
-            out[:, a] = _p_values(self._surprises[:, a], found[:, a], taught)
-        return np.where(found > 0, out, 1.0)
+    def _cell_p_values(self, scores: np.ndarray, taught: Any = False) -> np.ndarray:
+        out = np.ones(scores.shape)
+        for a in range(scores.shape[1]):
+            out[:, a] = _p_values(self._fit_scores[:, a], scores[:, a], taught)
+        return np.where(scores > 0, out, 1.0)
 
     def cells(self, X: Any, n: int | None = 20) -> list[OutlierCell]:
         """Return the most unusual cells of new rows, ranked and explained.
@@ -201,74 +264,101 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
             ``level``.
         """
         table = self._read(X)
-        found, _ = judge(self._model, table)
-        return named_by(X, self._oddest_cells(table, found, self._cell_p_values(found), n))
+        surprises, scores = self._judged(table)
+        p_values = self._cell_p_values(scores)
+        return named_by(X, self._oddest_cells(table, surprises, scores, p_values, n))
 
     def fit_cells(self, X: Any, n: int | None = 20) -> list[OutlierCell]:
         """Learn from rows and return their most unusual cells, scored by a model of the other rows.
 
         A value that occurs once is as odd to the others as it looks; the model has learned it.
         """
-        table = self.fit(X)._read(X)
-        found, _, taught = self._judged_apart(table)
-        return named_by(X, self._oddest_cells(table, found, self._cell_p_values(found, taught), n))
+        return named_by(X, self.fit(X)._cells_of_fit(self._read(X), n)[0])
+
+    def _cells_of_fit(
+        self, table: Table, n: int | None, rows: np.ndarray | None = None
+    ) -> tuple[list[OutlierCell], np.ndarray]:
+        """Return the most unusual cells of rows of fit, and which rows are odd.
+
+        The rows are all, or ``rows`` by their numbers among those of fit.
+        """
+        surprises, scores, taught = self._judged_apart(table, rows)
+        p_values = self._cell_p_values(scores, taught)
+        cells = self._oddest_cells(table, surprises, scores, p_values, n)
+        if rows is not None:
+            at = rows.tolist()
+            cells = [c._replace(row=at[c.row], position=at[c.row]) for c in cells]
+        return cells, -row_scores(scores) < self.offset_
 
     def _oddest_cells(
-        self, table: Table, found: np.ndarray, p_values: np.ndarray, n: int | None
-    ) -> list[OutlierCell]:
-        worst = oddest(found, p_values)
-        rows = np.arange(len(found))
-        surprise = found[rows, worst].round(_DIGITS)
-        order = np.lexsort((rows, -surprise, p_values[rows, worst]))
-        if n is None:
-            order = order[p_values[order, worst[order]] <= self.level]
-        order = order[found[order, worst[order]] > 0][:n]
-        cells = known_cells(self._model, take_rows(table, order))
-        return [
-            self._outlier_cell(table, cells, i, int(row), int(worst[row]), found, p_values)
-            for i, row in enumerate(order)
-        ]
-
-    def _outlier_cell(
         self,
         table: Table,
-        cells: Cells,
-        at: int,
-        row: int,
-        column: int,
-        found: np.ndarray,
+        surprises: np.ndarray,
+        scores: np.ndarray,
         p_values: np.ndarray,
-    ) -> OutlierCell:
-        model = self._model
-        name = model.names[column]
-        if name in model.numbers:  # of rows of fit, those that judged it have not seen it
-            far = far_out(model, name, table[name].values[row : row + 1], others=True)
-            is_new = bool(found[row, column] >= _NEVER and far[0])
-        else:
-            is_new = bool(cells.unseen[column, at])
-        against = None if is_new else contradiction(model, cells, at, column)
-        value = _value(table, name, row)
-        surprise, p_value = float(found[row, column]), float(p_values[row, column])
-        return OutlierCell(row, name, value, surprise, p_value, against, is_new)
+        n: int | None,
+    ) -> list[OutlierCell]:
+        columns = oddest(scores)
+        rows = np.arange(len(scores))
+        order = np.lexsort((rows, -scores[rows, columns].round(SURPRISE_DIGITS)))
+        if n is None:
+            order = order[p_values[order, columns[order]] <= self.level]
+        order = order[scores[order, columns[order]] > 0][:n]
+        scored = self._as_scores(take_rows(table, order))
+        model = self._model_to_show()
+        cells = model.cells(scored.table)
+        out = []
+        for i, (row, column) in enumerate(zip(order, columns[order], strict=True)):
+            is_new = self._is_new(cells, scored, i, int(column))
+            against = None if is_new else contradiction(model, cells, i, int(column))
+            name = model.names[column]
+            figures = float(surprises[row, column]), float(p_values[row, column])
+            value = _value(table, name, row)
+            out.append(OutlierCell(int(row), name, value, *figures, against, is_new, int(row)))
+        return out
+
+    def _is_new(self, cells: Cells, scored: ScoredTable, row: int, column: int) -> bool:
+        """Tell whether a value has not been seen, or a number is far from nearly all others."""
+        name = self._model.names[column]
+        if name in self._tails:
+            far = scored.surprises[list(self._tails).index(name), row]
+            return bool(far >= MAX_NOMINAL_SURPRISE)
+        return bool(cells.unseen[column, row])
+
+    def _model_to_show(self) -> RowModel:
+        """Return the model with the numbers of each bin as they are in the table."""
+        codes = self._model.cells(self._as_scores(self._rows).table).codes
+        seen = {}
+        for name in self._model.numbers:
+            a, values = self._model.names.index(name), self._rows[name].values
+            seen[name] = [values[codes[a] == b] for b in range(self._model.sizes[a])]
+        dated = tuple(c.name for c, data in self._rows if isinstance(data, Datetimes))
+        return replace(self._model, seen=seen, dated=dated)
 
     def _judged_apart(
         self, table: Table, rows: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Judge rows of fit, all or by their numbers there; those that taught, by what others do.
 
-        Returns surprise and score, and which rows taught.
+        Returns surprises, scores, and which rows taught.
         """
         rows = np.arange(table.n_rows) if rows is None else rows
-        surprise, score = judge(self._model, table)
         at = np.searchsorted(self._drawn, rows)
         taught = np.isin(rows, self._drawn)
-        surprise[taught] = self._own_surprises[at[taught]]
-        score[taught] = self._own_scores[at[taught]]
-        return surprise, score, taught
+        surprises = np.zeros((len(rows), len(self._model.names)))
+        scores = np.zeros(surprises.shape)
+        surprises[taught], scores[taught] = (
+            self._fit_surprises[at[taught]],
+            self._fit_scores[at[taught]],
+        )
+        if not taught.all():
+            others = np.flatnonzero(~taught)
+            surprises[others], scores[others] = self._judged(take_rows(table, others))
+        return surprises, scores, taught
 
-    def _judged(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        table = self._read(X)
-        return judge(self._model, table)
+    def _judged(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
+        """Return surprises and scores of the cells of rows, rows × columns."""
+        return self._scales.judge(evidence(self._model, self._as_scores(table)))
 
     def _read(self, X: Any) -> Table:
         check_is_fitted(self, "_rows")
@@ -285,7 +375,8 @@ class OutlierCell(NamedTuple):
     row, column, value : label, str, label or float
         The cell; the row by its label in the index of a pandas frame, else by its position.
     surprise, p_value : float
-        ``-log p(cell | rest of the row)``, and how often cells of the column are as surprising.
+        How unlikely the cell is, as :meth:`OutlierCells.surprise` has it, and how often cells of
+        its column are as odd.
     against : tuple of (column, value, both, n) or None
         The cell of the row that speaks against it most: of n rows with this value of the column, so
         many have both. None for a value that fit has not seen, and
@@ -318,88 +409,263 @@ class OutlierCell(NamedTuple):
 def named_by(X: Any, cells: list[OutlierCell]) -> list[OutlierCell]:
     """Return cells whose rows are called as in a frame."""
     labels = row_labels(X)
-    return [
-        cell._replace(row=cell.row if labels is None else labels.id_of(cell.row), position=cell.row)
-        for cell in cells
-    ]
+    if labels is None:
+        return cells
+    return [cell._replace(row=labels.id_of(cell.position)) for cell in cells]
+
+
+# -- how far out numbers are ----------------------------------------------------------------------
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Tails:
+    """The two tails of a column of numbers, whatever a few wild ones say.
+
+    Numbers beyond the largest (or smallest) fifth of a column are taken to follow a generalised
+    Pareto distribution, whose scale and weight are read from the median and the upper quartile of
+    that fifth [Pickands 1975]. So some of it may be wrong: the quantiles stay near where they are.
+
+    Attributes
+    ----------
+    upper, lower : ndarray of shape (4,)
+        Where a tail begins, the share of numbers beyond, its scale and its weight; the lower one is
+        that of the negated numbers, or of their negated logarithms.
+    floor : float
+        A tenth of the smallest number, where the logarithm goes on as a line; 0 if a number is not
+        above 0 or logarithms are more skewed: the lower tail is that of the numbers then.
+    """
+
+    upper: np.ndarray
+    lower: np.ndarray
+    floor: float
+
+    @classmethod
+    def of(cls, numbers: np.ndarray) -> Tails:
+        """Return the tails of numbers; NaN is missing."""
+        present = np.sort(numbers[~np.isnan(numbers)])
+        floor = 0.0
+        if len(present) and present[0] > 0 and _skewness(np.log(present)) < _skewness(present):
+            floor = float(present[0]) / 10
+        return cls(_upper_tail(present), _upper_tail(_downward(present[::-1], floor)), floor)
+
+    def surprise(self, numbers: np.ndarray) -> np.ndarray:
+        """Return ``-log P`` of a number as far out, on either side; 0 between the tails."""
+        logs = np.maximum(*(logs for _, logs in self._sides(numbers)))
+        return np.maximum(logs - np.log(2), 0.0)
+
+    def normal_scores(self, numbers: np.ndarray, ordered: np.ndarray) -> np.ndarray:
+        """Return numbers as a normal column would hold them, NaN where missing.
+
+        Between the tails by their ranks among the ``ordered`` numbers of the column.
+        """
+        n = max(len(ordered), 1)
+        ranks = np.searchsorted(ordered, numbers) + np.searchsorted(ordered, numbers, "right")
+        out = ndtri(np.clip(ranks / (2 * n), 0.5 / n, 1 - 0.5 / n))
+        for side, logs in self._sides(numbers):
+            out = np.where(logs > 0, -side * ndtri(np.exp(-logs)), out)
+        return np.where(
+            np.isnan(numbers), np.nan, np.clip(out, -MAX_NORMAL_SCORE, MAX_NORMAL_SCORE)
+        )
+
+    def _sides(self, numbers: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield a sign, and ``-log P`` of a number as far out on that side."""
+        yield 1, _log_beyond(self.upper, numbers)
+        yield -1, _log_beyond(self.lower, _downward(numbers, self.floor))
+
+
+def _skewness(ordered: np.ndarray) -> float:
+    """Return how unevenly the largest and the smallest fifth lie around the median, 0 to 1."""
+    low, middle, high = np.quantile(ordered, [TAIL_SHARE, 0.5, 1 - TAIL_SHARE])
+    return float(abs(high / 2 - middle + low / 2) / max(high / 2 - low / 2, 1e-300))
+
+
+def _downward(numbers: np.ndarray, floor: float) -> np.ndarray:
+    """Return numbers, or above the floor their logarithms, negated."""
+    if floor < np.finfo(float).tiny:
+        return -numbers
+    with np.errstate(over="ignore"):
+        line = (floor - numbers) / floor
+    return np.maximum(line, 0.0) - np.log(np.maximum(numbers, floor))
+
+
+def _upper_tail(ordered: np.ndarray) -> np.ndarray:
+    """Pickands' estimates, with the weight drawn to 0 where a tail has few rows."""
+    if not len(ordered):
+        return np.array([np.inf, 1.0, 1.0, 0.0])
+    start = np.quantile(ordered, 1 - TAIL_SHARE, method="lower")
+    beyond = ordered[ordered > start]
+    if not len(beyond):  # the largest value is frequent: a step to it is one scale
+        below = ordered[ordered < start]
+        scale = start - below[-1] if len(below) else 0.0
+        return np.array([start, 1 / len(ordered), max(scale, np.finfo(float).tiny), 0.0])
+    with np.errstate(over="ignore"):
+        median, quartile = np.minimum(np.quantile(beyond, [0.5, 0.75]) - start, 1e300)
+    weight = np.log2(max(quartile / median - 1, 1e-9))
+    weight = np.clip(weight * len(beyond) / (len(beyond) + ROWS_OF_PRIOR), 0.0, MAX_WEIGHT)
+    scale = median * weight / np.expm1(weight * np.log(2)) if weight else median / np.log(2)
+    share = len(beyond) / len(ordered)
+    return np.array([start, share, max(scale, np.finfo(float).tiny), weight])
+
+
+def _log_beyond(tail: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Return ``-log P(a number is as large)`` of numbers in the tail, 0 of the others."""
+    start, share, scale, weight = tail
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = np.maximum(numbers - start, 0.0) / scale
+        logs = np.log1p(weight * steps) / weight if weight else steps
+        logs = np.minimum(logs - np.log(share), MAX_SURPRISE)
+    return np.where(numbers > start, logs, 0.0)
 
 
 # -- what the rest of a row says ------------------------------------------------------------------
 
 
-def judge(model: RowModel, table: Table) -> tuple[np.ndarray, np.ndarray]:
-    """Return the surprise of each cell, and the score of each row, the larger the odder."""
-    step = max(1, _NUMBERS // max(len(model.share), 1))
-    spans = (np.arange(a, min(a + step, table.n_rows)) for a in range(0, table.n_rows, step))
-    parts = [_judge(model, known_cells(model, take_rows(table, rows))) for rows in spans]
-    empty = np.zeros((0, len(model.names))), np.zeros(0)
-    surprise, score = (np.concatenate(own) for own in zip(empty, *parts, strict=True))
-    return surprise, score
+class ScoredTable(NamedTuple):
+    """Rows whose numbers are normal scores, and the surprise of each number in its column."""
+
+    table: Table
+    surprises: np.ndarray  # (numbers, rows)
+
+    def take(self, rows: np.ndarray) -> ScoredTable:
+        """Return some of the rows."""
+        return ScoredTable(take_rows(self.table, rows), self.surprises[:, rows])
 
 
-def _judge(model: RowModel, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
-    rows = np.arange(cells.codes.shape[1])
-    surprise = np.zeros((len(rows), len(model.names)))
-    score = np.zeros(len(rows))
-    for a, proba in enumerate(conditionals(model, cells)):
+class Evidence(NamedTuple):
+    """What speaks against cells, rows × columns."""
+
+    surprise: np.ndarray  # -log p of a category or bin given the rest of the row; 0 if missing
+    smallest: np.ndarray  # -log p of the likeliest one
+    is_unseen: np.ndarray
+    far: np.ndarray  # surprise of a number in its column, NaN where no number is
+    residual: np.ndarray  # a number less what the rest of its row predicts, NaN where no number is
+
+    @classmethod
+    def joined(cls, parts: Sequence[Evidence]) -> Evidence:
+        """Return the rows of several parts."""
+        return cls(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def take(self, rows: np.ndarray) -> Evidence:
+        """Return some of the rows."""
+        return Evidence(*(part[rows] for part in self))
+
+
+@storable
+class Scales:
+    """What is usual in each column: tails of residuals, and the surprise of an unseen value."""
+
+    def __init__(self, residuals: list[Tails], unseen: np.ndarray) -> None:
+        self.residuals = residuals
+        self.unseen = unseen
+
+    @classmethod
+    def of(cls, found: Evidence) -> Scales:
+        """Return the scales of rows that were judged by models of others.
+
+        An unseen value has the squared probability of one: a rarity if few are unseen, usual in a
+        column of names.
+        """
+        share = np.maximum(found.is_unseen.mean(axis=0), np.sqrt(MIN_PROBABILITY))
+        return cls([Tails.of(column) for column in found.residual.T], -2 * np.log(share))
+
+    def judge(self, found: Evidence) -> tuple[np.ndarray, np.ndarray]:
+        """Return surprises and scores of cells."""
+        surprises = np.where(found.is_unseen, self.unseen, found.surprise)
+        scores = np.where(surprises > 0, np.maximum(surprises - found.smallest, 0.0), 0.0)
+        for a in np.flatnonzero(~np.isnan(found.far).all(axis=0)):
+            residual = self.residuals[a].surprise(found.residual[:, a])
+            tails = np.nan_to_num(found.far[:, a] + residual)
+            surprises[:, a] = (surprises[:, a] + tails) / 2
+            scores[:, a] = (scores[:, a] + tails) / 2
+        return surprises, scores
+
+
+def row_scores(scores: np.ndarray) -> np.ndarray:
+    """Return the score of each row: that of its oddest cell."""
+    return scores.max(axis=1, initial=0.0)
+
+
+def _beyond_doubt(scores: np.ndarray) -> np.ndarray:
+    """Return which rows do not teach."""
+    out = scores >= BEYOND_DOUBT
+    most = int(MAX_SHARE_LEFT_OUT * len(scores))
+    if out.sum() > most:
+        out[np.argsort(-scores, kind="stable")[most:]] = False
+    return out
+
+
+def evidence(model: RowModel, scored: ScoredTable) -> Evidence:
+    """Return what speaks against the cells of rows, block by block."""
+    n_rows = scored.table.n_rows
+    step = max(1, BLOCK_NUMBERS // max(len(model.share), 1))
+    starts = range(0, max(n_rows, 1), step)
+    blocks = (np.arange(start, min(start + step, n_rows)) for start in starts)
+    return Evidence.joined([_evidence(model, scored.take(rows)) for rows in blocks])
+
+
+def _evidence(model: RowModel, scored: ScoredTable) -> Evidence:
+    cells = model.cells(scored.table)
+    rows, shape = np.arange(scored.table.n_rows), (scored.table.n_rows, len(model.names))
+    surprise, smallest, far, residual = np.array([0, 0, np.nan, np.nan])[:, None, None] + np.zeros(
+        shape
+    )
+    out = Evidence(surprise, smallest, np.zeros(shape, bool), far, residual)
+    masked = without_far_numbers(model, cells, scored.surprises)
+    for a, (proba, number) in enumerate(conditionals(model, masked)):
+        name, codes = model.names[a], cells.codes[a]
+        if name in model.numbers:
+            j = model.numbers.index(name)
+            out.far[:, a] = np.where(np.isnan(cells.z[j]), np.nan, scored.surprises[j])
+            out.residual[:, a] = cells.z[j] - number
+        elif name not in model.sets:
+            out.is_unseen[:, a] = cells.unseen[a]
         if proba is None or not proba.shape[1]:  # no cell was known in fit
             continue
-        codes = cells.codes[a]
-        known = np.maximum(proba[rows, np.maximum(codes, 0)], _RARE)
-        own = np.where(codes >= 0, -np.log(known), 0.0)
-        own[cells.unseen[a]] = _NEVER
-        surprise[:, a] = own
-        here = (codes >= 0) | cells.unseen[a]
-        score += np.where(here, own + np.log(np.maximum(proba.max(axis=1), _RARE)), 0.0)
-    return surprise, score
+        likely = np.maximum(proba[rows, np.maximum(codes, 0)], MIN_PROBABILITY)
+        out.surprise[:, a] = np.where(codes >= 0, -np.log(likely), 0.0)
+        out.smallest[:, a] = -np.log(np.maximum(proba.max(axis=1), MIN_PROBABILITY))
+    return out
 
 
-def known_cells(model: RowModel, table: Table) -> Cells:
-    """Return the cells of rows; a number far out is one that fit has not seen.
-
-    It is farther from the numbers of fit than they are from each other. The rest of its row is
-    judged without it.
-    """
-    cells = model.cells(table)
+def without_far_numbers(model: RowModel, cells: Cells, surprises: np.ndarray) -> Cells:
+    """Return cells in which numbers far out are gaps: the rest of a row is judged without them."""
+    codes, z = cells.codes.copy(), cells.z.copy()
     for j, name in enumerate(model.numbers):
-        data = table[name]
-        if isinstance(data, Numbers):
-            far, a = far_out(model, name, data.values), model.names.index(name)
-            cells.codes[a, far], cells.z[j, far], cells.unseen[a, far] = -1, np.nan, True
-    return cells
+        far = surprises[j] >= BEYOND_DOUBT
+        codes[model.names.index(name), far], z[j, far] = -1, np.nan
+    return cells._replace(codes=codes, z=z)
 
 
-def far_out(model: RowModel, name: str, values: np.ndarray, *, others: bool = False) -> np.ndarray:
-    """Tell which numbers are farther from those of fit, or others of fit, than these are apart."""
-    seen = np.concatenate([np.zeros(0), *model.seen[name]])
-    if others:
-        seen = seen[~np.isin(seen, values)]
-    if not len(seen):
-        return np.zeros(len(values), bool)
-    low, high = seen.min(), seen.max()
-    with np.errstate(over="ignore"):  # no float is beyond infinity: none is far out
-        return (values > high + (high - low)) | (values < low - (high - low))
-
-
-def oddest(surprise: np.ndarray, p_values: np.ndarray) -> np.ndarray:
+def oddest(scores: np.ndarray) -> np.ndarray:
     """Return the column of each row's oddest cell.
 
     Where one cell is wrong all cells of its row look odd: the oddest stands for them, the first
     column of level ones.
     """
-    if not surprise.size:
-        return np.zeros(len(surprise), dtype=int)
-    return np.lexsort((-surprise.round(_DIGITS), p_values), axis=1)[:, 0]
+    if not scores.size:
+        return np.zeros(len(scores), dtype=int)
+    return scores.round(SURPRISE_DIGITS).argmax(axis=1)
 
 
-def conditionals(model: RowModel, cells: Cells) -> list[np.ndarray | None]:
-    """Return, per column, the probability of its values given the other cells of each row."""
+class Conditional(NamedTuple):
+    """What the other cells of rows say of a column."""
+
+    proba: np.ndarray | None  # of its values; None of a set
+    number: np.ndarray | None = None  # its expected normal score
+
+
+def conditionals(model: RowModel, cells: Cells) -> list[Conditional]:
+    """Return what the other cells of each row say of each column."""
     rows = np.arange(cells.codes.shape[1])
     found: list[list[np.ndarray]] = [[] for _ in model.names]
+    numbers: dict[int, np.ndarray] = {}
     singles = [a for a, name in enumerate(model.names) if name not in model.sets]
     if "counts" in model.wanted and singles:
-        for a, proba in zip(singles, regressions(model, cells, singles), strict=True):
+        for a, (proba, number) in zip(singles, regressions(model, cells, singles), strict=True):
             found[a].append(proba)
+            if number is not None:
+                numbers[a] = number
     for weights, logs in model.subspaces:
         joint = model._log_joint(cells, rows, weights, logs)
         for a in singles:
@@ -408,10 +674,15 @@ def conditionals(model: RowModel, cells: Cells) -> list[np.ndarray | None]:
             rest = np.exp(rest - rest.max(axis=1, keepdims=True))
             proba = rest @ np.exp(logs[model.spans[a]]).T
             found[a].append(proba / proba.sum(axis=1, keepdims=True))
-    return [_mean(own, len(model.subspaces)) for own in found]
+    means = [_mean(parts, len(model.subspaces)) for parts in found]
+    for name in model.numbers:
+        a = model.names.index(name)
+        if a not in numbers and means[a] is not None:
+            numbers[a] = means[a] @ model.bin_means[name]
+    return [Conditional(proba, numbers.get(a)) for a, proba in enumerate(means)]
 
 
-def regressions(model: RowModel, cells: Cells, columns: Sequence[int]) -> Iterator[np.ndarray]:
+def regressions(model: RowModel, cells: Cells, columns: Sequence[int]) -> Iterator[Conditional]:
     """Yield what the regression says of some columns, given the other cells of each row.
 
     A gap counts as the mixture guesses it, without one by its shares.
@@ -421,9 +692,10 @@ def regressions(model: RowModel, cells: Cells, columns: Sequence[int]) -> Iterat
     before = Round(cells.codes, np.nan_to_num(cells.z), cells.elements, known)
     for a in columns:
         share, unit = model.share[model.spans[a]], model.unit[model.spans[a]]
-        own = model.expected(model.names[a], rows, before)[:, : len(share)]
-        proba = np.maximum(share + own / np.where(unit > 0, unit, 1), FLOOR)
-        yield proba / proba.sum(axis=1, keepdims=True)
+        total = model.expected(model.names[a], rows, before)
+        proba = np.maximum(share + total[:, : len(share)] / np.where(unit > 0, unit, 1), FLOOR)
+        number = total[:, len(share)] if model.names[a] in model.numbers else None
+        yield Conditional(proba / proba.sum(axis=1, keepdims=True), number)
 
 
 def _mean(found: Sequence[np.ndarray], n_fits: int) -> np.ndarray | None:
@@ -451,13 +723,13 @@ def contradiction(model: RowModel, cells: Cells, row: int, column: int) -> Reaso
     return min(model.beside(cells, row, column, code), key=gain, default=None)
 
 
-def _p_values(sorted_scores: np.ndarray, scores: np.ndarray, among: Any = False) -> np.ndarray:
-    """Return the share of calibration scores that are as large, the score itself counted once.
+def _p_values(fit_scores: np.ndarray, scores: np.ndarray, among: Any = False) -> np.ndarray:
+    """Return the share of scores of fit that are as large, the score itself counted once.
 
-    ``among`` says which of the scores are calibration scores.
+    ``among`` says which of the scores are scores of fit.
     """
-    n, new = len(sorted_scores), 1 - np.asarray(among, int)
-    above = n - np.searchsorted(sorted_scores, scores, side="left")
+    n, new = len(fit_scores), 1 - np.asarray(among, int)
+    above = n - np.searchsorted(np.sort(fit_scores), scores, side="left")
     return (above + new) / (n + new)
 
 

@@ -1,8 +1,11 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 from tabweave.apps.report import describe
 from tabweave.apps.report.columns import near_and_far
+from tabweave.apps.report.notes import describe_outliers, learn_outliers, odd_columns
+from tabweave.apps.report.reading import read
 
 N = 200
 RNG = np.random.default_rng(0)
@@ -139,3 +142,23 @@ def test_values_that_differ_in_case_are_noted_once():
     assert [note["code"] for note in found if note["column"] == "z"] == ["spelling"]
     found = describe(PLAIN | {"z": np.array([2, "2", "u"], object)[RNG.integers(0, 3, N)]})
     assert [n["code"] for n in found["warnings"] if n["column"] == "z"] == ["doubt"]  # in type
+
+
+def test_odd_cells_of_a_sorted_table_are_judged_by_all_of_it():
+    """Flights come by date: what is usual in December is unknown to rows of January."""
+    n = 26_000
+    month, rng = np.arange(n) // (n // 12 + 1) + 1, np.random.default_rng(0)
+    rows = pd.DataFrame({"month": [f"m{m}" for m in month]})
+    rows["heat"] = 30.0 - 4 * np.abs(month - 7) + rng.normal(size=n)
+    rows["carrier"] = np.where(month < 10, "UA", "AA")
+    rows["luck"] = rng.choice(["h", "t"], n)
+    rows.loc[[900, 23_000, 24_000, 25_000], "heat"] *= 100
+    reading = read(rows, None)
+    model = learn_outliers(reading, 0)
+    late = odd_columns(reading, model, np.arange(21_000, 22_000))["odd"]["codes"]
+    assert np.mean(np.array(late) >= 0) < 0.06
+    found = describe_outliers(reading, model)
+    assert found["of"] == 20_000
+    at = [int(cell["row"]) for cell in found["cells"] if cell["column"] == "heat"]
+    assert len(set(at[:4]) & {900, 23_000, 24_000, 25_000}) >= 2
+    assert any(cell["row"] >= 20_000 for cell in found["cells"])

@@ -423,9 +423,8 @@ def odd(
         table = job.table(rows, rules="texts")
         model = OutlierCells(level, random_state=job.seed)
         with working("looking for cells that do not fit"):
-            found = [c for c in model.fit_cells(table, most) if c.p_value <= level]
-            _, scores, _ = model._judged_apart(table)
-        n_odd = int((-scores < model.offset_).sum())
+            cells, is_odd = model.fit(table)._cells_of_fit(model._read(table), most)
+        found, n_odd = [c for c in cells if c.p_value <= level], int(is_odd.sum())
     if id is not None:
         found = [c._replace(row=ids.name(c.position)) for c in found]
     tell_kinds(table)

@@ -21,6 +21,7 @@ from tabweave.rows.table import (
     Sets,
     Table,
     distinct_rows,
+    row_keys,
     take_rows,
 )
 
@@ -224,8 +225,8 @@ def _conflicts(reading: Reading, target: str, classes: Codes) -> Iterator[Note]:
 
 _COMPARED = 20_000  # rows that they are found from
 _ODD = 15  # cells on a page
-_LEARNED = 2_000  # rows that odd cells are learned from
-_JUDGED = 20_000  # rows that are looked at
+_LEARNED = 2_000  # rows that odd cells are learned from, drawn from all
+_JUDGED = 20_000  # rows that are looked at, drawn from all
 _COLOURS = 8  # of unordered groups on the map
 
 
@@ -268,7 +269,6 @@ def learn_outliers(reading: Reading, random_state: int) -> OutlierCells | None:
     table = reading.table.select(names)
     if len(names) < 2 or table.n_rows < 20:
         return None
-    table = take_rows(table, np.arange(min(table.n_rows, _JUDGED)))
     # Counts alone: a page is to be there soon.
     return OutlierCells(engine="counts", max_rows=_LEARNED, random_state=random_state).fit(table)
 
@@ -277,12 +277,18 @@ def describe_outliers(reading: Reading, model: OutlierCells | None) -> dict[str,
     """Return the cells that fit their rows worst, if any is odd at one in a hundred."""
     if model is None:
         return None
-    table = reading.table.select(list(model.schema_.names))
-    table = take_rows(table, np.arange(min(table.n_rows, _JUDGED)))
-    found, _, taught = model._judged_apart(table)
-    cells = model._oddest_cells(table, found, model._cell_p_values(found, taught), _ODD)
+    rows = _drawn_evenly(reading.table.n_rows, _JUDGED)
+    table = take_rows(reading.table.select(list(model.schema_.names)), rows)
+    cells, _ = model._cells_of_fit(table, _ODD, rows)
     cells = [cell for cell in cells if cell.p_value <= model.level]
-    return {"of": table.n_rows, "cells": [_odd(cell) for cell in cells]}
+    return {"of": len(rows), "cells": [_odd(cell) for cell in cells]}
+
+
+def _drawn_evenly(n_rows: int, most: int) -> np.ndarray:
+    """Return the rows of a large table that stand for all: those whose hashes are lowest."""
+    if n_rows <= most:
+        return np.arange(n_rows)
+    return np.sort(np.argpartition(row_keys(0, n_rows), most)[:most])
 
 
 def odd_columns(reading: Reading, model: OutlierCells | None, rows: np.ndarray) -> dict[str, Any]:
@@ -293,9 +299,9 @@ def odd_columns(reading: Reading, model: OutlierCells | None, rows: np.ndarray) 
 
     names = list(model.schema_.names)
     table = take_rows(reading.table.select(names), rows)
-    surprise, _, taught = model._judged_apart(table, rows)
-    p_values = model._cell_p_values(surprise, taught)
-    worst = oddest(surprise, p_values)
+    _, scores, taught = model._judged_apart(table, rows)
+    p_values = model._cell_p_values(scores, taught)
+    worst = oddest(scores)
     worst[p_values[np.arange(len(worst)), worst] > model.level] = -1
     counts = np.bincount(worst[worst >= 0], minlength=len(names))
     order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]

@@ -1,5 +1,6 @@
 """Weave against its recipe, written out with loops and n × n matrices."""
 
+import warnings
 from itertools import product
 
 import numpy as np
@@ -1118,3 +1119,27 @@ def test_what_near_identifiers_tell_counts_and_their_being_unique_does_not(tells
     assert trusted.tolist() == ([1, 1, 0, 0] if tells else [0, 0, 0, 0])
     assert tied[3] == 0
     assert tied[:2].min() > 0.07 if tells else tied.max() < 0.01
+
+
+def coins(n, columns=4):
+    return np.random.default_rng(0).integers(0, 2, (n, columns)).astype(str)
+
+
+def test_where_nothing_was_learned_fit_says_so_and_why():
+    weave = Weave()
+    with pytest.warns(UserWarning, match="learned no couplings from these rows: no column tells"):
+        weave.fit(coins(300))
+    assert weave.level_.startswith("no column tells another")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            Weave().fit(coins(300))
+    assert len(said) == 1  # as Python shows what is said again from one line
+    assert set(weave.weights_.values()) == {1.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        few = Weave().fit(coins(50))  # few rows are no surprise
+        alone = Weave().fit(coins(300, 1))
+        learned = Weave().fit(grouped(0)[0])
+    assert few.level_ == weave.level_
+    assert alone.level_ == "there is one column" and learned.level_ is None

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from tabweave._compat import Interval
+from tabweave._compat import Interval, warn_caller
 from tabweave.base import BinnedEmbedder, ValueEmbedder
 from tabweave.blocks.block import Block, Blocks, Summed
 from tabweave.blocks.dates import CYCLES, cycle_of, ring
@@ -53,6 +53,7 @@ from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import Label, positions
 
 N_BINS = 16
+MIN_ROWS_TO_WARN = 100  # Fewer rows are no surprise where nothing is learned.
 MOST_COUPLED = 2048  # columns, of which all pairs are counted
 _SPELLED = 0.5  # share of spelling in the mismatch of a column of many strings
 _LEAST = 0.1  # √ΣSU⁺ of a column that depends on no other
@@ -112,6 +113,9 @@ class Weave(BinnedEmbedder, ValueEmbedder):
         The vectors of the values of the nominal and set columns.
     numbers_ : Curves or None
         The curves of the numeric and ordinal columns.
+    level_ : str or None
+        Why no couplings were learned, if none were: then all columns weigh alike, and values differ
+        by mismatch. With 100 rows or more, :meth:`fit` warns of it.
     blocks_ : Block
         Both together, from which vectors, distances and explanations are computed.
     counts_, schema_
@@ -351,9 +355,29 @@ class Weave(BinnedEmbedder, ValueEmbedder):
             check_coupled(self.counts_)
         coupled = self._coupled()
         tied, trusted, copied = ties(self._present(coupled), self._groups(coupled))
+        self._say_what_is_level(coupled, trusted)
         by_part = self._by_part(coupled.names, tie_weights(tied, trusted, copied))
         self.weights_, weights = self._split_weights(by_part)
         self._weave(coupled, weights, self._by_part(coupled.names, trusted))
+
+    def _say_what_is_level(self, coupled: Counts, trusted: np.ndarray) -> None:
+        """Keep why no coupling was learned, if none was; warn if there are rows enough."""
+        self.level_ = None
+        if trusted.any():
+            return
+        if not is_coupled(coupled):
+            self.level_ = f"of more than {MOST_COUPLED:,} columns pairs are not counted"
+            return
+        if len(self.schema_) < 2:
+            self.level_ = "there is one column"
+            return
+        self.level_ = "no column tells another more than chance does, or only little"
+        if coupled.n >= MIN_ROWS_TO_WARN:
+            warn_caller(
+                f"{type(self).__name__} learned no couplings from these rows: {self.level_}. All "
+                f"columns weigh alike, and values differ by mismatch, as in one-hot; with "
+                f"weights={{column: factor}} some count more"
+            )
 
     def _groups(self, coupled: Counts) -> list[str]:
         """Return whose part each counted column is: those of one column are no news to another."""

@@ -5,19 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import mutual_info_score
 
 from tabweave import (
     CDE,
     CKML,
     Column,
+    Counts,
     MixedEmbedder,
     OneHot,
     Schema,
     SimilarityIndex,
     SupervisedWeave,
+    Table,
     ValueMetric,
     Weave,
 )
+from tabweave.counts.couplings import gap_uncertainty
 
 VALUED = ["color", "shape", "code"]
 MODELS = {
@@ -192,3 +196,45 @@ def test_planted_duplicates_are_found(missing, least):
     hits = np.cumsum(same[order])
     f = 2 * hits / (np.arange(1, len(order) + 1) + same.sum())
     assert f.max() >= least
+
+
+class TestInformativeGaps:
+    """Gaps that depend on another column count as a value; others never do."""
+
+    @staticmethod
+    def rows(seed, n=400):
+        rng = np.random.default_rng(seed)
+        garage, size = rng.choice(["yes", "no"], n), rng.choice(list("sml"), n).astype(object)
+        kind = rng.choice(list("abc"), n).astype(object)
+        size[garage == "no"] = None
+        kind[rng.random(n) < 0.3] = None
+        area = np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n))
+        return pd.DataFrame({"garage": garage, "size": size, "kind": kind, "area": area})
+
+    @pytest.mark.parametrize("seed", range(10))
+    def test_only_those_are_found(self, seed):
+        model = Weave().fit(self.rows(seed))
+        assert model.gaps_ == {"size": "garage"}
+        assert "size" not in model.tables_.spread and model.tables_.spread["kind"] > 0
+        (why,) = (found.why for found in model.kinds() if found.column == "size")
+        assert why == "values; missing is a value: it depends on 'garage'"
+
+    def test_the_uncertainty_is_that_of_two_columns(self):
+        frame = self.rows(0)
+        counts = Counts.of(Table.of(frame.drop(columns="area")))
+        found = gap_uncertainty(counts)
+        names = list(counts.names)
+        for name, other in (("size", "garage"), ("kind", "garage"), ("kind", "size")):
+            rows = frame[frame[other].notna()]
+            gap, values = rows[name].isna().to_numpy(), rows[other].to_numpy(str)
+            mutual, h = mutual_info_score(gap, values), mutual_info_score(values, values)
+            h += mutual_info_score(gap, gap)
+            chance = (len(set(values)) - 1) / (2 * len(rows))
+            expected = 2 * max(mutual - chance, 0) / h
+            assert found[names.index(name), names.index(other)] == pytest.approx(expected, abs=1e-9)
+        assert not found[names.index("garage")].any()
+
+    def test_a_column_may_say_what_missing_is(self):
+        schema = {"size": Column("size", missing="expected")}
+        model = Weave(schema=schema).fit(self.rows(0))
+        assert model.gaps_ == {} and model.tables_.spread["size"] > 0

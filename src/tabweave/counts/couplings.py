@@ -372,6 +372,36 @@ def _sum_meetings(margins: np.ndarray, logs: np.ndarray, moments: np.ndarray) ->
             moments[1, i] = max(s2 - s1 * s1 - line * line / varies, 0.0) / rest
 
 
+def gap_uncertainty(counts: Counts) -> np.ndarray:
+    """Return the symmetric uncertainty of each column's gaps with the values of each other column.
+
+    That is of whether the column's cell is missing, given that the other's is not, less what chance
+    brings, ``(V - 1) / 2n``; 0 of columns without gaps, with themselves, and with columns whose
+    values occur less than five times on average, of which chance brings more.
+    """
+    n_columns, total = len(counts.sizes), counts.value_counts.astype(np.float64)
+    missing = np.concatenate([[v is None for v in labels] for labels in counts.labels] or [[]])
+    column, out = _column_of_value(counts), np.zeros((n_columns, n_columns))
+    total[missing.astype(bool)] = 0
+    n = np.bincount(column, total, n_columns)
+    values = np.bincount(column, total > 0, n_columns)
+    entropy = np.log(divisor(n)) - np.bincount(column, _xlogx(total), n_columns) / divisor(n)
+    for at in np.flatnonzero(missing):
+        a = column[at]
+        row = counts.pairs[[at]] if sparse.issparse(counts.pairs) else counts.pairs[at : at + 1]
+        gaps = np.ravel(row.toarray() if sparse.issparse(row) else row).astype(np.float64)
+        gaps[missing.astype(bool)] = 0
+        here = np.bincount(column, gaps, n_columns)
+        alone = _xlogx(here) + _xlogx(n - here)
+        joint = np.bincount(column, _xlogx(gaps) + _xlogx(total - gaps), n_columns)
+        own = np.log(divisor(n)) - alone / divisor(n)
+        mutual = entropy - np.log(divisor(n)) + joint / divisor(n) + own
+        above = mutual - (values - 1) / (2 * divisor(n))
+        out[a] = np.where(n >= 5 * values, 2 * above / divisor(entropy + own), 0)
+        out[a, a] = 0
+    return np.clip(out, 0, 1)
+
+
 def context(uncertainty: np.ndarray) -> np.ndarray:
     """Eqs. (2.20), (2.21): which columns say something about each column and are not redundant.
 

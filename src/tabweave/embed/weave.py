@@ -44,12 +44,14 @@ from tabweave.counts.couplings import (
     chance_information,
     copies,
     corrected_uncertainty,
+    gap_uncertainty,
     information,
 )
 from tabweave.counts.spectra import leading_axes, principal_axes
 from tabweave.embed.register import embedder
+from tabweave.rows.kinds import Finding
 from tabweave.rows.spelling import MANY, Spelling, spelling_of
-from tabweave.rows.table import Schema, Table
+from tabweave.rows.table import Column, Schema, Table
 from tabweave.rows.vocabulary import Label, positions
 
 N_BINS = 16
@@ -107,6 +109,9 @@ class Weave(BinnedEmbedder, ValueEmbedder):
     ----------
     weights_ : dict of str to float
         Weight of each column, mean 1.
+    gaps_ : dict of str to str
+        The columns in which missing counts as a value, since their gaps depend on another column,
+        and that column.
     landmarks_ : dict of str to int
         The columns with more than ``max_landmarks`` values, and how many landmarks they have.
     tables_ : ValueTables
@@ -136,9 +141,10 @@ class Weave(BinnedEmbedder, ValueEmbedder):
     have the mean only: their inner products are those expected, their distances too small by the
     column's variance for each missing cell. A row is at distance 0 from itself in
     :meth:`pairwise_distances`; a row that is asked about is another one than a stored copy of it.
-    Couplings of two columns are those of the rows that have values in both. For
-    ``Column(..., missing="value")`` missing is one more value, as far from the others as they are
-    from each other.
+    Couplings of two columns are those of the rows that have values in both. Where gaps inform,
+    missing is one more value: where the symmetric uncertainty of a column's gaps with another
+    column is above 1/20 beyond chance (``gaps_``, :meth:`kinds`), unless the column says what
+    missing is (``Column(..., missing="value")`` or ``"expected"``).
 
     The weights ``w_a`` are proportional to ``max(√(t_a s_a), 0.1)^¼ / (1 + c_a)``, with ``s_a = Σ_b
     SU⁺_ab``, numbers in bins. A column that says the same as others under other names, as a team
@@ -302,6 +308,33 @@ class Weave(BinnedEmbedder, ValueEmbedder):
         parts = self._parts()
         return self.counts_.select([name for name in counted if self._part(name) in parts])
 
+    def _informative_gaps(self, coupled: Counts) -> dict[str, str]:
+        """Return the columns whose gaps depend on another column, and the one they most do."""
+        if not is_coupled(coupled) or len(coupled.names) < 2:
+            return {}
+        group, parts = np.array(self._groups(coupled)), self._parts()
+        depends = gap_uncertainty(coupled)
+        depends[group[:, None] == group] = 0
+        out = {}
+        for name, line in zip(map(self._part, coupled.names), depends, strict=True):
+            column = self.schema_[parts[name]]
+            if column.missing is None and line.max() > _WEAK:
+                out[column.name] = str(group[line.argmax()])
+        return out
+
+    def _gap_columns(self) -> list[str]:
+        """Return the columns in which missing is no value; where gaps inform, it is one."""
+        informs, parts = vars(self).get("gaps_", {}), self._parts()
+        return [n for n in super()._gap_columns() if parts.get(self._part(n)) not in informs]
+
+    def _finding(self, column: Column) -> Finding:
+        """Return what a column was read as, and whether its gaps count as a value."""
+        found, informs = super()._finding(column), vars(self).get("gaps_", {})
+        if column.name not in informs:
+            return found
+        why = f"{found.why}; missing is a value: it depends on {informs[column.name]!r}"
+        return found._replace(why=why)
+
     def _present(self, coupled: Counts) -> Counts:
         """Return the counts without missing cells, from which couplings are learned."""
         return coupled.present(self._gap_columns())
@@ -354,6 +387,7 @@ class Weave(BinnedEmbedder, ValueEmbedder):
         if self.n_clusters is not None or self.n_components is not None:
             check_coupled(self.counts_)
         coupled = self._coupled()
+        self.gaps_ = self._informative_gaps(coupled)
         tied, trusted, copied = ties(self._present(coupled), self._groups(coupled))
         self._say_what_is_level(coupled, trusted)
         by_part = self._by_part(coupled.names, tie_weights(tied, trusted, copied))

@@ -150,8 +150,8 @@ class TestArrival:
     @given(rows)
     def test_vocabulary_is_in_canonical_order(self, a):
         ranks = {bool: 0, int: 1, float: 1, str: 2, bytes: 3, type(None): 9}
-        any_, size, tags, flag = count(a).labels
-        for labels in (any_, tags, flag):
+        any_, size, x, tags, flag = count(a).labels
+        for labels in (any_, x, tags, flag):
             assert list(labels) == sorted(labels, key=lambda v: (ranks[type(v)], v))
         assert list(size) == [v for v in ("S", "M", "L", None) if v in {r["size"] for r in a}]
 

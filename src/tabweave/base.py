@@ -31,7 +31,7 @@ from tabweave._compat import (
     warn_caller,
 )
 from tabweave.blocks.block import Block, label_column, turns
-from tabweave.blocks.numbers import BINNED, Numbering, column_parts
+from tabweave.blocks.numbers import Numbering, column_parts
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.counts.unknown import report_unknown, spelled_columns
@@ -721,8 +721,7 @@ class ValueEmbedder(Embedder):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to what was seen so far; same result as one ``fit`` on all of them.
 
-        Of numbers the first rows decide the bins, and of columns without a ``schema`` what they
-        are: let them be many, and typical.
+        What columns without a ``schema`` are, the first rows decide: let them be many, and typical.
 
         Nothing is learned yet: :meth:`learn` does, or the first method that needs it.
         """
@@ -842,13 +841,18 @@ class ValueEmbedder(Embedder):
 class BinnedEmbedder(Embedder):
     """Base of embedders that count numbers and grades in bins, beside categories."""
 
+    n_bins: int
     _numbering: Numbering
+
+    def _in_bins(self) -> Counts:
+        """Return what was counted, numbers in bins that follow from all that was counted."""
+        self._numbering = Numbering.of(self.counts_, int(self.n_bins))
+        return self._numbering.binned(self.counts_)
 
     def _gap_columns(self) -> list[str]:
         """Return the columns and parts of columns in which missing is no value, as counted."""
         columns, parts = set(super()._gap_columns()), self._parts()
-        names = [name for name, column in parts.items() if column in columns]
-        return [*names, *(name + BINNED for name in names)]
+        return [name for name, column in parts.items() if column in columns]
 
     def _parts(self) -> dict[str, str]:
         """Return what is counted of each column, and whose it is."""

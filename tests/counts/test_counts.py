@@ -218,13 +218,13 @@ COUNTS = Counts.of(
 
 class TestReading:
     def test_parts(self):
-        assert COUNTS.names == ["a", "b"]
-        assert COUNTS.sizes.tolist() == [2, 2]
-        assert COUNTS.offsets.tolist() == [0, 2, 4]
-        assert COUNTS.value_counts.tolist() == [2, 1, 2, 1]
-        assert COUNTS.span("b") == COUNTS.span(1) == COUNTS.span(np.int8(1)) == slice(2, 4)
-        assert COUNTS.span(-1) == slice(2, 4)
-        assert repr(COUNTS) == "Counts(3 rows, 3 columns, 4 values, 2 classes)"
+        assert COUNTS.names == ["a", "x", "b"]
+        assert COUNTS.sizes.tolist() == [2, 3, 2]
+        assert COUNTS.offsets.tolist() == [0, 2, 5, 7]
+        assert COUNTS.value_counts.tolist() == [2, 1, 1, 1, 1, 2, 1]
+        assert COUNTS.span("b") == COUNTS.span(2) == COUNTS.span(np.int8(2)) == slice(5, 7)
+        assert COUNTS.span(-1) == slice(5, 7)
+        assert repr(COUNTS) == "Counts(3 rows, 3 columns, 7 values, 2 classes)"
         assert repr(Counts()) == "Counts()"
 
     def test_block(self):
@@ -252,7 +252,7 @@ class TestReading:
             with pytest.raises(KeyError, match="'z'"):
                 call("z")
         with pytest.raises(IndexError):
-            COUNTS.span(2)
+            COUNTS.span(3)
 
     def test_zero(self):
         assert Counts().names == []
@@ -280,7 +280,7 @@ class TestOneOrNone:
 
     def test_all_missing(self):
         counts = Counts.of({"a": [None, None], "b": [math.nan, math.nan]})
-        assert counts.labels == ((None,),)
+        assert counts.labels == ((None,), (None,))
         assert counts.moments("b")[0] == 0
 
     def test_only_empty_sets(self):

@@ -295,6 +295,8 @@ def part(rows, start, stop):
 @pytest.mark.parametrize("numeric", [False, True])
 def test_counts_add_up_and_subtract(numeric):
     rows, y = mixed(300) if not numeric else prices()
+    # Of few different numbers, each has a bucket, which nothing that is added makes wider.
+    rows = {n: c.round() if c.dtype.kind == "f" else c for n, c in rows.items()}
     first = SupervisedWeave(schema=GRADES if not numeric else None)
     first.partial_fit(part(rows, 0, 150), y[:150])
     alone = first.counts_

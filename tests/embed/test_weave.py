@@ -33,8 +33,7 @@ from tabweave import (
     Weave,
     load,
 )
-from tabweave.blocks import numbers
-from tabweave.blocks.numbers import Knots, affordable_bins
+from tabweave.blocks.numbers import Knots
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.datasets import led24, make_coupled, three_of_9
@@ -188,6 +187,8 @@ def mixed(n=400, seed=0, gaps=0.1):
 
 def test_numbers_are_coupled_through_their_bins():
     X = mixed(gaps=0)
+    X["pay"], X["age"] = X["pay"].round(1), X["age"].round()
+    assert max(len(np.unique(X[name])) for name in ("pay", "age")) <= 126  # a bucket for each
     weave = Weave().fit(X)
     codes = coded([X["job"], bins_of(X["pay"]), X["town"], bins_of(X["age"])])
     weights = column_weights(codes)
@@ -285,22 +286,22 @@ def test_numbers_are_categories_where_the_schema_says_so():
 
 
 @pytest.mark.parametrize("k", [None, 3])
-def test_batches_of_numbers_keep_the_bins_of_the_first(k):
+def test_batches_of_numbers_give_what_all_rows_give(k):
     X = mixed()
 
     def part(start, stop):
         return {name: column[start:stop] for name, column in X.items()}
 
+    whole = Weave(k).fit(X)
     three = (
-        Weave(k).partial_fit(part(0, 200)).partial_fit(part(200, 250)).partial_fit(part(250, 400))
+        Weave(k).partial_fit(part(250, 400)).partial_fit(part(0, 200)).partial_fit(part(200, 250))
     )
-    two = Weave(k).partial_fit(part(0, 200)).partial_fit(part(200, 400))
-    np.testing.assert_array_equal(three.transform(X), two.transform(X))
-    assert three.counts_ == two.counts_
-    late = two.counts_ - Weave(k).partial_fit(part(0, 200)).counts_
+    assert three.counts_ == whole.counts_
+    np.testing.assert_array_equal(three.transform(X), whole.transform(X))
     first = Weave(k).partial_fit(part(0, 200))
+    late = whole.counts_ - first.counts_
     np.testing.assert_array_equal(
-        first.fit_counts(first.counts_ + late).transform(X), two.transform(X)
+        first.fit_counts(first.counts_ + late).transform(X), whole.transform(X)
     )
 
 
@@ -348,7 +349,7 @@ def test_a_value_that_is_none_of_its_levels_is_refused_in_fit():
 
 
 def test_counts_of_plain_rows():
-    """Counts of grades suffice; those of numbers do not say where bins lie."""
+    """Counts of grades suffice, and those of numbers, which hold their buckets."""
     rng = np.random.default_rng(0)
     levels = ("low", "mid", "high")
     kinds = {"grade": Column("grade", "ordinal", levels=levels)}
@@ -361,11 +362,12 @@ def test_counts_of_plain_rows():
         more, twice = counted.partial_fit(X), fitted.partial_fit(X)
         np.testing.assert_allclose(more.transform(X), twice.transform(X), atol=1e-9)
     numbers = {**X, "age": rng.normal(size=60)}
-    for counts in (Counts.of(Table.of(numbers, kinds)), Weave(schema=kinds).fit(numbers).counts_):
-        with pytest.raises(
-            ValueError, match=r"column '(age|grade)' is numeric, but these counts do not hold"
-        ):
-            Weave(schema=kinds).fit_counts(counts)
+    fitted = Weave(schema=kinds).fit(numbers)
+    halves = ({name: column[i::2] for name, column in numbers.items()} for i in range(2))
+    counts = sum((Counts.of(Table.of(rows, kinds)) for rows in halves), Counts())
+    assert counts == fitted.counts_
+    found = Weave(schema=kinds).fit_counts(counts)
+    np.testing.assert_array_equal(found.transform(numbers), fitted.transform(numbers))
 
 
 def test_the_class_column_of_a_source_is_left_out(tmp_path):
@@ -732,26 +734,27 @@ class TestWideTables:
         rng = np.random.default_rng(seed)
         return rng.normal(size=(n, 5)) @ rng.normal(size=(5, d)) + rng.normal(size=(n, d))
 
-    @pytest.mark.parametrize(("columns", "bins"), [(256, 16), (257, 15), (600, 6), (2100, 2)])
-    def test_bins_are_as_many_as_can_be_counted(self, columns, bins):
-        assert affordable_bins(16, columns) == bins
-        assert affordable_bins(4, columns) == min(bins, 4)
+    @pytest.mark.parametrize(
+        ("columns", "buckets"), [(1, 126), (16, 126), (32, 64), (128, 16), (600, 4), (2100, 4)]
+    )
+    def test_buckets_are_as_many_as_can_be_counted(self, columns, buckets):
+        assert _counting.most_paired(columns) == buckets
 
-    def test_fewer_bins_change_weights_only(self, monkeypatch):
+    def test_fewer_buckets_change_weights_only(self, monkeypatch):
         X = self.rows(120, 12)
         full = Weave().fit(X)
-        monkeypatch.setattr(numbers, "_ALL_BINS", 48)
+        assert repr(full) == "Weave()"
+        monkeypatch.setattr(_counting, "_ALL_PAIRED", 96)
         few = Weave().fit(X)
-        assert set(few.counts_.sizes.tolist()) == {4}
+        assert max(few.counts_.sizes) == 8
         factor = np.array(list(few.weights_.values())) / list(full.weights_.values())
         both = zip(full.numbers_.rows, few.numbers_.rows, factor, strict=True)
         for before, after, weight in both:
             np.testing.assert_allclose(after, before * np.sqrt(weight), atol=1e-9)
-        assert repr(few) == "Weave()\ncoupled in 4 bins each: 12 numbers"
-        assert repr(full) == "Weave()"
+        assert repr(few) == "Weave()\ncoupled in at most 8 bins each: 12 numbers"
 
     def test_parts_of_rows_add_up_to_all(self, monkeypatch):
-        monkeypatch.setattr(numbers, "_ALL_BINS", 48)
+        monkeypatch.setattr(_counting, "_ALL_PAIRED", 96)
         X = self.rows(120, 12)
         X[::7, 3] = np.nan
         model = Weave().fit(X)
@@ -761,7 +764,7 @@ class TestWideTables:
 
     def test_components_of_fewer_bins_are_those_of_the_rows(self, monkeypatch):
         X = self.rows(400, 12)
-        monkeypatch.setattr(numbers, "_ALL_BINS", 96)
+        monkeypatch.setattr(_counting, "_ALL_PAIRED", 192)
         vectors = Weave().fit_transform(X)
         centred = vectors - vectors.mean(axis=0)
         exact = np.linalg.svd(centred, compute_uv=False)[:5] ** 2

@@ -270,3 +270,28 @@ def test_a_stream_that_cannot_be_read_again_says_which_numbers_are_no_floats():
         count(stream)
     stream = arrow.RecordBatchReader.from_batches(table.schema, table.to_batches(30))
     assert count(stream, schema={"a": "numeric"}).moments("a")[0] == 90
+
+
+def test_more_rows_than_are_sampled_have_the_same_counts_in_any_order_and_engine(tmp_path):
+    """Above 2**19 mixed rows, bins depended on the position of rows."""
+    rng = np.random.default_rng(0)
+    n = 600_000
+    group = rng.integers(0, 3, n)
+    frame = pd.DataFrame(
+        {
+            "group": np.array(list("abc"))[group],
+            "pay": np.exp(rng.normal(group, 1)),
+            "age": np.where(rng.random(n) < 0.1, np.nan, rng.normal(40, 10, n)),
+        }
+    )
+    wanted = Weave().fit(frame)
+    shuffled = frame.sample(frac=1, random_state=0).reset_index(drop=True)
+    shuffled.to_parquet(tmp_path / "rows.parquet", row_group_size=70_000)
+    assert count(tmp_path / "rows.parquet") == Counts.of(frame)
+    asked = frame[:100]
+    for rows in (shuffled, tmp_path / "rows.parquet", frame.sort_values("pay")):
+        found = Weave().fit(rows)
+        assert found.counts_ == wanted.counts_ and found.counts_.grids == wanted.counts_.grids
+        np.testing.assert_array_equal(found.transform(asked), wanted.transform(asked))
+    dask = pytest.importorskip("dask.dataframe")
+    assert count(dask.from_pandas(shuffled, npartitions=7)) == wanted.counts_

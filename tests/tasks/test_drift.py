@@ -575,3 +575,22 @@ def test_as_many_rows_as_the_simulation_takes_not():
     table = np.array([[5 * 10**8, 10], [5 * 10**8 - 20, 10]])
     assert table.sum() == 10**9
     assert 0.5 < chi_square(table, 9, np.random.default_rng(0))[1] <= 1
+
+
+@pytest.mark.parametrize("size", [300, 5000])
+def test_counts_show_the_drift_of_numbers_that_tables_show(size):
+    """A spread three times as large has the same mean, which was all that counts were asked."""
+    rng = np.random.default_rng(0)
+    same, wide, again = ({"x": rng.normal(0, scale, size)} for scale in (1, 3, 1))
+    wide["x"][::10] = np.nan
+    for after in (wide, again):
+        table = drift_report(same, after)
+        for sides in ((Counts.of(same), Counts.of(after)), (same, Counts.of(after))):
+            found = drift_report(*sides)
+            assert found.changed == table.changed == (["x"] if after is wide else [])
+            one, other = found.columns[0], table.columns[0]
+            assert list(one.sizes) == list(other.sizes)
+            for name, value in other.sizes.items():
+                assert one.sizes[name] == pytest.approx(value, abs=0.005)
+            assert one.p_value == pytest.approx(other.p_value, rel=0.1)
+            assert one.comparison == other.comparison

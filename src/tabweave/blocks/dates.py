@@ -8,45 +8,14 @@ Rings are curves with knots, closed; all else of numbers holds for them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tabweave.blocks.numbers import Knots
 from tabweave.counts.counts import Counts
+from tabweave.rows.table import CYCLES, Cycle
 from tabweave.rows.vocabulary import positions
 
 _ENOUGH = 0.9  # of a cycle that rows must last to show it
-
-
-@dataclass(frozen=True)
-class Cycle:
-    """Something that comes back: what it is called, how many seconds it takes, and its bins."""
-
-    title: str
-    seconds: float
-    n_bins: int
-
-    def name(self, column: str) -> str:
-        """Return the name under which a column's bins of this cycle are counted."""
-        return f"{column} ({self.title})"
-
-    @property
-    def edges(self) -> np.ndarray:
-        """The inner edges of the bins."""
-        return self.seconds * np.arange(1, self.n_bins) / self.n_bins
-
-    def phase(self, seconds: np.ndarray) -> np.ndarray:
-        """Return how far into the cycle datetimes are, in seconds."""
-        return np.mod(seconds, self.seconds)
-
-
-DAY = 86_400.0
-CYCLES = (
-    Cycle("time of day", DAY, 24),
-    Cycle("weekday", 7 * DAY, 7),
-    Cycle("time of year", 365.2425 * DAY, 12),
-)
 
 
 def lasting_cycles(counts: Counts, column: str) -> list[Cycle]:
@@ -116,12 +85,3 @@ def ring(knots: Knots, cycle: Cycle) -> np.ndarray:
     rows = rows - knots.share @ rows
     inertia = float(knots.share @ (rows**2).sum(axis=1)) if len(rows) else 0.0
     return rows / np.sqrt(2 * inertia) if inertia > 0 else np.zeros((len(rows), 2))
-
-
-def cycle_of(name: str) -> tuple[str, Cycle]:
-    """Return the column and the cycle of which a counted column has the bins."""
-    return next(
-        (name.removesuffix(f" ({cycle.title})"), cycle)
-        for cycle in CYCLES
-        if name.endswith(f" ({cycle.title})")
-    )

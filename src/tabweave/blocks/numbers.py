@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -34,12 +34,21 @@ from tabweave.blocks.block import (
     added,
     label_column,
 )
-from tabweave.counts.counting import check_levels, divisor
-from tabweave.counts.counts import Counts
+from tabweave.counts.counting import first_of, merged_values
+from tabweave.counts.counts import Counts, NumberCounts
 from tabweave.io.register import storable
-from tabweave.rows.formats import PERIODS
-from tabweave.rows.table import Codes, Column, Numbers, Sets, Table, sampled_rows
-from tabweave.rows.vocabulary import Label, Unknown, positions, slices
+from tabweave.rows.table import (
+    CYCLES,
+    Codes,
+    Column,
+    Numbers,
+    Sets,
+    Table,
+    cycle_of,
+    cycles_of,
+    values_schema,
+)
+from tabweave.rows.vocabulary import Label, Unknown, Vocabulary, positions, slices
 
 KNOTS = np.arange(-3.0, 4.0)  # in standard deviations
 WIDTH = 3
@@ -339,8 +348,6 @@ class Curves(NumberColumns):
         return [f"{name}_{i}" for name, width in pairs for i in range(width)]
 
     def _title(self, j: int) -> str:
-        from tabweave.blocks.dates import CYCLES
-
         cycle = self._cycle(j)
         return next(f" ({c.title})" for c in CYCLES if c.seconds == cycle) if cycle else ""
 
@@ -417,10 +424,24 @@ class Transformed(Block):
     levels: Levels = field(default_factory=dict)
 
     @classmethod
-    def of(cls, transformer: Any, moments: Moments, names: Sequence[str], table: Table) -> Self:
+    def of(
+        cls,
+        transformer: Any,
+        moments: Moments,
+        names: Sequence[str],
+        table: Table,
+        levels: Levels,
+    ) -> Self:
         """Fit a transformer to the numbers of a table."""
         mean = np.array([mean if n else 0.0 for n, mean, _ in moments])
-        empty = cls(names=list(names), mean=mean, transformer=transformer, width=0, inertia=0.0)
+        empty = cls(
+            names=list(names),
+            mean=mean,
+            transformer=transformer,
+            width=0,
+            inertia=0.0,
+            levels=levels,
+        )
         rows = empty._numbers(table, "centroid")
         transformer.fit(rows)
         vectors = np.asarray(transformer.transform(rows), dtype=float)
@@ -508,7 +529,7 @@ def graded(block: Block, name: str, levels: Sequence[Label], unknown: Unknown) -
 
 def moments_of(counts: Counts, name: str, levels: Levels) -> tuple[float, float, float]:
     """Return how many numbers a column has, their mean and variance; of grades, of their ranks."""
-    if name not in counts.vocabulary:
+    if name not in levels:
         return counts.moments(name)
     labels = counts.labels[counts.vocabulary.index(name)]
     rank = positions(levels[name], labels).astype(float)
@@ -530,114 +551,140 @@ def standardised(moments: Moments) -> tuple[np.ndarray, np.ndarray]:
 # -- numbers and grades beside categories --------------------------------------------------------
 
 BINNED = " (binned)"
-_ALL_BINS = 4096  # of all columns of numbers: their pairs take 134 MB
 
 
 @storable
 @dataclass(frozen=True, eq=False)
 class Numbering:
-    """How each numeric and ordinal column becomes numbers and bins: learned from the first rows.
-
-    Of very many rows a sample is taken, the same from every source.
+    """How each numeric and ordinal column becomes bins: learned from counts.
 
     Attributes
     ----------
     edges : dict of str to ndarray
         The inner edges of the bins of each numeric column.
-    knots : dict of str to ndarray
-        The lowest number of each numeric column, the mean of each of its bins, and the highest.
     levels : dict of str to tuple
         The levels of each ordinal column.
-    bins : bool
-        Whether rows get columns of bins; counts of plain rows have none.
+    knots : dict of str to ndarray
+        The lowest number of each numeric column, the mean of each of its quantile bins, and the
+        highest.
+    masses : dict of str to ndarray of shape (2, knots - 2)
+        The bin of each inner knot, and how many numbers the knot stands for. Bins are unions of
+        the buckets of counts: there may be fewer of them than knots.
     cycles : dict of str to ndarray
         The mean phase of each bin of the cycles of datetimes, by the name they are counted under.
-    nested : dict of str to ndarray of shape (2, knots - 2)
-        Of columns that are counted in fewer bins than they have knots: the bin of each inner knot,
-        and its share of that bin.
-    coupled : bool
-        Whether values and bins are counted in pairs.
     """
 
     edges: dict[str, np.ndarray]
     levels: dict[str, tuple[Label, ...]]
-    bins: bool = True
     knots: dict[str, np.ndarray] = field(default_factory=dict)
+    masses: dict[str, np.ndarray] = field(default_factory=dict)
     cycles: dict[str, np.ndarray] = field(default_factory=dict)
-    nested: dict[str, np.ndarray] = field(default_factory=dict)
-    coupled: bool = True
 
     @classmethod
-    def of(
-        cls,
-        table: Table,
-        n_bins: int,
-        weight: np.ndarray | None = None,
-        most_coupled: int | None = None,
-    ) -> Numbering:
+    def of(cls, counts: Counts, n_bins: int) -> Numbering:
         """Take quantiles of numbers as the edges of bins, and the levels of grades.
 
-        All pairs of bins are counted: with many columns of numbers, neighbouring bins are counted
-        as one (see :func:`affordable_bins`). Their knots stay. Of tables with more columns than
-        ``most_coupled`` no pairs are counted, and the bins are as many as were asked for.
+        They follow from the counts alone, not from the order in which rows were counted.
         """
-        edges, levels, knots, cycles, nested = {}, {}, {}, {}, {}
-        some = sampled_rows(table.n_rows)
-        coupled = most_coupled is None or len(table.schema) <= most_coupled
-        fewer = affordable_bins(n_bins, len(table.schema.numeric)) if coupled else n_bins
-        weight = weight if some is None or weight is None else weight[some]
-        for column, data in table:
-            if isinstance(data, Numbers):
-                values = data.values if some is None else data.values[some]
-                x, own_weight = _sorted(values, weight)
-                own = edges[column.name] = _edges(x, own_weight, n_bins)
-                knots[column.name] = _knots(x, own_weight, own)
-                if len(own) >= fewer:
-                    kept, shares = _merged(x, own_weight, own, fewer)
-                    edges[column.name], nested[column.name] = kept, shares
-                for name, phase, own in _phases(column, values):
-                    around = (0.0, own[0] + own[-1])  # edges lie evenly between
-                    cycles[name] = _knots(*_sorted(phase, weight), own, around)[1:-1]
-            elif column.kind == "ordinal" and isinstance(data, Codes):
-                met = [data.labels[code] for code in np.unique(data.codes)]
-                check_levels(column.name, met, column.levels)
-                levels[column.name] = column.levels or ordered(data.labels)
-        return cls(edges, levels, knots=knots, cycles=cycles, nested=nested, coupled=coupled)
+        edges, levels, knots, masses, cycles = {}, {}, {}, {}, {}
+        for column in counts.schema.columns if counts.schema else ():
+            name = column.name
+            if column.kind == "ordinal":
+                labels = counts.labels[counts.vocabulary.index(name)]
+                levels[name] = column.levels or ordered(labels)
+            elif name in counts.grids:
+                edges[name], knots[name], masses[name] = _bins(counts, name, n_bins)
+                for cycle in cycles_of(column):
+                    part = cycle.name(name)
+                    phases = counts.histograms[part]
+                    around = (0.0, cycle.edges[0] + cycle.edges[-1])  # edges lie evenly between
+                    at = _knots(phases.points, phases.times, cycle.edges, around)
+                    cycles[part] = at[1:-1]
+        return cls(edges, levels, knots, masses, cycles)
+
+    def binned(self, counts: Counts) -> Counts:
+        """Return the counts of values and bins: of categories only."""
+        first, labels = [], list(counts.labels)
+        for a, (name, own) in enumerate(zip(counts.names, counts.labels, strict=True)):
+            index = np.arange(len(own))
+            if name in self.edges:
+                starts = np.array([label for label in own if label is not None], np.float64)
+                bins = np.searchsorted(self.edges[name], starts, side="right")
+                index = first_of(bins)
+                labels[a] = tuple(range(len(index)))
+                if None in own:
+                    index, labels[a] = np.append(index, len(own) - 1), (*labels[a], None)
+            first.append(counts.offsets[a] + index)
+        vocabulary = Vocabulary(counts.vocabulary.names, tuple(labels))
+        index, side = np.concatenate([np.zeros(0, np.intp), *first]), counts.class_pairs
+        assert counts.schema is not None
+        return replace(
+            counts,
+            schema=values_schema(counts.schema),
+            vocabulary=vocabulary,
+            pairs=merged_values(counts.pairs, index),
+            class_pairs=None if side is None else np.add.reduceat(side, index, axis=0),
+            numbers=NumberCounts(np.zeros((0, *np.shape(counts.exact_moments)[1:]), np.int64)),
+        )
 
     def expand(self, table: Table) -> Table:
-        """Return a table with values as they are, bins beside numbers, and ranks for grades."""
-        if not self.bins:
-            return table
-        columns: list[Column] = []
+        """Return a table of categories only, with bins in place of numbers, as :meth:`binned`."""
         parts: list[Any] = []
         for column, data in table:
             if isinstance(data, Numbers):
-                columns += [column, Column(column.name + BINNED)]
-                parts += [data, binned(data.values, self.edges[column.name])]
-                for name, phase, edges in _phases(column, data.values):
-                    columns.append(Column(name))
-                    parts.append(binned(phase, edges))
-            elif column.kind == "ordinal":
-                ranks = numbers_of(table, column.name, self.levels, "centroid")
-                plain = replace(column, kind="numeric", levels=None)
-                columns += [plain, Column(column.name + BINNED)]
-                parts += [Numbers(ranks), data]
+                parts.append(binned(data.values, self.edges[column.name]))
+                for cycle in cycles_of(column):
+                    parts.append(binned(cycle.phase(data.values), cycle.edges))
             else:
-                columns.append(column)
                 parts.append(data)
-        schema = replace(table.schema, columns=tuple(columns), coupled=self.coupled)
-        return Table(schema, tuple(parts), table.n_rows)
+        return Table(values_schema(table.schema), tuple(parts), table.n_rows)
 
 
-def _phases(column: Column, x: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Yield each cycle of datetimes: the name it is counted under, phases, and edges of bins."""
-    from tabweave.blocks.dates import CYCLES
+def _bins(counts: Counts, name: str, n_bins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the edges of the bins of a column, its knots, and the bin and mass of each knot.
 
-    cycles = CYCLES[:1] if column.is_clock else CYCLES
-    if column.date_order == PERIODS:  # the first of a month is no weekday of its own
-        cycles = CYCLES[2:]
-    for cycle in cycles if column.kind == "datetime" else ():
-        yield cycle.name(column.name), cycle.phase(x), cycle.edges
+    Knots are the means of quantile bins of the histogram. A bin is made of the buckets most of
+    whose numbers lie in the same quantile bin.
+    """
+    whole, grid = counts.histograms[name], counts.grids[name]
+    x, times = whole.points, whole.times
+    quantile_edges = _edges(x, times, n_bins)
+    knots = _knots(x, times, quantile_edges)
+    quantile = np.searchsorted(quantile_edges, x, side="right")
+    mass = np.bincount(quantile, times, len(quantile_edges) + 1)
+    few = whole.at(grid)
+    half = np.cumsum(few.times) - few.times / 2
+    middle = np.searchsorted(np.cumsum(times), half).clip(max=max(len(x) - 1, 0))
+    of = quantile[middle]
+    start = first_of(of)
+    bins = np.zeros(len(mass))
+    if len(start):
+        present = of[start]
+        nearest = np.searchsorted((present[1:] + present[:-1]) / 2, np.arange(len(mass)))
+        bins = nearest.astype(float)
+    return few.edges[start[1:] - 1], knots, np.stack([bins, mass])
+
+
+def quantile_bins(table: Table, n_bins: int) -> dict[str, np.ndarray]:
+    """Return the inner edges of quantile bins of the columns of numbers of rows in memory."""
+    return {
+        column.name: quantile_edges(data.values, n_bins)
+        for column, data in table
+        if isinstance(data, Numbers)
+    }
+
+
+def with_bins(table: Table, edges: Mapping[str, np.ndarray]) -> Table:
+    """Return a table with bins beside numbers."""
+    columns: list[Column] = []
+    parts: list[Any] = []
+    for column, data in table:
+        columns.append(column)
+        parts.append(data)
+        if isinstance(data, Numbers):
+            columns.append(Column(column.name + BINNED))
+            parts.append(binned(data.values, edges[column.name]))
+    return Table(replace(table.schema, columns=tuple(columns)), tuple(parts), table.n_rows)
 
 
 def column_parts(columns: Iterable[Column], counts: Counts) -> dict[str, str]:
@@ -724,25 +771,6 @@ def _knots(
     return np.concatenate([ends[:1], np.clip(means, ends[:-1], ends[1:]), ends[-1:]])
 
 
-def affordable_bins(n_bins: int, n_columns: int) -> int:
-    """Return how many bins so many columns of numbers can have: 4,096 in all, 2 each at least.
-
-    That is 16.8 million pairs; 16 bins each up to 256 columns, 8 up to 512, 4 up to 1,024.
-    """
-    return min(n_bins, max(2, _ALL_BINS // max(n_columns, 1)))
-
-
-def _merged(
-    x: np.ndarray, weight: np.ndarray | None, edges: np.ndarray, n_bins: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the edges of fewer bins, and which of them each bin is in, with what share of it."""
-    total = np.append(0, np.cumsum(np.ones(len(x)) if weight is None else weight))
-    mass = np.diff(total[np.searchsorted(x, edges)], prepend=0, append=total[-1])
-    last = np.arange(1, n_bins) * (len(edges) + 1) // n_bins - 1
-    of = np.searchsorted(last, np.arange(len(edges) + 1))
-    return edges[last], np.stack([of, mass / divisor(np.bincount(of, mass))[of]])
-
-
 def _sorted(values: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the numbers that are there and count, in order, and their weights.
 
@@ -785,11 +813,6 @@ def _sortable(label: Label) -> tuple[str, Any]:
 
 # -- ladders: numbers by their difference, absolute and in ranks ----------------------------------
 
-_COARSE = 4  # times their variance, in which numbers are too narrow for the bins of a stream
-_MOVED = 0.05  # deviations by which the mean of the knots may be off that of the numbers,
-_ROUNDING = 1e-6  # and where both outer bins are too full and the knots see half of the variance
-_OVERFULL = 2  # times the share of an inner bin that an outer one has, once a stream has left them
-_SPREAD = 32  # knots for the numbers that have left an outer bin
 RUNGS = 3  # leading directions of a ladder that are kept, beside the straight one
 _NORMAL_DIFFERENCE = 2 / np.sqrt(np.pi)  # mean |x - y| of normal numbers, in deviations
 _UNIFORM_DIFFERENCE = 1 / 3  # mean |F(x) - F(y)|
@@ -816,120 +839,32 @@ class Knots(NamedTuple):
     missing: int | None
 
 
-def bins_of(counts: Counts, name: str) -> str:
-    """Return the counted column of a column's bins; grades may have been counted as they are."""
-    return name + BINNED if name + BINNED in counts.vocabulary else name
-
-
 def knots_of(counts: Counts, name: str, numbering: Numbering) -> Knots:
-    """Return the bins of a numeric or ordinal column that were counted beside it."""
+    """Return the points on a line of a column's bins in counts of bins, or of its grades."""
     if name in numbering.cycles:
-        from tabweave.blocks.dates import cycle_of, ring_knots
+        from tabweave.blocks.dates import ring_knots
 
         return ring_knots(counts, name, numbering.cycles[name], cycle_of(name)[1])
-    column = counts.vocabulary.index(bins_of(counts, name))
+    column = counts.vocabulary.index(name)
     labels, mass = counts.labels[column], counts.value_counts[counts.span(column)].astype(float)
     missing = labels.index(None) if None in labels else None
     if name in numbering.levels:
         levels = numbering.levels[name]
-        x, outer = np.arange(len(levels), dtype=float), False
-        found, within = positions(labels, levels), np.ones(len(levels))
+        found = positions(labels, levels)
+        there = found < len(labels)
+        x, value = np.arange(len(levels), dtype=float)[there], found[there]
+        share = mass[value]
     else:
-        x, outer = numbering.knots[name], True
-        bins, part = numbering.nested.get(name, (np.arange(len(x) - 2), np.ones(len(x) - 2)))
-        found = positions(labels, range(len(x) - 2))[bins.astype(np.intp)]
-        ends = np.r_[0, : len(found), len(found) - 1] if len(found) else np.zeros(0, np.intp)
-        found, within = found[ends], part[ends]
-    here = found < len(labels)
-    end = np.zeros(len(x), bool)
-    if outer:
-        end[[0, -1]] = True
-    if outer and here.sum() == 1:  # one bin, and no end of it: its line goes on to the next knot
-        after = int(here.argmax()) + 1
-        found[after], here[after], end[after] = found[after - 1], True, True
-    x, value, end = x[here], found[here], end[here]  # a bin that was forgotten has no knot
-    share = np.where(end, 0.0, mass[value] * within[here])
-    if outer and len(x) > 2:  # a bin of one number has its knot there
-        keep = ~end | np.r_[x[0] < x[1], np.ones(len(x) - 2, bool), x[-1] > x[-2]]
-        x, value, share = x[keep], value[keep], share[keep]
+        value, share = numbering.masses[name]
+        there = np.flatnonzero(share > 0)
+        ends = np.r_[there[:1], there, there[-1:]].astype(np.intp)
+        x = np.r_[numbering.knots[name][:1], numbering.knots[name][1:-1][there]]
+        x = np.r_[x, numbering.knots[name][-1:]][: len(ends)] if len(there) else x[:0]
+        value, share = value[ends].astype(np.intp), np.r_[0.0, share[there], 0.0][: len(ends)]
+        if len(x) > 2:  # a bin of one number has its knot there
+            keep = np.r_[x[0] < x[1], np.ones(len(x) - 2, bool), x[-1] > x[-2]]
+            x, value, share = x[keep], value[keep], share[keep]
     return Knots(x, value, share / max(share.sum(), 1e-300), missing)
-
-
-def knots_around(counts: Counts, name: str, mean: float, variance: float) -> Knots:
-    """Return two knots for numbers that vary by now, though the first rows had one number or none.
-
-    Their bins are one, which has no width.
-    """
-    labels = counts.labels[counts.vocabulary.index(bins_of(counts, name))]
-    only = next(i for i, label in enumerate(labels) if label is not None)
-    x = mean + np.sqrt(variance) * np.array([-1.0, 1.0])
-    missing = labels.index(None) if None in labels else None
-    return Knots(x, np.array([only, only]), np.array([0.5, 0.5]), missing)
-
-
-def stretched(knots: Knots, mean: float, variance: float) -> Knots:
-    """Return knots that reach as far as the numbers of a stream which has left its first bins.
-
-    Counts do not say where the numbers of the outer bins lie, but how many they are, and the mean
-    and variance of all. What a bin holds beyond the share of an inner one, on the side to which the
-    mean has gone, gets several knots, spread as ``(1 + p) u^p`` beyond the bin's first mean, u even
-    in [0, 1]: the mean of all says how far, the variance how unevenly. With numbers beyond both
-    outer bins, both are spread evenly (p = 1), and mean and variance say how far each. Knots whose
-    mean is that of the numbers stay as they are.
-    """
-    x, share = knots.x, knots.share
-    filled = np.flatnonzero(share > 0)
-    if len(filled) < 3 or not 0 < variance < np.inf:
-        return knots
-    ends, usual = filled[[0, -1]], np.median(share[filled[1:-1]])
-    full = share[ends] > _OVERFULL * usual
-    shift, seen = mean - share @ x, share @ (x - mean) ** 2
-    least = _MOVED if not full.all() or 2 * seen > variance else _ROUNDING
-    full &= np.array([shift < 0, shift > 0]) | full.all()  # one bin moves the mean its way
-    if abs(shift) <= least * np.sqrt(variance) or not full.any():
-        return knots
-    moved = np.where(full, share[ends] - usual, 0.0)
-    apart = x[ends] - mean
-    here = seen - moved @ apart**2
-    if full.all():
-        reach, power = _both_reach(apart, moved, shift, variance - here), 1.0
-    else:
-        reach = np.where(full, shift / np.where(full, moved, 1.0), 0.0)
-        within = variance - here - moved @ (apart + reach) ** 2
-        power = _power(max(within, 0.0) / (moved @ reach**2))
-    share = share.copy()
-    share[ends] -= moved
-    kept = slice(ends[0] if full[0] else 0, ends[1] + 1 if full[1] else len(x))
-    parts = [np.stack([x[kept], share[kept], knots.value[kept]])]
-    for i in np.flatnonzero(full):
-        u = np.append(np.arange(0.5, _SPREAD) / _SPREAD, 1.0) ** power
-        beyond = x[ends[i]] + reach[i] * u / u[:-1].mean()
-        own = np.append(np.full(_SPREAD, moved[i] / _SPREAD), 0.0)
-        parts.append(np.stack([beyond, own, np.full(len(u), knots.value[ends[i]])]))
-    x, share, value = np.concatenate(parts, axis=1)
-    order = np.argsort(x, kind="stable")
-    return Knots(x[order], value[order].astype(np.intp), share[order], knots.missing)
-
-
-def _both_reach(apart: np.ndarray, share: np.ndarray, shift: float, variance: float) -> np.ndarray:
-    """Return how far the means of what has left both outer bins lie beyond them.
-
-    The lower part goes down by b, the upper one up by what the mean asks for; b is the larger root
-    of what the variance says, evenly spread parts adding a third of their squared reach.
-    """
-    fixed = np.array([0.0, shift / share[1]])
-    slope = np.array([-1.0, share[0] / share[1]])
-    squares = [(share, apart + fixed), (share / 3, fixed)]
-    a = sum(weight @ slope**2 for weight, _ in squares)
-    b = sum(2 * weight @ (slope * at) for weight, at in squares)
-    c = sum(weight @ at**2 for weight, at in squares) - variance
-    root = (-b + np.sqrt(max(b * b - 4 * a * c, 0.0))) / (2 * a)
-    return fixed + slope * max(root, -shift / share[0], 0.0)
-
-
-def _power(ratio: float) -> float:
-    """Return p such that (1 + p) u^p, u even in [0, 1], has this variance: p² / (1 + 2p)."""
-    return float(np.clip(ratio + np.sqrt(ratio * ratio + ratio), 1e-6, 8))
 
 
 def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
@@ -942,9 +877,7 @@ def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
     for the others, so that numbers beyond all knots stay apart. Where there are no others, g
     beyond the inner knots does. Inertia is ½: the mean squared distance of two numbers is 1.
 
-    A stream may have moved into one bin, or become so narrow that its bins no longer tell its
-    numbers apart: means of bins vary less than numbers do, unless the bins are those of older ones.
-    Then x itself, in standard deviations, is the one coordinate.
+    Of two numbers only, or in one bin, x itself, in standard deviations, is the one coordinate.
     """
     g = smaller_share(knots) / _UNIFORM_DIFFERENCE / 2
     varies = variance > 0 and np.isfinite(variance)
@@ -952,9 +885,7 @@ def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
     g = g + z / _NORMAL_DIFFERENCE / 2
     if len(g) < 2 or not g[-1] > g[0]:
         return np.zeros((len(g), 1))
-    with np.errstate(over="ignore"):  # of knots that far away, which are too far in any case
-        seen = knots.share @ (z - knots.share @ z) ** 2
-    if varies and (knots.share.max() == 1 or seen > _COARSE):
+    if varies and knots.share.max() == 1:
         return (z / np.sqrt(2))[:, None]
     rungs = np.tril(np.ones((len(g), len(g) - 1)), -1) * np.sqrt(np.maximum(np.diff(g), 0))
     rungs = rungs - knots.share @ rungs

@@ -15,7 +15,7 @@ import numpy as np
 
 from tabweave._compat import one_thread
 from tabweave.base import seed_of
-from tabweave.blocks.numbers import Numbering
+from tabweave.blocks.numbers import quantile_bins, with_bins
 from tabweave.counts.counts import Counts
 from tabweave.embed.nonbend.model import Prior, Rows
 from tabweave.embed.nonbend.variational import expect, first_fit
@@ -241,11 +241,10 @@ def in_bins(table: Table, *, n_bins: int = 6) -> Table:
     the rows are, and classes of independent columns would multiply to explain that.
     """
     table = datetime_as_numeric(table)
-    numbering = Numbering(Numbering.of(table, n_bins).edges, {})
     names = [c.name for c in table.schema.columns if c.kind != "set"]
     if not names:
         raise ValueError("expected columns of categories or numbers, got sets alone")
-    expanded = numbering.expand(ordinal_as_nominal(table).select(names))
+    expanded = with_bins(ordinal_as_nominal(table).select(names), quantile_bins(table, n_bins))
     return expanded.select([column.name for column in expanded.schema.categorical])
 
 

@@ -1,4 +1,4 @@
-"""Counting: coded columns in, the V×V matrix of pair counts out; numbers in, exact moments out.
+"""Counting: coded columns in, the V×V matrix of pair counts out; numbers in, sums and buckets out.
 
 Counting all pairs of columns is bound by increments, not by reading. So small columns are packed
 into groups whose joint codes fit in a byte: one increment into the histogram of two groups then
@@ -12,14 +12,16 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, pairwise
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
 
 from tabweave._compat import njit
+from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Sets
 from tabweave.rows.vocabulary import Label, Vocabulary, identity, order, slices
 
@@ -236,6 +238,19 @@ def among(pairs: Any, values: np.ndarray) -> Any:
         if sparse.issparse(pairs)
         else pairs.take(values, 0).take(values, 1)
     )
+
+
+def merged_values(pairs: Any, first: np.ndarray) -> Any:
+    """Return pairs in which neighbouring values are one: from one of ``first`` to the next."""
+    if not len(first):
+        return pairs
+    if not sparse.issparse(pairs):
+        return tidy(np.add.reduceat(np.add.reduceat(pairs, first, axis=0), first, axis=1))
+    size, of = pairs.shape[0], np.zeros(pairs.shape[0], np.intp)
+    of[first] = 1
+    ones = np.ones(size, pairs.dtype)
+    to = sparse.csr_array((ones, (np.cumsum(of) - 1, np.arange(size))), shape=(len(first), size))
+    return tidy(to @ pairs @ to.T)
 
 
 def check_levels(name: str, labels: Sequence[Label], levels: tuple[Label, ...] | None) -> None:
@@ -921,3 +936,240 @@ def accumulate(values: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None
         out[2, k + 2] += w * ((b >> 32) + (c & _DIGIT))
         out[2, k + 3] += w * ((c >> 32) + (d & _DIGIT))
         out[2, k + 4] += w * (d >> 32)
+
+
+# -- histograms that add ------------------------------------------------------------------------
+#
+# A bucket is what the leading bits of a float say. Buckets far from zero have all the same width, a
+# power of two; nearer to zero their width is relative, a few to each power of two; next to zero is
+# one bucket more. The width is the smallest that leaves few enough buckets with numbers in them.
+# More numbers can only make buckets wider, and wider buckets are unions of narrower ones. So the
+# buckets of a union are known from the buckets of its parts: histograms add up, exactly, however
+# rows are cut and in any order. While there are few different numbers, each has its own.
+
+MOST_BUCKETS = 4096  # in the histogram of a column
+_SHAPE = 6, 20  # of these: leading bits of relative width, and powers of two that have it
+_MOST_PAIRED = 126  # buckets of a column of which pairs are counted: with gaps, 7 bits,
+_ALL_PAIRED = 2048  # and of all columns together: their pairs take 34 MB
+_LEAST_EXPONENT = -1074  # The exponent of the float next to 0.
+_BELOW_ZERO = -5e-324  # Stands for the bucket that ends below 0.
+
+
+@storable
+class Grid(NamedTuple):
+    """How wide buckets are.
+
+    Attributes
+    ----------
+    linear : int
+        They are no wider than ``2**linear``,
+    bits : int
+        nor than a number's leading bit divided by ``2**bits``.
+    floor : int
+        Numbers between 0 and ``2**floor`` are in one.
+    """
+
+    linear: int = _LEAST_EXPONENT
+    bits: int = 52
+    floor: int = _LEAST_EXPONENT
+
+    def coarser(self, other: Grid) -> Grid:
+        """Return the grid whose buckets are unions of those of both."""
+        return Grid(
+            max(self.linear, other.linear), min(self.bits, other.bits), max(self.floor, other.floor)
+        )
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """How many numbers of a column lie in each bucket.
+
+    Attributes
+    ----------
+    grid : Grid
+        How wide the buckets are.
+    starts : ndarray
+        The end of each bucket that is nearest to 0, in increasing order.
+    times : ndarray
+        How many numbers lie in each.
+    """
+
+    grid: Grid
+    starts: np.ndarray
+    times: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray, weight: np.ndarray | None = None) -> Histogram:
+        """Return the histogram of numbers, without those that are missing."""
+        x, times = distinct(values, weight)
+        return cls(Grid(), x, times).limited(MOST_BUCKETS, *_SHAPE)
+
+    def at(self, grid: Grid) -> Histogram:
+        """Return the histogram in buckets that are unions of these."""
+        if grid == self.grid or not len(self.starts):
+            return replace(self, grid=grid)
+        first = first_of(starts_of(self.starts, grid))
+        times = np.add.reduceat(self.times, first)
+        return Histogram(grid, starts_of(self.starts[first], grid), times)
+
+    def limited(self, most: int, bits: int, octaves: int) -> Histogram:
+        """Return the histogram in the narrowest buckets of which there are few enough.
+
+        Parameters
+        ----------
+        most : int
+            How many may hold numbers.
+        bits, octaves : int
+            How many leading bits tell numbers apart where width is relative, and how many powers of
+            two these are.
+        """
+        return self.at(self.grid.coarser(_finest(self.starts, most, bits, octaves)))
+
+    def paired(self, n_columns: int) -> Histogram:
+        """Return it in the few buckets that are counted in pairs, with so many columns of numbers.
+
+        They are fewer than 128 each, and of all columns together about 2,048.
+        """
+        most = most_paired(n_columns)
+        bits = 2 if most >= 96 else 1 if most >= 40 else 0
+        return self.limited(most, bits, max(bits, 1, 7 * most // (16 << bits)))
+
+    def plus(self, other: Histogram, sign: int = 1) -> Histogram:
+        """Return the sum, or the difference."""
+        grid = self.grid.coarser(other.grid)
+        a, b = self.at(grid), other.at(grid)
+        starts, index = np.unique(np.concatenate([a.starts, b.starts]), return_inverse=True)
+        times = np.zeros(len(starts), np.result_type(a.times, b.times))
+        times[index[: len(a.starts)]] = a.times
+        times[index[len(a.starts) :]] += sign * b.times
+        found = Histogram(grid, starts, times).without(0)
+        return found if sign < 0 else found.limited(MOST_BUCKETS, *_SHAPE)
+
+    def without(self, noise: float) -> Histogram:
+        """Return it without the buckets that hold nothing but noise."""
+        present = np.abs(self.times) > noise
+        if present.all():
+            return self
+        return replace(self, starts=self.starts[present], times=self.times[present])
+
+    def scaled(self, factor: float) -> Histogram:
+        """Return it with every number counted so many times."""
+        return replace(self, times=self.times * factor)
+
+    @property
+    def points(self) -> np.ndarray:
+        """The middle of each bucket; where it holds one number, this number."""
+        size = np.abs(self.starts)
+        bits = size.view(np.int64)
+        width = _widths(bits, self.grid)
+        outer = (bits | ((np.int64(1) << np.minimum(width, 52)) - 1)).view(np.float64)
+        outer = np.where(width > 52, np.ldexp(1.0, min(self.grid.floor, 1023)), outer)
+        return np.where(width > 0, np.copysign(size / 2 + outer / 2, self.starts), self.starts)
+
+    @property
+    def edges(self) -> np.ndarray:
+        """The lowest number of each bucket after the first, as far as numbers are known."""
+        below = self.starts[:-1]
+        return np.where(below < 0, np.nextafter(below, np.inf), self.starts[1:]) + 0.0
+
+
+def most_paired(n_columns: int) -> int:
+    """Return how many buckets a column has in pairs, at most, of so many columns of numbers."""
+    return min(_MOST_PAIRED, max(_ALL_PAIRED // max(n_columns, 1), 4))
+
+
+def distinct(values: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct numbers, in increasing order, and how often each occurs."""
+    if weight is None:
+        x = np.sort(values)
+        x = x[: np.searchsorted(x, np.nan)]
+        first = first_of(x)
+        return x[first] + 0.0, np.diff(first, append=len(x))
+    present = ~np.isnan(values) & (weight > 0)
+    order = np.argsort(values[present], kind="stable")
+    x = values[present][order]
+    first = first_of(x)
+    times = np.add.reduceat(weight[present][order], first) if len(x) else weight[:0]
+    return x[first] + 0.0, times
+
+
+def first_of(x: np.ndarray) -> np.ndarray:
+    """Return where each new number of an increasing sequence is met first."""
+    if not len(x):
+        return np.zeros(0, np.intp)
+    return np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1]]))
+
+
+def _widths(bits: np.ndarray, grid: Grid) -> np.ndarray:
+    """Return how many lower bits of floats do not tell buckets apart; 63 next to zero."""
+    top = np.maximum(bits >> 52, 1) - 1023
+    width = np.clip(np.minimum(grid.linear, top - grid.bits) - top + 52, 0, 52)
+    return np.where(top < grid.floor, 63, width)
+
+
+def starts_of(x: np.ndarray, grid: Grid) -> np.ndarray:
+    """Return the start of the bucket that each number lies in."""
+    bits = np.abs(x).view(np.int64)
+    width = _widths(bits, grid)
+    out = ((bits >> width) << width).view(np.float64)
+    return np.where(x < 0, np.where(out > 0, -out, _BELOW_ZERO), out)
+
+
+def _finest(x: np.ndarray, most: int, bits: int, octaves: int) -> Grid:
+    """Return the narrowest buckets of which increasing numbers fill few enough."""
+    if len(x) <= most:
+        return Grid()
+    apart = np.zeros(2300, np.int64)  # neighbours that a width of 2**i tells apart, and no larger
+    tell_apart(np.ascontiguousarray(x), bits, octaves, apart)
+    buckets = 1 + np.cumsum(apart[::-1])[::-1]
+    linear = int(np.argmax(np.append(buckets[:-1], 0) <= most)) + _LEAST_EXPONENT
+    return Grid(linear, bits, linear + bits - octaves)
+
+
+def _tell_apart_plain(x: np.ndarray, bits: int, octaves: int, apart: np.ndarray) -> None:
+    floats = np.abs(x).view(np.int64)
+    low, high = (f(floats[:-1], floats[1:]) for f in (np.minimum, np.maximum))
+    below, top = (np.maximum(part >> 52, 1) - 1023 for part in (low, high))
+    differ = np.where(below == top, low ^ high, 1) & ((np.int64(1) << 53) - 1)
+    first = np.frexp(differ.astype(np.float64))[1] - 1 + top - 52
+    near = (below == top) & (first < top - bits)
+    width = np.where(near, np.minimum(top - bits + octaves, first), top - bits + octaves)
+    width[(x[:-1] < 0) != (x[1:] < 0)] = len(apart) - 1 + _LEAST_EXPONENT  # of any width
+    apart += np.bincount(width - _LEAST_EXPONENT, minlength=len(apart))
+
+
+@njit(nogil=True, cache=True, plain=_tell_apart_plain)
+def tell_apart(x: np.ndarray, bits: int, octaves: int, apart: np.ndarray) -> None:
+    """Count, for each width of buckets, the neighbours that it just tells apart.
+
+    Increasing numbers of different signs are told apart by any width: they are counted last.
+    """
+    floats = np.abs(x).view(np.int64)
+    for i in range(1, len(x)):
+        if (x[i - 1] < 0) != (x[i] < 0):
+            apart[-1] += 1
+            continue
+        low, high = min(floats[i - 1], floats[i]), max(floats[i - 1], floats[i])
+        below, top = max(low >> 52, 1) - 1023, max(high >> 52, 1) - 1023
+        width = top - bits + octaves  # of which both are next to zero otherwise
+        if below == top:
+            differ, first = low ^ high, 0
+            for step in (32, 16, 8, 4, 2, 1):
+                if differ >> step:
+                    differ >>= step
+                    first += step
+            first += top - 52  # the exponent of the first bit that differs
+            if first < top - bits:
+                width = min(width, first)
+        apart[width + 1074] += 1
+
+
+def coded_bins(values: np.ndarray, edges: np.ndarray, labels: Sequence[Label]) -> Codes:
+    """Return which bin each number is in; a missing one has the label None, after the others."""
+    codes = np.searchsorted(edges, values, side="right").astype(np.uint16)
+    gaps = np.isnan(values)
+    if not gaps.any():
+        return Codes(codes, list(labels))
+    codes[gaps] = len(labels)
+    return Codes(codes, [*labels, None])

@@ -1,9 +1,10 @@
 """Counts: everything tabweave learns from, in a form that adds up.
 
 Rows are seen once. ``Counts.of`` counts how often each value, each pair of values of two columns
-and each value with each class occur, and keeps exact moments of numeric columns. The result is an
-Abelian group under ``+`` and ``-``: chunks, partitions and windows are combined or forgotten
-exactly, in any order, and ``Counts()`` is zero.
+and each value with each class occur, and keeps exact moments and histograms of numeric columns. The
+values of a numeric column are buckets of its numbers (:mod:`tabweave.counts.counting`). The
+result is an Abelian group under ``+`` and ``-``: chunks, partitions and windows are combined or
+forgotten exactly, in any order, and ``Counts()`` is zero.
 """
 
 from __future__ import annotations
@@ -19,21 +20,41 @@ from scipy import sparse
 
 from tabweave._compat import html_table
 from tabweave.counts.counting import (
+    Grid,
+    Histogram,
     add_pairs,
     add_up_columns,
     among,
     canonical,
+    coded_bins,
     count_alone,
     count_pairs,
     in_order,
     moments_in,
     tidy,
 )
-from tabweave.counts.merging import combine, drop_negligible, equal, expand, with_classes
+from tabweave.counts.merging import (
+    combine,
+    drop_negligible,
+    equal,
+    equal_histograms,
+    expand,
+    in_same_buckets,
+    with_classes,
+)
 from tabweave.io.archive import read, schema_from_json, schema_to_json, write
 from tabweave.io.register import storable
 from tabweave.rows.frames import numbers
-from tabweave.rows.table import Codes, Numbers, Schema, Sets, Table
+from tabweave.rows.table import (
+    Codes,
+    Numbers,
+    Schema,
+    Sets,
+    Table,
+    counted_parts,
+    cycles_of,
+    numbers_counted,
+)
 from tabweave.rows.vocabulary import (
     Label,
     OfVocabulary,
@@ -48,12 +69,41 @@ Matrix = Any  # np.ndarray or scipy.sparse.csr_array
 
 
 @storable
+@dataclass(frozen=True, eq=False)
+class NumberCounts:
+    """What counts hold of columns of numbers, beside how often buckets of them occur.
+
+    Attributes
+    ----------
+    moments : ndarray
+        Exact sums over each column.
+    histograms : dict of str to Histogram
+        The histogram of each column, and of the phases of datetimes.
+    grids : dict of str to Grid
+        How wide the buckets of each column are that are counted in pairs.
+    """
+
+    moments: np.ndarray | None = None
+    histograms: dict[str, Histogram] = field(default_factory=dict)
+    grids: dict[str, Grid] = field(default_factory=dict)
+
+    def scaled(self, factor: float) -> NumberCounts:
+        """Return what is counted of numbers, multiplied by a factor."""
+        histograms = {name: own.scaled(factor) for name, own in self.histograms.items()}
+        moments = None if self.moments is None else self.moments * factor
+        return NumberCounts(moments, histograms, self.grids)
+
+
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class Counts(OfVocabulary):
     """How often values, pairs of values, and values with classes occur.
 
     Build one with :meth:`Counts.of`; add, subtract and compare them freely. Values are those that
-    occur, in canonical order; V is their total number over all categorical columns.
+    occur, in canonical order; V is their total number over all columns. Of numbers and datetimes
+    values are buckets, each named by its end nearest to 0; while a column has few different numbers
+    (126 at most, fewer with more than 16 columns of numbers), each has its own. Of datetimes the
+    time of day, the weekday and the time of year are counted, too, as columns of bins.
 
     Attributes
     ----------
@@ -62,7 +112,7 @@ class Counts(OfVocabulary):
     n : int or float
         Number of rows, or their total weight.
     vocabulary : Vocabulary
-        The categorical columns and their values.
+        The columns and their values.
     pairs : ndarray or scipy.sparse.csr_array of shape (V, V)
         The number of rows in which two values occur together; value counts on the diagonal. Sparse
         if V > 2048. Of schemas that are not ``coupled``, the diagonal only.
@@ -72,8 +122,14 @@ class Counts(OfVocabulary):
         The number of rows in which a value occurs with a class.
     class_n : ndarray
         Number of rows of each class.
-    exact_moments : ndarray
-        Exact sums over the numeric columns; read them through :meth:`moments`.
+    numbers : NumberCounts
+        Exact sums over the numeric columns, which :meth:`moments` reads, and their histograms.
+
+    Notes
+    -----
+    Counts of the same rows are the same however these were cut, in any order. Buckets become wider
+    as numbers are added, and do not become narrower again when some are taken away: counts are
+    equal if they are equal in the wider buckets of the two.
 
     Examples
     --------
@@ -94,7 +150,7 @@ class Counts(OfVocabulary):
     classes: tuple[Label, ...] | None = None
     class_pairs: np.ndarray | None = None
     class_n: np.ndarray | None = None
-    exact_moments: np.ndarray | None = None
+    numbers: NumberCounts = field(default_factory=NumberCounts)
 
     # -- building --------------------------------------------------------------------------
 
@@ -116,10 +172,10 @@ class Counts(OfVocabulary):
         n = table.n_rows if weight is None else weight.sum().item()
         if not n:
             return cls()
-        valued = table.schema.categorical
-        columns = [cast(Codes | Sets, data) for _, data in table if not isinstance(data, Numbers)]
-        names = [c.name for c in valued]
-        levels = [c.levels for c in valued]
+        columns, numbers = _counted_columns(table, weight)
+        parts = counted_parts(table.schema)
+        names = list(parts)
+        levels = [c.levels if c.name == name else None for name, c in parts.items()]
         if y is not None:
             columns.append(_class_column(y, table.n_rows))
             names.append("y")
@@ -132,9 +188,7 @@ class Counts(OfVocabulary):
             pairs = count_alone(columns, weight, with_last=y is not None)
         found = Vocabulary(tuple(names), tuple(tuple(data.labels) for data in columns))
         vocabulary, pairs = canonical(found, pairs, levels)
-        numeric = [data.values for _, data in table if isinstance(data, Numbers)]
-        moments = add_up_columns(numeric, weight)
-        return cls.from_pairs(table.schema, n, vocabulary, pairs, moments, y is not None)
+        return cls.from_pairs(table.schema, n, vocabulary, pairs, numbers, y is not None)
 
     @classmethod
     def from_pairs(
@@ -143,7 +197,7 @@ class Counts(OfVocabulary):
         n: int | float,
         vocabulary: Vocabulary,
         pairs: Matrix,
-        moments: np.ndarray,
+        numbers: NumberCounts,
         has_classes: bool,
     ) -> Counts:
         """Build counts from pair counts that were computed elsewhere; :meth:`of` counts rows.
@@ -155,16 +209,16 @@ class Counts(OfVocabulary):
         n : int or float
             Number of rows, or their total weight.
         vocabulary : Vocabulary
-            The categorical columns and their values, in canonical order; classes come last.
+            The columns and their values, in canonical order; classes come last.
         pairs : ndarray or scipy.sparse.csr_array
             In how many rows two of these values meet.
-        moments : ndarray
-            Exact sums over the numeric columns.
+        numbers : NumberCounts
+            Sums and histograms of the numeric columns.
         has_classes : bool
             Whether the last column of the vocabulary is that of the classes.
         """
         if not has_classes:
-            return cls(schema, n, vocabulary, pairs, exact_moments=moments)
+            return cls(schema, n, vocabulary, pairs, numbers=numbers)
         v = int(vocabulary.offsets[-2])
         side = pairs[:v, v:]
         return cls(
@@ -175,7 +229,7 @@ class Counts(OfVocabulary):
             classes=vocabulary.labels[-1],
             class_pairs=side.toarray() if sparse.issparse(side) else np.ascontiguousarray(side),
             class_n=np.asarray(pairs.diagonal())[v:],
-            exact_moments=moments,
+            numbers=numbers,
         )
 
     # -- the group -------------------------------------------------------------------------
@@ -210,8 +264,9 @@ class Counts(OfVocabulary):
             return Counts()
         moved: dict[str, Any] = {
             name: None if (given := getattr(self, name)) is None else given * float(factor)
-            for name in ("n", "pairs", "class_pairs", "class_n", "exact_moments")
+            for name in ("n", "pairs", "class_pairs", "class_n")
         }
+        moved["numbers"] = self.numbers.scaled(float(factor))
         return drop_negligible(replace(self, **moved))
 
     def __eq__(self, other: object) -> bool:
@@ -222,9 +277,15 @@ class Counts(OfVocabulary):
         if {c.name: c for c in self.schema.columns} != {c.name: c for c in other.schema.columns}:
             return False
         other = other.select(self.schema.names)
+        if self.n != other.n:
+            return False
+        mine, other = in_same_buckets(self, other)
+        return bool(mine._equal(other) and equal_histograms(mine.histograms, other.histograms))
+
+    def _equal(self, other: Counts) -> bool:
+        """Tell whether counts of the same columns, in the same buckets, are equal."""
         return bool(
-            self.n == other.n
-            and (self.classes is None) == (other.classes is None)
+            (self.classes is None) == (other.classes is None)
             and with_classes(self) == with_classes(other)
             and equal(self.pairs, other.pairs)
             and equal(self.exact_moments, other.exact_moments)
@@ -238,12 +299,12 @@ class Counts(OfVocabulary):
 
     @property
     def sizes(self) -> np.ndarray:
-        """Number of values of each categorical column."""
+        """Number of values of each column."""
         return self.vocabulary.sizes
 
     @property
     def offsets(self) -> np.ndarray:
-        """Where each categorical column starts among the V values; V comes last."""
+        """Where each column starts among the V values; V comes last."""
         return self.vocabulary.offsets
 
     @cached_property
@@ -270,13 +331,38 @@ class Counts(OfVocabulary):
         return [name for name, n in rows.items() if 0 < n < float(self.n) * (1 - 1e-9)]
 
     def span(self, column: str | int) -> slice:
-        """Return the location of a categorical column (name or number) among the V values."""
+        """Return the location of a column (name or number) among the V values."""
         return self.vocabulary.span(column)
 
     def block(self, a: str | int, b: str | int) -> np.ndarray:
         """Return the table of values of column a against values of column b."""
         part = self.pairs[self.span(a), self.span(b)]
         return part.toarray() if sparse.issparse(part) else part
+
+    @property
+    def exact_moments(self) -> np.ndarray | None:
+        """Exact sums over the numeric columns."""
+        return self.numbers.moments
+
+    @property
+    def histograms(self) -> dict[str, Histogram]:
+        """The histogram of each numeric column, and of the phases of datetimes."""
+        return self.numbers.histograms
+
+    @property
+    def grids(self) -> dict[str, Grid]:
+        """How wide the buckets of each numeric column are that are counted in pairs."""
+        return self.numbers.grids
+
+    @property
+    def is_widened(self) -> bool:
+        """Whether buckets are wider than counts of the same rows alone would have them.
+
+        So they may be when rows with other numbers were added and taken away again.
+        """
+        n_columns = len(self.grids) if self.schema and self.schema.coupled else 1
+        grids = {name: self.histograms[name].paired(n_columns).grid for name in self.grids}
+        return grids != self.grids
 
     def moments(self, column: str) -> tuple[int | float, float, float]:
         """Return (how many numbers, mean, population variance) of a numeric column."""
@@ -300,7 +386,7 @@ class Counts(OfVocabulary):
         if self.schema is None or columns == self.schema.names:
             return self
         schema = self.schema.select(columns)
-        chosen = [c.name for c in schema.categorical]
+        chosen = list(counted_parts(schema))
         old = [c.name for c in self.schema.numeric]
         numeric = [old.index(c.name) for c in schema.numeric]
         values = np.concatenate(
@@ -312,7 +398,11 @@ class Counts(OfVocabulary):
             vocabulary=self.vocabulary.select(chosen),
             pairs=tidy(among(self.pairs, values)),
             class_pairs=None if self.class_pairs is None else self.class_pairs[values],
-            exact_moments=cast(np.ndarray, self.exact_moments)[numeric],
+            numbers=NumberCounts(
+                cast(np.ndarray, self.exact_moments)[numeric],
+                {part: self.histograms[part] for part in numbers_counted(schema)},
+                {c.name: self.grids[c.name] for c in schema.numeric},
+            ),
         )
 
     def present(self, columns: Iterable[str]) -> Counts:
@@ -369,6 +459,8 @@ class Counts(OfVocabulary):
             "n": self.n,
             "labels": [[to_json(v) for v in labels] for labels in self.labels],
             "classes": self.classes and [to_json(v) for v in self.classes],
+            "grids": [list(self.grids[name]) for name in self.grids],
+            "buckets": [[*own.grid, len(own.starts)] for own in self.histograms.values()],
         }
         arrays: dict[str, np.ndarray] = {}
         if sparse.issparse(self.pairs):
@@ -377,6 +469,10 @@ class Counts(OfVocabulary):
             arrays["pairs"] = self.pairs
         parts = {"class_pairs": self.class_pairs, "class_n": self.class_n}
         parts["digits"] = self.exact_moments
+        if self.histograms:
+            own = self.histograms.values()
+            parts["starts"] = np.concatenate([histogram.starts for histogram in own])
+            parts["times"] = np.concatenate([histogram.times for histogram in own])
         arrays |= {name: part for name, part in parts.items() if part is not None}
         return header, arrays
 
@@ -395,8 +491,7 @@ class Counts(OfVocabulary):
             return cls()
         schema = schema_from_json(header["schema"])
         labels = [tuple(map(from_json, column)) for column in header["labels"]]
-        names = tuple(column.name for column in schema.categorical)
-        vocabulary = Vocabulary(names, tuple(labels))
+        vocabulary = Vocabulary(tuple(counted_parts(schema)), tuple(labels))
         pairs = arrays.get("pairs")
         if "indptr" in arrays:
             parts = (arrays["data"], arrays["indices"], arrays["indptr"])
@@ -410,7 +505,7 @@ class Counts(OfVocabulary):
             classes=header["classes"] and tuple(map(from_json, header["classes"])),
             class_pairs=arrays.get("class_pairs"),
             class_n=arrays.get("class_n"),
-            exact_moments=arrays["digits"],
+            numbers=_loaded_numbers(schema, header, arrays),
         )
         out._check_loaded()
         return out
@@ -423,6 +518,50 @@ class Counts(OfVocabulary):
             raise ValueError(f"the pair counts do not fit {size} values")
         if self.class_pairs is not None and len(self.class_pairs) != size:
             raise ValueError(f"the class counts do not fit {size} values")
+        parts = numbers_counted(self.schema)
+        names = [column.name for column in self.schema.numeric]
+        if list(self.histograms) != parts or list(self.grids) != names:
+            raise ValueError(f"the histograms do not fit {len(names)} columns of numbers")
+
+
+def _counted_columns(
+    table: Table, weight: np.ndarray | None
+) -> tuple[list[Codes | Sets], NumberCounts]:
+    """Return the columns that are counted, those of numbers in buckets, and sums of numbers."""
+    columns: list[Codes | Sets] = []
+    histograms: dict[str, Histogram] = {}
+    grids: dict[str, Grid] = {}
+    n_columns = len(table.schema.numeric) if table.schema.coupled else 1
+    for column, data in table:
+        if not isinstance(data, Numbers):
+            columns.append(data)
+            continue
+        whole = histograms[column.name] = Histogram.of(data.values, weight)
+        few = whole.paired(n_columns)
+        grids[column.name] = few.grid
+        columns.append(coded_bins(data.values, few.edges, few.starts.tolist()))
+        for cycle in cycles_of(column):
+            phase = cycle.phase(data.values)
+            histograms[cycle.name(column.name)] = Histogram.of(phase, weight)
+            columns.append(coded_bins(phase, cycle.edges, range(cycle.n_bins)))
+    numeric = [data.values for _, data in table if isinstance(data, Numbers)]
+    return columns, NumberCounts(add_up_columns(numeric, weight), histograms, grids)
+
+
+def _loaded_numbers(
+    schema: Schema, header: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> NumberCounts:
+    """Return what a file holds of numbers: sums, and histograms one after the other."""
+    histograms, first = {}, 0
+    for part, (*grid, size) in zip(numbers_counted(schema), header["buckets"], strict=True):
+        own = slice(first, first + size)
+        starts, times, first = arrays["starts"][own], arrays["times"][own], own.stop
+        if len(starts) != size or len(times) != size or (np.diff(starts) <= 0).any():
+            raise ValueError(f"the histogram of {part!r} is not one of {size} rising numbers")
+        histograms[part] = Histogram(Grid(*map(int, grid)), starts, times)
+    names = [column.name for column in schema.numeric]
+    grids = {n: Grid(*map(int, own)) for n, own in zip(names, header["grids"], strict=True)}
+    return NumberCounts(arrays["digits"], histograms, grids)
 
 
 def checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
@@ -494,6 +633,8 @@ def _grown(counts: Counts, table: Table) -> Vocabulary | None:
     simple = counts.classes is None and isinstance(counts.pairs, np.ndarray)
     if not simple or counts.schema is None or counts.schema != table.schema:
         return None  # what is not coupled has no dense matrix either
+    if counts.schema.numeric:
+        return None
     if len(table.columns) > len(counts.vocabulary):
         return None
     labels = []

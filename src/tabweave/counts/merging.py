@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import sparse
 
-from tabweave.counts.counting import DENSE_VALUES, canonical, carry, exact, tidy
-from tabweave.rows.table import Schema
+from tabweave.counts.counting import (
+    DENSE_VALUES,
+    Grid,
+    Histogram,
+    canonical,
+    carry,
+    exact,
+    first_of,
+    merged_values,
+    starts_of,
+    tidy,
+)
+from tabweave.rows.table import Schema, counted_parts
 from tabweave.rows.vocabulary import Label, Vocabulary, union
 
 if TYPE_CHECKING:
@@ -24,6 +37,8 @@ def combine(a: Counts, b: Counts, *, minus: bool = False) -> Counts:
     schema = cast(Schema, a.schema)
     b = b.select(schema.names)
     sign = -1 if minus else 1
+    histograms = {k: own.plus(b.histograms[k], sign) for k, own in a.histograms.items()}
+    a, b = in_same_buckets(a, b, {} if minus else histograms)
     n = a.n + sign * b.n
     noise = max(noise_of(a), noise_of(b)) if minus else 0.0
     if minus and abs(n) <= noise:
@@ -37,16 +52,64 @@ def combine(a: Counts, b: Counts, *, minus: bool = False) -> Counts:
     moments = carry(cast(np.ndarray, a.exact_moments) + sign * cast(np.ndarray, b.exact_moments))
     if minus:
         pairs = check_nonnegative(schema, n, vocabulary, pairs, moments, noise)
+        check_histograms(histograms, noise)
+        histograms = {k: own.without(noise) for k, own in histograms.items()}
     if n == 0:
         return type(a)()
     vocabulary, pairs = canonical(vocabulary, pairs, _levels(a), noise)
-    return type(a).from_pairs(schema, n, vocabulary, pairs, moments, a.classes is not None)
+    numbers = replace(a.numbers, moments=moments, histograms=histograms)
+    return type(a).from_pairs(schema, n, vocabulary, pairs, numbers, a.classes is not None)
+
+
+def in_same_buckets(
+    a: Counts, b: Counts, histograms: Mapping[str, Histogram] = MappingProxyType({})
+) -> tuple[Counts, Counts]:
+    """Return counts of the same columns with their numbers in the same buckets.
+
+    They are as wide as the wider ones of both, and as the histograms of both together need them.
+    """
+    schema = cast(Schema, a.schema)
+    n_columns = len(schema.numeric) if schema.coupled else 1
+    grids = {}
+    for name, grid in a.grids.items():
+        grids[name] = grid.coarser(b.grids[name])
+        if name in histograms:
+            grids[name] = grids[name].coarser(histograms[name].paired(n_columns).grid)
+    return in_buckets(a, grids), in_buckets(b, grids)
+
+
+def in_buckets(counts: Counts, grids: Mapping[str, Grid]) -> Counts:
+    """Return counts whose numbers are in wider buckets."""
+    wider = [name for name, grid in grids.items() if counts.grids[name] != grid]
+    if not wider:
+        return counts
+    labels, new = list(counts.labels), []
+    for a, (name, own) in enumerate(zip(counts.names, counts.labels, strict=True)):
+        first = np.arange(len(own))
+        if name in wider:
+            starts = np.array([label for label in own if label is not None], np.float64)
+            starts = starts_of(starts, grids[name])
+            first = first_of(starts)
+            gap = [len(own) - 1] if None in own else []
+            labels[a] = (*starts[first].tolist(), *([None] if gap else []))
+            first = np.concatenate([first, gap]).astype(np.intp)
+        new.append(counts.offsets[a] + first)
+    vocabulary, side = Vocabulary(counts.vocabulary.names, tuple(labels)), counts.class_pairs
+    first = np.concatenate(new)
+    return replace(
+        counts,
+        vocabulary=vocabulary,
+        pairs=merged_values(counts.pairs, first),
+        class_pairs=None if side is None else np.add.reduceat(side, first, axis=0),
+        numbers=replace(counts.numbers, grids=dict(grids)),
+    )
 
 
 def _levels(counts: Counts) -> list[tuple[Label, ...] | None]:
     """Return the levels of each column, the classes last."""
     classes: list[tuple[Label, ...] | None] = [None] * (counts.classes is not None)
-    return [c.levels for c in cast(Schema, counts.schema).categorical] + classes
+    parts = counted_parts(cast(Schema, counts.schema))
+    return [c.levels if c.name == name else None for name, c in parts.items()] + classes
 
 
 def with_classes(counts: Counts) -> Vocabulary:
@@ -117,16 +180,38 @@ def check_nonnegative(
     return tidy(sparse.coo_array((coo.data[kept], coords), shape=coo.shape).tocsr())
 
 
+def check_histograms(histograms: Mapping[str, Histogram], noise: float) -> None:
+    """Raise for buckets of fewer than no numbers after a subtraction."""
+    for name, own in histograms.items():
+        if len(own.times) and own.times.min() < -noise:
+            raise ValueError(
+                f"column {name!r}: cannot subtract numbers that were not counted, near "
+                f"{own.starts[own.times.argmin()]:g}"
+            )
+
+
+def equal_histograms(a: Mapping[str, Histogram], b: Mapping[str, Histogram]) -> bool:
+    """Tell whether histograms of the same columns are equal, in the wider buckets of both."""
+    pairs = [(own, b[name], own.grid.coarser(b[name].grid)) for name, own in a.items()]
+    alike = [(own.at(grid), other.at(grid)) for own, other, grid in pairs]
+    return all(
+        np.array_equal(own.starts, other.starts) and np.array_equal(own.times, other.times)
+        for own, other in alike
+    )
+
+
 def drop_negligible(counts: Counts) -> Counts:
     """Drop the values that scaling has made too light to matter; classes stay."""
     noise = noise_of(counts)
     light = counts.value_counts <= noise
     if not light.any():
         return counts
-    levels = [c.levels for c in cast(Schema, counts.schema).categorical]
+    levels = _levels(replace(counts, classes=None))
     vocabulary, pairs = canonical(counts.vocabulary, counts.pairs, levels, noise)
     kept = None if counts.class_pairs is None else counts.class_pairs[~light]
-    return replace(counts, vocabulary=vocabulary, pairs=pairs, class_pairs=kept)
+    histograms = {k: own.without(noise) for k, own in counts.histograms.items()}
+    numbers = replace(counts.numbers, histograms=histograms)
+    return replace(counts, vocabulary=vocabulary, pairs=pairs, class_pairs=kept, numbers=numbers)
 
 
 def check_same_columns(a: Counts, b: Counts) -> None:

@@ -138,7 +138,8 @@ class Factorial(Embedder):
 
     def _lengths(self, table: Table) -> np.ndarray:
         """Return the squared distance of each row from the centre, in all directions."""
-        axes, counts = self.axes_, self.counts_
+        axes = self.axes_
+        counts = self.counts_.select([column.name for column in self.schema_.categorical])
         valued = ~np.isnan(axes.share)
         square = axes.scale[valued] ** 2 * (1 / axes.share[valued] - 1)
         out = np.zeros(table.n_rows)
@@ -379,9 +380,9 @@ class FAMD(Factorial):
     def _learn_all(self) -> None:
         counts = self.counts_
         check_no_sets(counts, type(self).__name__)
-        features = self._weighted(Features.of(counts, self.moments_))
-        self.axes_ = features.axes(int(self.n_components))
         valued = counts.select([c.name for c in self.schema_.categorical])
+        features = self._weighted(Features.of(valued, self.moments_))
+        self.axes_ = features.axes(int(self.n_components))
         tables = self.axes_.tables(valued)
         self.tables_ = ValueTables.from_features(tables, valued, combine="sum")
         self.numbers_ = self.axes_.curves(self.moments_, counts.n)

@@ -19,14 +19,12 @@ from tabweave._compat import HasMethods, Interval, StrOptions
 from tabweave.base import BinnedEmbedder, Embedder, ValueEmbedder, counted_schema, require_rows
 from tabweave.blocks.block import Block, Blocks
 from tabweave.blocks.numbers import (
-    BINNED,
     Absolute,
     Curves,
     Numbering,
     Standard,
     Transformed,
     moments_of,
-    ordered,
 )
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
@@ -35,11 +33,11 @@ from tabweave.embed.coupled_numeric import CoupledNumeric
 from tabweave.embed.register import embedder
 from tabweave.embed.supervised import class_ties
 from tabweave.embed.weave import (
-    MOST_COUPLED,
     N_BINS,
     Curve,
     Weave,
     checked_weights,
+    countable,
     curve_of,
     join_curves,
     principal_directions,
@@ -108,8 +106,7 @@ class MixedEmbedder(BinnedEmbedder):
     -----
     A missing cell is at its expected distance from every cell, as in :class:`~tabweave.Weave`;
     a transformer of numbers reads it as the mean.
-    ``partial_fit`` keeps the bins of the first batch. ``fit_counts`` takes the counts of another
-    such model, or of plain rows if ``n_bins=1``: counts hold moments of numbers, and no bins. If
+    ``partial_fit`` of batches gives what ``fit`` gives, and ``fit_counts`` takes any counts. If
     the categorical embedder learns from classes (:class:`~tabweave.HELIC`), numbers do, too: half
     of a numeric column's weight is the same for all, half depends on its bins and the classes.
 
@@ -187,7 +184,7 @@ class MixedEmbedder(BinnedEmbedder):
         return self._add(X, y, whole=True).learn()
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Add rows to what was seen so far; bins stay those of the first batch.
+        """Add rows to what was seen so far; same result as one ``fit`` on all of them.
 
         Nothing is learned yet: :meth:`learn` does, or the first method that needs it.
         """
@@ -201,25 +198,24 @@ class MixedEmbedder(BinnedEmbedder):
         schema = Schema.of(self.schema)
         table = self._read(X, schema, whole=whole) if first else self._read_fitted(X)
         require_rows(table)
-        numbering = self._numbered_by(table) if first else self._numbering
-        expanded = numbering.expand(table)
-        counts = Counts.of(expanded, y if self._uses_classes else None)
+        if self._is_whole():
+            table = countable(table)
+        counts = Counts.of(table, y if self._uses_classes else None)
         if first:
-            self._begin(counts, table.schema, numbering)
-            self._fit_transformer(expanded)
+            self._begin(counts, table.schema)
+            self._fit_transformer(table)
         else:
             self._check_adds_up(self.schema_, "partial_fit")
             self._hold(self.counts_ + counts)
         if self.categorical_ is not None and self.categorical_._needs_rows:
-            self.categorical_.partial_fit(expanded.select(self._coupled()), y)
+            if first:
+                self._row_bins = Numbering.of(counts, int(self.n_bins))
+            expanded = self._row_bins.expand(table)
+            self.categorical_.partial_fit(expanded.select(self._coupled_names()), y)
         return self
 
-    def _numbered_by(self, table: Table) -> Numbering:
-        most = MOST_COUPLED if self._is_whole() else None
-        return Numbering.of(table, int(self.n_bins), most_coupled=most)
-
     def fit_counts(self, counts: Counts) -> Self:
-        """Learn from counts: those of another such model, or of plain rows if ``n_bins=1``."""
+        """Learn from counts, however and wherever they were counted."""
         self._check()
         schema = counted_schema(counts)
         self._check_adds_up(schema, "fit_counts")
@@ -228,24 +224,12 @@ class MixedEmbedder(BinnedEmbedder):
                 f"{type(self.categorical).__name__} learns from whole rows, so there is no "
                 "fit_counts; use fit, or another categorical embedder"
             )
-        mine = vars(self).get("counts_")
-        if mine is not None and schema == mine.schema:
-            return self._hold(counts).learn()
-        for column in schema.numeric if self.n_bins > 1 else ():
-            raise ValueError(
-                f"column {column.name!r}: n_bins={self.n_bins} needs its numbers, and counts hold "
-                "their moments only; use n_bins=1, or fit"
-            )
-        labels = dict(zip(counts.names, counts.labels, strict=True))
-        graded = [column for column in schema.columns if column.kind == "ordinal"]
-        levels = {c.name: c.levels or ordered(labels[c.name]) for c in graded}
-        self._begin(counts, schema, Numbering({}, levels, bins=False))
+        self._begin(counts, schema)
         return self.learn()
 
-    def _begin(self, counts: Counts, schema: Schema, numbering: Numbering) -> None:
+    def _begin(self, counts: Counts, schema: Schema) -> None:
         self._start(counts, schema)
         self.__dict__.pop("numeric_", None)
-        self._numbering = numbering
         self.categorical_ = None
         self._whole = self._is_whole()
         if self._valued() or self._whole:
@@ -253,6 +237,7 @@ class MixedEmbedder(BinnedEmbedder):
             self.categorical_ = Weave() if auto else clone(self.categorical)
             if self._whole:
                 given = {"weights": self._column_factors(), "n_components": self.n_components}
+                given["n_bins"] = int(self.n_bins)
                 self.categorical_.set_params(**{k: v for k, v in given.items() if v})
 
     def _learn_all(self) -> None:
@@ -266,17 +251,18 @@ class MixedEmbedder(BinnedEmbedder):
         """Let a Weave learn all columns."""
         weave = self.categorical_
         assert isinstance(weave, Weave)
-        weave._numbering = self._numbering
         weave.fit_counts(self.counts_)
+        self._numbering = weave._numbering
         self.tables_ = weave.tables_ if self._valued() else None
         self.numeric_, self.numeric_scale_ = weave.numbers_, 1.0
 
     def _learn_balanced(self) -> None:
         """Learn both blocks, and scale each to as much inertia as it has columns."""
+        self._binned = self._in_bins()
         valued, numbered = self._valued(), self._numbered()
         if self.categorical_ is not None:
             if not self.categorical_._needs_rows:
-                self.categorical_.fit_counts(self.counts_.select(self._coupled()))
+                self.categorical_.fit_counts(self._binned.select(self._coupled_names()))
             tables = self.categorical_.learn().tables_.select(valued)
             inertia = table_inertia(tables, self.counts_.select(valued))
             factor = self._balance("categorical", len(valued), inertia)
@@ -288,6 +274,7 @@ class MixedEmbedder(BinnedEmbedder):
         self.numeric_scale_ = self._balance("numeric", len(numbered), inertia)
         if self.n_components is not None:
             self._project(int(self.n_components))
+        del self._binned  # counts_ say all of it
 
     def _project(self, n_components: int) -> None:
         """Turn both blocks into one, along the principal components of the rows."""
@@ -304,7 +291,7 @@ class MixedEmbedder(BinnedEmbedder):
             )
         rows = [] if self.tables_ is None else [table[:-1] for table in self.tables_.tables]
         curves = [curve.scaled(self.numeric_scale_**2) for curve in self._curves(numbered)]
-        coupled = self.counts_.select(self._coupled())
+        coupled = self._binned.select(self._coupled_names())
         spelling = {} if self.tables_ is None else self.tables_.spelling
         self.tables_, self.numeric_ = project(
             coupled,
@@ -326,12 +313,12 @@ class MixedEmbedder(BinnedEmbedder):
             return _NUMERIC[kind].of(moments, numbered, weights)
         found = join_curves(self._curves(numbered), self._numbering.levels)
         assert found is not None
-        return replace(found, inertia=float(class_weights(self.counts_, numbered).sum()))
+        return replace(found, inertia=float(class_weights(self._binned, numbered).sum()))
 
     def _number_weights(self, numbered: list[str]) -> np.ndarray:
         """Return how much each column of numbers counts: by the classes, and as was asked for."""
         given = [self._column_factors().get(name, 1.0) for name in numbered]
-        return class_weights(self.counts_, numbered) * given
+        return class_weights(self._binned, numbered) * given
 
     def _curves(self, numbered: list[str]) -> list[Curve]:
         """Return the curves of the columns of numbers."""
@@ -339,7 +326,7 @@ class MixedEmbedder(BinnedEmbedder):
         for name, weight in zip(numbered, self._number_weights(numbered), strict=True):
             parts = [part for part, column in self._parts().items() if column == name]
             for part in parts:
-                curve = curve_of(self.counts_, part, self._numbering, self.counts_)
+                curve = curve_of(self._binned, part, self._numbering, self.counts_)
                 if part not in self._gap_columns():
                     curve = curve.with_missing()
                 curves.append(curve.scaled(2 * weight / len(parts)))  # a curve has an inertia of ½
@@ -368,12 +355,10 @@ class MixedEmbedder(BinnedEmbedder):
         kinds = ("numeric", "ordinal", "datetime")
         return [c.name for c in self._own_columns() if c.kind in kinds]
 
-    def _coupled(self) -> list[str]:
-        """Return the columns that the categorical embedder sees."""
-        assert self.counts_.schema is not None
-        counted = [c.name for c in self.counts_.schema.categorical]
-        parts = self._parts()
-        own = [n for n in counted if n in parts or n.removesuffix(BINNED) in parts]
+    def _coupled_names(self) -> list[str]:
+        """Return the columns, or parts of them, that the categorical embedder sees."""
+        parts = {*self._valued(), *self._parts()}
+        own = [name for name in self.counts_.names if name in parts]
         return own if self.n_bins > 1 else self._valued()
 
     # -- numbers ---------------------------------------------------------------------------
@@ -397,8 +382,9 @@ class MixedEmbedder(BinnedEmbedder):
         """Fit a transformer now, while its rows are here."""
         names, numeric = self._numbered(), self._numeric_method()
         if names and not isinstance(numeric, str):
-            moments = [self.counts_.moments(name) for name in names]
-            self.numeric_ = Transformed.of(numeric, moments, names, table)
+            levels = Numbering.of(self.counts_, int(self.n_bins)).levels
+            moments = [moments_of(self.counts_, name, levels) for name in names]
+            self.numeric_ = Transformed.of(numeric, moments, names, table, levels)
 
     def _check_adds_up(self, schema: Schema, method: str) -> None:
         """Raise where numbers go through a transformer, which wants all rows at once."""
@@ -443,10 +429,9 @@ def class_weights(counts: Counts, names: Sequence[str]) -> np.ndarray:
     The tie is ``SU⁺``, see :func:`~tabweave.embed.supervised.class_ties`. All weights are 1 where
     no classes were counted, or they depend on no column.
     """
-    known = [next((n for n in (name + BINNED, name) if n in counts.names), None) for name in names]
-    if counts.class_pairs is None or None in known:
+    if counts.class_pairs is None:
         return np.ones(len(names))
-    own = counts.select([name for name in known if name is not None])
+    own = counts.select(names)
     ties = class_ties(own, own.class_pairs)
     return (1 + ties / ties.mean()) / 2 if ties.sum() > 0 else np.ones(len(names))
 

@@ -24,12 +24,10 @@ from tabweave._compat import Interval, blas_threads, eigh, warn_caller
 from tabweave.base import ValueEmbedder, check_target, check_unit, target_array
 from tabweave.blocks.block import Block, Blocks, Summed
 from tabweave.blocks.numbers import (
-    BINNED,
     Curves,
     Knots,
     bin_knots,
     binned,
-    bins_of,
     knots_of,
     ladder,
     quantile_edges,
@@ -45,6 +43,7 @@ from tabweave.embed.weave import (
     Curve,
     Weave,
     checked_weights,
+    countable,
     is_coupled,
     join_curves,
     mean_one,
@@ -227,9 +226,9 @@ class SupervisedWeave(CacheNotSaved, Weave):
         return super()._count(table, self._classes(y, weight), sample_weight)
 
     def _expand_rows(self, table: Table, y: Any) -> tuple[Table, Any]:
-        """Return a table with bins, and the classes that stand for its target."""
+        """Return a table that can be counted, and the classes that stand for its target."""
         self._require_classes(y)
-        return self._expand(table), self._classes(y)
+        return countable(table), self._classes(y)
 
     def _classes(self, y: Any, weight: np.ndarray | None = None) -> Any:
         """Return the classes of a target; what kind it is, the first rows say."""
@@ -393,8 +392,7 @@ class SupervisedWeave(CacheNotSaved, Weave):
         """Return what the means of values are multiplied by: then they differ as mismatches do."""
         found = {}
         for name in self._parts():
-            counted = bins_of(coupled, name)
-            span, f = coupled.span(counted), self._value_shares(coupled, counted)
+            span, f = coupled.span(name), self._value_shares(coupled, name)
             share = f / max(f.sum(), 1e-300)
             size = 1 - share @ share if name in self._plain else 1.0
             found[name] = scale_to(means[span], f, size)
@@ -408,7 +406,7 @@ class SupervisedWeave(CacheNotSaved, Weave):
         plain_curves, known = self._curves(coupled), self._once("factors", self._compact_factors)
         weights = self._part_weights
         for name in self._parts():
-            span = coupled.span(bins_of(coupled, name))
+            span = coupled.span(name)
             own = in_few_coordinates(means[span]) * scales[name]
             if name in self._plain:
                 features[name] = known[name].beside(own).scaled(weights[name] / 2)
@@ -431,7 +429,7 @@ class SupervisedWeave(CacheNotSaved, Weave):
             return 0.0
         total = 0.0
         for name in self._parts():
-            f = self._value_shares(coupled, bins_of(coupled, name))
+            f = self._value_shares(coupled, name)
             if name in features:
                 factors = features[name]
                 mean = mean_squared(factors.common, f) + mean_mismatch(factors.own, f)
@@ -447,7 +445,7 @@ class SupervisedWeave(CacheNotSaved, Weave):
     def _requested_scales(self, coupled: Counts) -> np.ndarray:
         """Return what each value's lengths are multiplied by: the root of the weight asked for."""
         asked, parts = checked_weights(self.weights, self.schema_.given), self._parts()
-        roots = [np.sqrt(asked.get(parts[self._part(name)], 1.0)) for name in coupled.names]
+        roots = [np.sqrt(asked.get(parts[name], 1.0)) for name in coupled.names]
         return np.repeat(roots, coupled.sizes)[:, None]
 
     def _tables_and_curves(
@@ -460,7 +458,7 @@ class SupervisedWeave(CacheNotSaved, Weave):
         summed = ValueTables.from_features(rows, own, combine="sum", spelling=spelling)
         nothing, curves = np.zeros(linear.shape[1]), []
         for name, curve in self._curves(coupled).items():
-            values = linear[coupled.span(bins_of(coupled, name))]
+            values = linear[coupled.span(name)]
             curves.append(curve.without_coordinates().beside(values, nothing))
         return summed, join_curves(curves, self._numbering.levels)
 
@@ -505,7 +503,7 @@ class SupervisedWeave(CacheNotSaved, Weave):
             chosen = couplings.landmarks(coupled, a, most)
             ones = np.ones(len(chosen)), (chosen, np.arange(len(chosen)))
             return sparse.csr_array(ones, shape=(size, len(chosen)))
-        knots = knots_of(coupled, name.removesuffix(BINNED), self._numbering)
+        knots = knots_of(coupled, name, self._numbering)
         order = list(dict.fromkeys(knots.value.tolist()))
         basis = np.zeros((size, max(len(order) - 1, 0) + (knots.missing is not None)))
         for step, value in enumerate(order):

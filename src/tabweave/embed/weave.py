@@ -13,32 +13,27 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from tabweave._compat import Interval, warn_caller
 from tabweave.base import BinnedEmbedder, ValueEmbedder
 from tabweave.blocks.block import Block, Blocks, Summed
-from tabweave.blocks.dates import CYCLES, cycle_of, ring
+from tabweave.blocks.dates import ring
 from tabweave.blocks.numbers import (
-    BINNED,
     Curves,
     Knots,
     Numbering,
-    bins_of,
-    knots_around,
     knots_of,
     ladder,
     moments_of,
-    ordered,
     step_from,
-    stretched,
 )
 from tabweave.blocks.value_tables import ValueTables, along_values, coded
 from tabweave.counts import couplings
-from tabweave.counts.counting import divisor
-from tabweave.counts.counts import Counts, checked_weight
+from tabweave.counts.counting import divisor, most_paired
+from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import (
     Factors,
     chance_information,
@@ -51,7 +46,7 @@ from tabweave.counts.spectra import leading_axes, principal_axes
 from tabweave.embed.register import embedder
 from tabweave.rows.kinds import Finding
 from tabweave.rows.spelling import MANY, Spelling, spelling_of
-from tabweave.rows.table import Column, Schema, Table
+from tabweave.rows.table import Column, Schema, Table, cycle_of
 from tabweave.rows.vocabulary import Label, positions
 
 N_BINS = 16
@@ -94,9 +89,9 @@ class Weave(BinnedEmbedder, ValueEmbedder):
         most frequent values.
     n_bins : int, default=16
         Number of quantile bins of a numeric column, by which it is coupled to other columns and
-        its ranks are known. They are those of ``fit`` (of a file: of all its rows), or of the first
-        ``partial_fit``. For couplings, all numeric columns together have at most 4,096 bins, each
-        at least 2.
+        its ranks are known. They follow from all rows that were counted, in whatever order and
+        parts. For couplings they are made of at most 126 buckets of each numeric column, and of
+        about 2,048 of all of them.
     schema : Schema or mapping of column to kind, optional
         The kinds of the columns that it names; the others are inferred from type, name and values,
         see :meth:`kinds`.
@@ -233,80 +228,27 @@ class Weave(BinnedEmbedder, ValueEmbedder):
     _smoothing: float = 5.0  # pseudo-counts of the marginal: else rare values ruin couplings
     _kernels: Mapping[str, couplings.Kernel] | None = None  # 11 Gaussians and 3 polynomials
 
-    # -- counting: numbers also in bins ----------------------------------------------------
-
-    def _count_rows(self, X: Any, y: Any, sample_weight: Any, *, whole: bool = False) -> Counts:
-        self.__dict__.pop("_numbering", None)
-        return super()._count_rows(X, y, sample_weight, whole=whole)
+    # -- counting --------------------------------------------------------------------------
 
     def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
-        return super()._count(self._expand(table, sample_weight), y, sample_weight)
-
-    def _expand(self, table: Table, sample_weight: Any = None) -> Table:
-        """Return a table with bins beside numbers; those of the first rows stay."""
-        if "_numbering" not in vars(self):
-            weight = checked_weight(sample_weight, table.n_rows)
-            self._numbering = Numbering.of(table, int(self.n_bins), weight, MOST_COUPLED)
-        return self._numbering.expand(table)
+        return super()._count(countable(table), y, sample_weight)
 
     def _expand_rows(self, table: Table, y: Any) -> tuple[Table, Any]:
-        """Return a table with bins, and its classes."""
-        return self._expand(table), y
+        """Return a table that can be counted, and its classes."""
+        return countable(table), y
 
     def _reading_of_sources(self) -> dict[str, Any]:
         rules = "whole" if self._rules else None
         return {"numbers": self._numbers, "expand": self._expand_rows, "rules": rules}
-
-    def _start(self, counts: Counts, schema: Schema | None = None) -> Self:
-        """Keep the first counts, and of the columns what was counted beside their bins."""
-        if schema is None and counts.schema is not None:
-            schema = self._counted(counts)
-        return super()._start(counts, schema)
-
-    def _counted(self, counts: Counts) -> Schema:
-        """Return the columns that counts are of; raise for numbers whose bins are not known."""
-        schema = counts.schema
-        assert schema is not None
-        numbers = dict.fromkeys(column.name for column in schema.numeric)
-        bins = {n for n in schema.names if n.endswith(BINNED) and n.removesuffix(BINNED) in numbers}
-        dated = {c.name for c in schema.columns if c.kind == "datetime"}
-        beside = bins | {cycle.name(name) for name in dated for cycle in CYCLES}
-        kept = [column for column in schema.columns if column.name not in beside]
-        plain = {
-            c.name: c.levels or ordered(counts.labels[counts.vocabulary.index(c.name)])
-            for c in kept
-            if c.kind == "ordinal"
-        }
-        if "_numbering" not in vars(self) or plain or not bins <= self._binned():
-            self._numbering = Numbering({}, plain, bins=False)
-        binned = bins & self._binned()
-        for name in numbers:
-            if name + BINNED not in binned:
-                raise ValueError(
-                    f"column {name!r} is numeric, but these counts do not hold its bins; "
-                    "fit on rows, leave the column out, or declare it nominal and count again"
-                )
-        levels = self._numbering.levels
-        columns = [
-            replace(c, kind="ordinal", levels=levels[c.name]) if c.name in levels else c
-            for c in kept
-        ]
-        return replace(schema, columns=tuple(columns))
-
-    def _binned(self) -> set[str]:
-        """Return the columns of bins."""
-        names = [*self._numbering.edges, *self._numbering.levels]
-        return {name + BINNED for name in names} if self._numbering.bins else set()
 
     def _check_kinds(self, schema: Schema) -> None:
         """Every kind of column is read."""
 
     def _coupled(self) -> Counts:
         """Return the counts of values and bins, and of the cycles that datetimes show."""
-        assert self.counts_.schema is not None
-        counted = [c.name for c in self.counts_.schema.categorical]
-        parts = self._parts()
-        return self.counts_.select([name for name in counted if self._part(name) in parts])
+        counts, parts = self._in_bins(), self._parts()
+        named = {*self._valued(), *parts}
+        return counts.select([name for name in counts.names if name in named])
 
     def _informative_gaps(self, coupled: Counts) -> dict[str, str]:
         """Return the columns whose gaps depend on another column, and the one they most do."""
@@ -316,7 +258,7 @@ class Weave(BinnedEmbedder, ValueEmbedder):
         depends = gap_uncertainty(coupled)
         depends[group[:, None] == group] = 0
         out = {}
-        for name, line in zip(map(self._part, coupled.names), depends, strict=True):
+        for name, line in zip(coupled.names, depends, strict=True):
             column = self.schema_[parts[name]]
             if column.missing is None and line.max() > _WEAK:
                 out[column.name] = str(group[line.argmax()])
@@ -325,7 +267,7 @@ class Weave(BinnedEmbedder, ValueEmbedder):
     def _gap_columns(self) -> list[str]:
         """Return the columns in which missing is no value; where gaps inform, it is one."""
         informs, parts = vars(self).get("gaps_", {}), self._parts()
-        return [n for n in super()._gap_columns() if parts.get(self._part(n)) not in informs]
+        return [n for n in super()._gap_columns() if parts.get(n) not in informs]
 
     def _finding(self, column: Column) -> Finding:
         """Return what a column was read as, and whether its gaps count as a value."""
@@ -339,28 +281,25 @@ class Weave(BinnedEmbedder, ValueEmbedder):
         """Return the counts without missing cells, from which couplings are learned."""
         return coupled.present(self._gap_columns())
 
-    def _part(self, counted: str) -> str:
-        """Return the column, or part of one, that a counted column is of."""
-        return counted if counted in self.schema_ else counted.removesuffix(BINNED)
-
     def _numbered(self) -> list[str]:
         """Return the columns, or parts of them, that lie on curves."""
         valued = set(self._valued())
         return [name for name in self._parts() if name not in valued]
 
     def _coupling_line(self) -> str:
-        numbering = vars(self).get("_numbering")
-        if numbering is None:
+        if "counts_" not in vars(self) or self.counts_.schema is None:
             return ""
-        if not numbering.coupled:
+        if not self.counts_.schema.coupled:
             width = f"{len(self.schema_):,} columns, more than {MOST_COUPLED:,}"
             return f"not coupled: {width}; all weigh alike"
-        bins = max((int(of[0, -1]) + 1 for of in numbering.nested.values()), default=0)
-        return f"coupled in {bins} bins each: {len(numbering.edges):,} numbers" if bins else ""
+        n_columns = len(self.counts_.schema.numeric)
+        most = most_paired(n_columns)
+        fewer = most < int(self.n_bins)
+        return f"coupled in at most {most} bins each: {n_columns:,} numbers" if fewer else ""
 
     def _by_part(self, counted: Sequence[str], weights: np.ndarray) -> dict[str, float]:
-        """Return the weight of each column or part of one; that of its bins for one of numbers."""
-        return dict(zip(map(self._part, counted), weights.tolist(), strict=True))
+        """Return the weight of each column or part of one."""
+        return dict(zip(counted, weights.tolist(), strict=True))
 
     def _split_weights(
         self, weights: dict[str, float]
@@ -540,6 +479,13 @@ def with_missing(features: Any, labels: Sequence[Label], f: np.ndarray | None = 
     return Factors(whole, np.insert(features.own, at, 0.0))
 
 
+def countable(table: Table) -> Table:
+    """Return a table whose values are not counted in pairs if it has too many columns for that."""
+    if len(table.schema) <= MOST_COUPLED or not table.schema.coupled:
+        return table
+    return Table(replace(table.schema, coupled=False), table.columns, table.n_rows)
+
+
 def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return how far columns depend on others, the trust in that, and how many copies each has.
 
@@ -695,7 +641,7 @@ class Curve:
 
     def at_values(self, counts: Counts) -> np.ndarray:
         """Return the coordinates of each bin, as counts have them."""
-        column = counts.vocabulary.index(bins_of(counts, self.name))
+        column = counts.vocabulary.index(self.name)
         out = np.zeros((counts.sizes[column], self.width))
         value, share = self.knots.value, self.knots.share
         out[value] = self.rows  # of a bin without rows either knot will do
@@ -727,10 +673,6 @@ def curve_of(coupled: Counts, name: str, numbering: Numbering, counts: Counts) -
     if name in numbering.cycles:
         return curve_at(name, knots, ring(knots, cycle_of(name)[1]), numbering)
     n, mean, variance = moments_of(counts, name, numbering.levels)
-    if len(knots.x) < 2 and 0 < variance < np.inf:
-        knots = knots_around(coupled, name, mean, variance)
-    elif name not in numbering.levels:
-        knots = stretched(knots, mean, variance)
     rows = ladder(knots, mean, variance) if n else np.zeros((0, 1))
     return curve_at(name, knots, rows, numbering)
 
@@ -784,12 +726,12 @@ def project(
         Gives the axes of counts and the vectors of their values.
     """
     own = coupled.select(list(tables))
-    vectors = tables | {bins_of(coupled, c.name): c.at_values(coupled) for c in curves}
+    vectors = tables | {c.name: c.at_values(coupled) for c in curves}
     order = [name for name in coupled.names if name in vectors]
     axes = axes_of(coupled.select(order), [vectors[name] for name in order])
     edges = np.cumsum([0, *(vectors[name].shape[1] for name in order)])
     along = {n: axes[i:j] for n, i, j in zip(order, edges[:-1], edges[1:], strict=True)}
-    turned = [c.along(along[bins_of(coupled, c.name)]) for c in curves]
+    turned = [c.along(along[c.name]) for c in curves]
     flat = [rows @ along[name] for name, rows in tables.items()]
     return ValueTables.from_features(flat, own, combine="sum"), join_curves(turned, levels)
 

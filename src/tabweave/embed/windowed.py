@@ -320,6 +320,8 @@ class Memory:
             total, recent = self.total + latest, (*self.recent, latest)
             while len(recent) > window:
                 total, recent = total - recent[0], recent[1:]
+            if total.is_widened:  # by numbers that are gone
+                total = sum(recent, Counts())
         return Memory(total, recent, n_windows, n_rows)
 
 

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tabweave.counts.counting import most_paired
 from tabweave.counts.counts import Counts
 from tabweave.engines.opening import open_fitted, open_source
 from tabweave.engines.progress import Estimate, ProgressCallback, check_counts_fit, estimated
@@ -141,7 +142,7 @@ def count(
     --------
     >>> import tabweave
     >>> tabweave.count("SELECT range % 2 AS a, 'x' || (range % 3) AS b FROM range(600)")
-    Counts(600 rows, 2 columns, 3 values)
+    Counts(600 rows, 2 columns, 5 values)
     >>> shirts = {"color": ["red", "blue", "red"], "size": ["S", "S", "L"]}
     >>> tabweave.count(shirts, y="size").classes
     ('L', 'S')
@@ -575,12 +576,14 @@ def _enough(table: Table) -> int:
     sparse tables, which grow with the rows: nothing is gained by waiting.
     """
     data = [d for d in table.columns if isinstance(d, Codes | Sets)]
-    sizes = np.array([len(d.labels) for d in data], np.int64)
+    n_numbers = len(table.columns) - len(data)
+    buckets = [most_paired(n_numbers)] * n_numbers
+    sizes = np.array([*(len(d.labels) for d in data), *buckets], np.int64)
     if len(sizes) < 2 or sizes.max() > _MOST_JOINED:
         return 0
     cells = (sizes.sum() ** 2 - (sizes**2).sum()) // (len(sizes) * (len(sizes) - 1))
-    coded = sum(np.dtype(code_type(size)).itemsize for size in sizes.tolist())  # once joined
-    width = coded + 8 * (len(table.columns) - len(data))
+    coded = sum(np.dtype(code_type(len(d.labels))).itemsize for d in data)  # once joined
+    width = coded + 8 * n_numbers
     return min(256 * int(cells), _HELD_BYTES // width)
 
 

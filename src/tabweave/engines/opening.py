@@ -182,7 +182,9 @@ def fitted_columns(source: Any, counts: Counts, keep: Sequence[str] = ()) -> Any
 def _fitted_types(source: Source, counts: Counts) -> dict[str, str]:
     """Return the types of the columns whose cells look otherwise than they did in fit."""
     out = {}
-    for name, labels in zip(counts.names, counts.labels, strict=True):
+    assert counts.schema is not None
+    for name in (column.name for column in counts.schema.categorical):
+        labels = counts.labels[counts.vocabulary.index(name)]
         fitted = {type(label) for label in labels} - {type(None), Bucket}
         found = family(source.types.get(name, ""))
         if fitted == {str} and found in ("number", "bool"):

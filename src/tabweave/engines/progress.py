@@ -96,7 +96,7 @@ def progress_bar() -> Iterator[ProgressCallback]:
     >>> from tabweave.engines import progress_bar
     >>> with progress_bar() as progress:
     ...     tabweave.count("SELECT range % 2 AS a FROM range(600)", progress=progress)
-    Counts(600 rows, 1 columns, 0 values)
+    Counts(600 rows, 1 columns, 2 values)
     """
     bars, console = require("rich.progress", "cli"), require("rich.console", "cli")
     columns = (

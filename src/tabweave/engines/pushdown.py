@@ -24,16 +24,19 @@ from scipy import sparse
 
 from tabweave.counts.counting import (
     DIGITS,
+    Grid,
+    Histogram,
     add_up,
     canonical,
     check_wide,
+    coded_bins,
     group_columns,
     pack_columns,
 )
-from tabweave.counts.counts import Counts
+from tabweave.counts.counts import Counts, NumberCounts
 from tabweave.io.files import sql_name
 from tabweave.rows.frames import columns_of, is_inexact
-from tabweave.rows.table import Codes, Column, Numbers, Schema, Table
+from tabweave.rows.table import Codes, Column, Cycle, Numbers, Schema, Table, cycles_of
 from tabweave.rows.vocabulary import Label, Vocabulary, bucket, identity
 
 NAME = "tabweave_source"
@@ -50,6 +53,8 @@ class Dialect:
     ----------
     text : str
         The type of text, or, with braces, an expression that turns a value into distinct text.
+    float : str
+        The type of floating-point numbers of 64 bits.
     quote : str
         What stands around names.
     keep : str
@@ -68,6 +73,7 @@ class Dialect:
     """
 
     text: str = "VARCHAR"
+    float: str = "DOUBLE PRECISION"
     quote: str = '"'
     keep: str = ""
     escapes: bool = False
@@ -108,12 +114,12 @@ DIALECTS = {
         joint=256,
     ),
     "sqlite": Dialect("quote({})", keep="MATERIALIZED "),  # tells 1 from '1', and every float
-    "clickhouse": Dialect("toString({})", escapes=True),
-    "datafusion": Dialect(),
+    "clickhouse": Dialect("toString({})", float="Float64", escapes=True),
+    "datafusion": Dialect(float="DOUBLE"),
     "snowflake": Dialect(),
-    "trino": Dialect(),
-    "bigquery": Dialect("STRING", "`", escapes=True),
-    "spark": Dialect("STRING", "`", escapes=True),
+    "trino": Dialect(float="DOUBLE"),
+    "bigquery": Dialect("STRING", "FLOAT64", "`", escapes=True),
+    "spark": Dialect("STRING", "DOUBLE", "`", escapes=True),
 }
 
 
@@ -200,19 +206,38 @@ def count_there(
     n = next((int(own.times.sum()) for own in (*valued.values(), *found.values())), 0)
     if not n:
         return Counts()
-    coded = {name: _coded(name, own, rules.get(name)) for name, own in valued.items()}
-    labels = [tuple(own[0]) for own in coded.values()]
+    columns = tuple(own.column for own in found.values())
+    complete = replace(schema, columns=columns, complete=True)
+    coded: dict[str, CodedColumn] = {}
+    histograms: dict[str, Histogram] = {}
+    grids: dict[str, Grid] = {}
+    n_numbers = len(complete.numeric) if complete.coupled else 1
+    for name, own in found.items():
+        if name in valued:
+            coded[name] = _coded(sql_table, name, own, rules.get(name))
+        else:
+            histograms[name] = Histogram.of(own.data.values, own.times)
+            few = histograms[name].paired(n_numbers)
+            grids[name] = few.grid
+            coded[name] = _bucketed(sql_table, name, own, few)
+            for cycle in cycles_of(own.column):
+                phase = cycle.phase(own.data.values)
+                histograms[cycle.name(name)] = Histogram.of(phase, own.times)
+                coded[cycle.name(name)] = _phased(sql_table, name, own, cycle)
+    if y is not None:
+        coded[y] = _coded(sql_table, y, valued[y], None)
+    labels = [tuple(own.labels) for own in coded.values()]
     sizes = np.array([len(own) for own in labels], np.int64)
     check_wide(len(sizes), int(sizes.sum()), 60 * int(sizes.sum()) ** 2)
-    pairs = _pairs(sql_table, coded, rules, sizes)
-    levels = [own.column.levels for own in valued.values()]
-    vocabulary, pairs = canonical(Vocabulary(tuple(valued), tuple(labels)), pairs, levels)
+    pairs = _pairs(sql_table, coded, sizes)
+    levels = [valued[name].column.levels if name in valued else None for name in coded]
+    vocabulary, pairs = canonical(Vocabulary(tuple(coded), tuple(labels)), pairs, levels)
     numeric = [own for own in found.values() if isinstance(own.data, Numbers)]
     exact = np.zeros((len(numeric), 3, DIGITS), np.int64)
     for i, own in enumerate(numeric):
         exact[i] = add_up(own.data.values, own.times)
-    complete = replace(schema, columns=tuple(own.column for own in found.values()), complete=True)
-    return Counts.from_pairs(complete, n, vocabulary, pairs, exact, y is not None)
+    numbers_counted = NumberCounts(exact, histograms, grids)
+    return Counts.from_pairs(complete, n, vocabulary, pairs, numbers_counted, y is not None)
 
 
 def values_of(
@@ -261,7 +286,29 @@ def _tally(own: Values) -> Counter[tuple[float, Label]]:
     return out
 
 
-def _coded(name: str, own: Values, rule: Any) -> tuple[list[Label], dict[Any, int], np.ndarray]:
+@dataclass(frozen=True)
+class CodedColumn:
+    """What is counted of a column: its labels, and the texts that stand for them.
+
+    Attributes
+    ----------
+    labels : list
+        The values.
+    codes : dict
+        The code of each text.
+    times : ndarray
+        How often each value occurs.
+    key : str
+        The expression for the text.
+    """
+
+    labels: list[Label]
+    codes: dict[Any, int]
+    times: np.ndarray
+    key: str
+
+
+def _coded(sql_table: SqlTable, name: str, own: Values, rule: Any) -> CodedColumn:
     """Return the labels of a column, the code of each text that stands for one, and the counts."""
     codes: dict[tuple[float, Label], int] = {}
     by_key: dict[Any, int] = {}
@@ -280,28 +327,77 @@ def _coded(name: str, own: Values, rule: Any) -> tuple[list[Label], dict[Any, in
         if isinstance(rule, frozenset) and folded is not label:
             by_key[_OTHER] = found
         times[found] += n
-    return [label for _, label in codes], by_key, times[: len(codes)]
+    key = _key(sql_table, name, by_key, rule)
+    return CodedColumn([label for _, label in codes], by_key, times[: len(codes)], key)
 
 
-def _pairs(
-    sql_table: SqlTable, coded: Mapping[str, Any], rules: Mapping[str, Any], sizes: Any
-) -> Any:
+def _bucketed(sql_table: SqlTable, name: str, own: Values, few: Histogram) -> CodedColumn:
+    """Return a column of numbers as its buckets, which SQL finds by their edges."""
+    values = own.data.values
+    if len(values) <= len(few.edges) + 1 or not all(map(_is_number, own.keys[:100])):
+        return _by_text(sql_table, name, own, few.edges, few.starts.tolist(), values)
+    sql = sql_table.sql
+    column, gone = sql.name(name), own.times[np.isnan(values)].sum()
+    number = f"CAST({column} AS {sql.float})"
+    nans = [k for k, x in zip(own.keys, values, strict=True) if np.isnan(x) and k is not None]
+    missing = f"{column} IS NULL"
+    if nans:
+        missing += f" OR {sql.key(column)} IN ({', '.join(map(sql.literal, nans))})"
+    steps = " ".join(
+        f"WHEN {number} < CAST('{edge!r}' AS {sql.float}) THEN '{i}'"
+        for i, edge in enumerate(few.edges.tolist())
+    )
+    key = f"CASE WHEN {missing} THEN NULL {steps} ELSE '{len(few.edges)}' END"
+    codes: dict[Any, int] = {str(i): i for i in range(len(few.starts))}
+    labels: list[Label] = few.starts.tolist()
+    if gone:
+        codes[None], labels = len(labels), [*labels, None]
+    times = np.append(few.times, [gone] if gone else []).astype(np.int64)
+    return CodedColumn(labels, codes, times, key)
+
+
+def _is_number(text: Any) -> bool:
+    """Tell whether a text that stands for a value is a number: SQL then compares it to edges."""
+    try:
+        return text is None or isinstance(float(text), float)
+    except ValueError:
+        return False
+
+
+def _phased(sql_table: SqlTable, name: str, own: Values, cycle: Cycle) -> CodedColumn:
+    """Return a cycle of datetimes as its bins."""
+    phase = cycle.phase(own.data.values)
+    return _by_text(sql_table, name, own, cycle.edges, range(cycle.n_bins), phase)
+
+
+def _by_text(
+    sql_table: SqlTable,
+    name: str,
+    own: Values,
+    edges: np.ndarray,
+    labels: Sequence[Label],
+    values: np.ndarray,
+) -> CodedColumn:
+    """Return numbers in bins, found by the texts of all of them."""
+    return _coded(sql_table, name, replace(own, data=coded_bins(values, edges, labels)), None)
+
+
+def _pairs(sql_table: SqlTable, coded: Mapping[str, CodedColumn], sizes: Any) -> Any:
     """Return the V×V pair counts, from the answers to all queries."""
     if not coded:
         return np.zeros((0, 0), np.int64)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     names = list(coded)
-    diagonal = np.concatenate([own[2] for own in coded.values()])
+    diagonal = np.concatenate([own.times for own in coded.values()])
     values = np.arange(len(diagonal))
     parts = [(diagonal, values, values)]
-    keyed = {name: _key(sql_table, name, coded[name], rules.get(name)) for name in names}
-    codes = [own[1] for own in coded.values()]
+    keyed = {name: own.key for name, own in coded.items()}
+    codes = [own.codes for own in coded.values()]
+    n_rows = int(next(iter(coded.values())).times.sum())
     with ExitStack() as stack:
         layout = _texts(sql_table, keyed, codes)
         if sql_table.keep is not None and sql_table.sql.number and len(names) > 2:
-            layout = _numbers(
-                sql_table, keyed, codes, int(next(iter(coded.values()))[2].sum()), stack
-            )
+            layout = _numbers(sql_table, keyed, codes, n_rows, stack)
         for query in pair_queries(sql_table, layout):
             number, left, right, times = sql_table.fetch(query)
             which = np.asarray(number).astype(np.int64)
@@ -440,13 +536,13 @@ def _number(sql: Dialect, key: str, slots: Sequence[Any]) -> str:
     return f"CASE WHEN {key} IS NULL THEN {gap} ELSE {number} END"
 
 
-def _key(sql_table: SqlTable, name: str, own: Any, rule: Any) -> str:
+def _key(sql_table: SqlTable, name: str, codes: Mapping[Any, int], rule: Any) -> str:
     """Return the text that stands for a value; those that are not kept share one."""
     key = sql_table.sql.key(sql_table.sql.name(name))
     if not isinstance(rule, frozenset):
         return key
-    other = own[1][_OTHER]
-    kept = [k for k, code in own[1].items() if k not in (None, _OTHER) and code != other]
+    other = codes[_OTHER]
+    kept = [k for k, code in codes.items() if k not in (None, _OTHER) and code != other]
     listed = ", ".join(map(sql_table.sql.literal, kept))
     return f"CASE WHEN {key} IS NULL OR {key} IN ({listed}) THEN {key} ELSE '{_OTHER}' END"
 

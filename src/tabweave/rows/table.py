@@ -1431,6 +1431,83 @@ def joined_column(old: Any, new: Any) -> Codes | Numbers | Sets:
     return Sets(starts, codes, labels)
 
 
+# -- what is counted of a column ----------------------------------------------------------------
+#
+# Its values, or the buckets of its numbers, and of datetimes also the bins of cycles: the time of
+# day, the weekday and the time of year.
+
+DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """Something that comes back: what it is called, how many seconds it takes, and its bins."""
+
+    title: str
+    seconds: float
+    n_bins: int
+
+    def name(self, column: str) -> str:
+        """Return the name under which a column's bins of this cycle are counted."""
+        return f"{column} ({self.title})"
+
+    @property
+    def edges(self) -> np.ndarray:
+        """The inner edges of the bins."""
+        return self.seconds * np.arange(1, self.n_bins) / self.n_bins
+
+    def phase(self, seconds: np.ndarray) -> np.ndarray:
+        """Return how far into the cycle datetimes are, in seconds."""
+        return np.mod(seconds, self.seconds)
+
+
+CYCLES = (
+    Cycle("time of day", DAY, 24),
+    Cycle("weekday", 7 * DAY, 7),
+    Cycle("time of year", 365.2425 * DAY, 12),
+)
+
+
+def cycles_of(column: Column) -> Sequence[Cycle]:
+    """Return the cycles that are counted of a column: of datetimes, those that they may have."""
+    if column.kind != "datetime":
+        return ()
+    if column.is_clock:
+        return CYCLES[:1]
+    return CYCLES[2:] if column.date_order == PERIODS else CYCLES  # a month has no weekday
+
+
+def cycle_of(name: str) -> tuple[str, Cycle]:
+    """Return the column and the cycle of which a counted column has the bins."""
+    return next(
+        (name.removesuffix(f" ({cycle.title})"), cycle)
+        for cycle in CYCLES
+        if name.endswith(f" ({cycle.title})")
+    )
+
+
+def parts_of(column: Column) -> list[str]:
+    """Return the names under which a column is counted."""
+    return [column.name, *(cycle.name(column.name) for cycle in cycles_of(column))]
+
+
+def counted_parts(schema: Schema) -> dict[str, Column]:
+    """Return the name of each part that is counted, and whose it is."""
+    return {part: column for column in schema.columns for part in parts_of(column)}
+
+
+def numbers_counted(schema: Schema) -> list[str]:
+    """Return the parts that have histograms: numbers, and the phases of cycles."""
+    return [part for column in schema.numeric for part in parts_of(column)]
+
+
+def values_schema(schema: Schema) -> Schema:
+    """Return a schema of all that is counted, each part as a column of values."""
+    parts = counted_parts(schema).items()
+    columns = [c if c.kind in ("nominal", "set") else Column(part) for part, c in parts]
+    return replace(schema, columns=tuple(columns))
+
+
 # -- Identifiers that predict: columns set aside whose order tells the target --------------------
 
 # Numbers that hardly repeat are mostly given out in order: by date, by place, by class. Such a

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse, stats
@@ -20,7 +20,7 @@ from scipy.interpolate import PchipInterpolator
 from scipy.special import chdtrc, fdtrc, ndtr, stdtr
 
 from tabweave._compat import require
-from tabweave.blocks.numbers import BINNED, Numbering
+from tabweave.blocks.numbers import BINNED, quantile_bins, with_bins
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import entropies
 from tabweave.counts.spectra import CrossMoments
@@ -191,8 +191,11 @@ def measured(
     counts = rows if isinstance(rows, Counts) else Counts.of(_binned(rows, n_bins))
     if counts.schema is None:
         raise ValueError("expected rows, got none")
-    names = counts.names if table is None else table.schema.names
-    kinds = {name: _kind(counts, name) for name in names}
+    if table is None:
+        counts = counts.select([column.name for column in counts.schema.categorical])
+    schema = cast(Schema, counts.schema) if table is None else table.schema
+    names = schema.names
+    kinds = {name: _kind(schema, name) for name in names}
     pairs = list(combinations(names, 2))
     values = {measure: np.full(len(pairs), np.nan) for measure in MEASURES}
     _count_measures(counts, pairs, kinds, drop, values, "phi_k" not in without)
@@ -211,12 +214,13 @@ def _read(X: Any, schema: Any) -> Table:
 
 
 def _binned(table: Table, n_bins: int) -> Table:
-    """Return the table with bins beside numbers; grades stay the categories they are."""
-    return Numbering(Numbering.of(table, n_bins).edges, {}).expand(ordinal_as_nominal(table))
+    """Return the table with bins in place of numbers; grades stay the categories they are."""
+    found = with_bins(ordinal_as_nominal(table), quantile_bins(table, n_bins))
+    return found.select([column.name for column in found.schema.categorical])
 
 
-def _kind(counts: Counts, name: str) -> str:
-    kind = counts.schema[name].kind  # type: ignore[index]
+def _kind(schema: Schema, name: str) -> str:
+    kind = schema[name].kind
     return {"numeric": "number", "datetime": "number", "set": "set"}.get(kind, "category")
 
 

@@ -22,6 +22,7 @@ from scipy import sparse, stats
 from scipy.special import erf
 
 from tabweave.base import seed_of
+from tabweave.blocks.numbers import quantiles
 from tabweave.counts.counts import Counts
 from tabweave.counts.merging import check_same_columns
 from tabweave.rows.formats import CellError
@@ -49,8 +50,7 @@ class Finding:
 
     ``sizes`` are named effect sizes, the one that ``min_size`` is compared with first: ``"KS"``
     (largest gap between two distribution functions), ``"gaps"`` (difference of the shares of
-    missing numbers), ``"Cramér's V"``, all from 0 to 1; ``"Cohen's d"`` where only mean and
-    variance of a numeric column are known; ``"PSI"``, the population stability index.
+    missing numbers), ``"Cramér's V"``, all from 0 to 1; ``"PSI"``, the population stability index.
     ``comparison`` shows both sides: what, before, after. Of a numeric column these are mean,
     standard deviation and share of gaps, of others the shares of the values that moved most.
     """
@@ -128,10 +128,10 @@ def drift_report(
     Parameters
     ----------
     before, after : Table, frame, mapping of columns, or Counts
-        Two windows, or a window and what came before it: no row may be in both. Counts hold only
-        the mean, the variance and the missing cells of a numeric column: give tables to have its
-        distribution tested. How columns are read is inferred (:mod:`tabweave.rows.kinds`: dates,
-        times of day and money in text are compared as numbers), identifiers are set aside. Columns
+        Two windows, or a window and what came before it: no row may be in both. Counts hold
+        thousands of buckets of numbers; those in one count as equal. How columns are read is
+        inferred (:mod:`tabweave.rows.kinds`: dates, times of day and money in text are compared as
+        numbers), identifiers are set aside. Columns
         that both sides have are compared; the report also names the other columns, and those whose
         kind changed: words or lists instead of numbers.
     level : float, default=0.05
@@ -159,8 +159,8 @@ def drift_report(
     A coupling counts as changed if both p(a|b) and p(b|a) did: the larger of two p-values, each of
     a chi-square stratified by the other column with its exact mean and variance [Dawson 1954],
     matched by a gamma distribution. Numeric columns are compared by the test of Kolmogorov and
-    Smirnov, of counts by Welch's test of their means; and by Fisher's exact test of their gaps:
-    the smaller p-value, doubled if there are gaps. Set-valued ones are compared element by
+    Smirnov, and by Fisher's exact test of their gaps: the smaller p-value, doubled if there are
+    gaps. Set-valued ones are compared element by
     element. Counts with decayed rows are not whole numbers; they are tested by the same matching,
     which is cautious there, since n is smaller than it was.
 
@@ -452,7 +452,9 @@ def _numeric(
     moments = np.array([before.moments(name), after.moments(name)])
     totals = np.array([before.n, after.n])
     if x is None or y is None:
-        tests, sizes = [welch(*moments.T)], {"Cohen's d": _standardised(*moments.T)}
+        starts, times = _in_buckets(before, after, name)
+        tests = [_kolmogorov_smirnov_of_buckets(starts, times)]
+        sizes = {"KS": tests[0][2], "PSI": stability_index(_bucketed(starts, times, totals))}
     else:
         tests, sizes = [_kolmogorov_smirnov(x, y)], {"KS": kolmogorov_smirnov(x, y)}
         sizes["PSI"] = stability_index(_binned(x, y, totals))
@@ -511,6 +513,51 @@ def _binned(x: np.ndarray, y: np.ndarray, totals: np.ndarray) -> np.ndarray:
     return np.column_stack([np.array(counts), gaps]) if gaps.any() else np.array(counts)
 
 
+def _in_buckets(before: Counts, after: Counts, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return buckets of numbers, in order, and how many numbers of both sides are in each."""
+    sides = [counts.histograms[name] for counts in (before, after)]
+    grid = sides[0].grid.coarser(sides[1].grid)
+    sides = [own.at(grid) for own in sides]
+    starts = np.union1d(sides[0].starts, sides[1].starts)
+    times = np.zeros((2, len(starts)), np.result_type(*(own.times for own in sides)))
+    for own, out in zip(sides, times, strict=True):
+        out[np.searchsorted(starts, own.starts)] = own.times
+    return starts, times
+
+
+def _kolmogorov_smirnov_of_buckets(
+    starts: np.ndarray, times: np.ndarray
+) -> tuple[float, float, float]:
+    """Return p-value, effect and statistic of numbers in the same buckets.
+
+    Numbers of one bucket count as ties, which make the p-value cautious.
+    """
+    n = times.sum(axis=1)
+    if not n.all():
+        return 1.0, 0.0, 0.0
+    if times.dtype.kind == "i" and n.max() <= _EXACT:
+        return _kolmogorov_smirnov(*(np.repeat(starts, own) for own in times))
+    shares = np.cumsum(times, axis=1) / n[:, None]
+    statistic = float(np.abs(shares[0] - shares[1]).max())
+    size = n[0] * n[1] / n.sum()
+    mean, deviation = _KOLMOGOROV
+    p = float(np.clip(stats.kstwo.sf(statistic, max(np.round(size), 1)), 0, 1))
+    return p, (np.sqrt(size) * statistic - mean) / deviation, statistic
+
+
+def _bucketed(starts: np.ndarray, times: np.ndarray, totals: np.ndarray) -> np.ndarray:
+    """Return how many numbers fall in each tenth of the ones before, as :func:`_binned`."""
+    edges = np.zeros(0)
+    if times[0].any():
+        there = times[0] > 0
+        tenths = np.arange(1, _BINS) / _BINS
+        edges = np.unique(quantiles(starts[there], tenths, times[0][there]))
+    bins = np.searchsorted(edges, starts)
+    counts = np.array([np.bincount(bins, own, len(edges) + 1) for own in times])
+    gaps = totals - times.sum(axis=1)
+    return np.column_stack([counts, gaps]) if gaps.any() else counts
+
+
 def fisher(table: np.ndarray) -> tuple[float, float, float]:
     """Return p-value, effect and statistic of a 2 × 2 table: Fisher's exact test."""
     statistic, mean, variance = (float(x[0]) for x in homogeneity(table[:, :, None]))
@@ -518,27 +565,6 @@ def fisher(table: np.ndarray) -> tuple[float, float, float]:
     if table.dtype.kind != "i":
         return _gamma_tail(statistic, mean, variance), effect, statistic
     return float(stats.fisher_exact(table).pvalue), effect, statistic
-
-
-def welch(n: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> tuple[float, float, float]:
-    """Return p-value, effect and statistic of Welch's test of two means, from their moments."""
-    if (n < 2).any() or not np.isfinite(variance).all():
-        return 1.0, 0.0, 0.0
-    error = variance / (n - 1)
-    if not error.sum():
-        same = bool(mean[0] == mean[1])
-        return float(same), 0.0 if same else np.inf, 0.0
-    t = float((mean[1] - mean[0]) / np.sqrt(error.sum()))
-    freedom = error.sum() ** 2 / (error**2 / (n - 1)).sum()
-    return float(2 * stats.t.sf(abs(t), freedom)), (t * t - 1) / np.sqrt(2), t
-
-
-def _standardised(n: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> float:
-    """Return Cohen's d: the difference of two means in standard deviations."""
-    if (n < 1).any() or mean[0] == mean[1]:
-        return 0.0
-    pooled = float((n @ variance) / n.sum())
-    return float(abs(mean[1] - mean[0]) / np.sqrt(pooled)) if pooled else np.inf
 
 
 # -- values -------------------------------------------------------------------------------------

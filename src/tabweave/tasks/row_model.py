@@ -22,7 +22,7 @@ from scipy.sparse import coo_array, csr_array
 
 from tabweave._compat import eigh, one_blas_thread
 from tabweave.base import remember_names, require_rows, seed_of
-from tabweave.blocks.numbers import BINNED, Numbering
+from tabweave.blocks.numbers import BINNED, quantile_bins, with_bins
 from tabweave.counts.counting import available_memory
 from tabweave.counts.counts import Counts
 from tabweave.counts.spectra import CrossMoments
@@ -84,7 +84,7 @@ class RowModel:
     ----------
     names, numbers, sets : list of str
         The columns, those of numbers, those of sets.
-    numbering : Numbering
+    edges : dict of str to ndarray
         The bins of numbers.
     labels : dict of str to tuple
         The values of each column, of a number its bins, missing left out.
@@ -114,7 +114,7 @@ class RowModel:
     names: list[str]
     numbers: list[str]
     sets: list[str]
-    numbering: Numbering
+    edges: dict[str, np.ndarray]
     labels: dict[str, tuple[Label, ...]]
     pairs: np.ndarray
     both: np.ndarray
@@ -137,9 +137,9 @@ class RowModel:
     ) -> RowModel:
         """Learn from rows."""
         plain = ordinal_as_nominal(table)
-        numbering = Numbering(Numbering.of(plain, n_bins).edges, {})
-        expanded = numbering.expand(plain)
-        counts = Counts.of(expanded)
+        edges = quantile_bins(plain, n_bins)
+        expanded = with_bins(plain, edges)
+        counts = Counts.of(expanded.select([c.name for c in expanded.schema.categorical]))
         moments = CrossMoments.of(expanded)
         names = table.schema.names
         numbers = [c.name for c in table.schema.numeric]
@@ -161,8 +161,8 @@ class RowModel:
             z_sums = _z_sums(expanded, labels, where, moments)
         empty = np.zeros((0, 0))
         model = cls(
-            names, numbers, sets, numbering, labels, pairs, both, moments, z_sums,
-            _numbers_by_bin(table, numbering, labels), [], n_neighbors, tuple(wanted),
+            names, numbers, sets, edges, labels, pairs, both, moments, z_sums,
+            _numbers_by_bin(table, edges, labels), [], n_neighbors, tuple(wanted),
             empty.astype(np.int32), empty, empty.astype(bool), {}, False,
             tuple(column.name for column, data in table if isinstance(data, Datetimes)),
         )  # fmt: skip
@@ -237,7 +237,7 @@ class RowModel:
 
     def cells(self, table: Table) -> Cells:
         """Return rows as this model sees them."""
-        expanded = self.numbering.expand(ordinal_as_nominal(table))
+        expanded = with_bins(ordinal_as_nominal(table), self.edges)
         codes = np.full((len(self.names), table.n_rows), -1, np.int32)
         z = np.full((len(self.numbers), table.n_rows), np.nan)
         unseen = np.zeros(codes.shape, bool)
@@ -987,11 +987,11 @@ def _z_sums(
 
 
 def _numbers_by_bin(
-    table: Table, numbering: Numbering, labels: Mapping[str, tuple[Label, ...]]
+    table: Table, edges_of: Mapping[str, np.ndarray], labels: Mapping[str, tuple[Label, ...]]
 ) -> dict[str, list[np.ndarray]]:
     """Return the numbers of each bin that fit has seen, at most a thousand of each."""
     out = {}
-    for name, edges in numbering.edges.items():
+    for name, edges in edges_of.items():
         values = table[name].values
         values = np.sort(values[~np.isnan(values)])
         bins = np.searchsorted(edges, values, side="right")
@@ -1269,7 +1269,7 @@ def pairwise_evidence(table: Table) -> np.ndarray:
     n = min(table.n_rows, SAMPLE_ROWS)
     table = take_rows(table, np.linspace(0, table.n_rows - 1, n).astype(int))
     plain = ordinal_as_nominal(table)
-    expanded = Numbering(Numbering.of(plain, COARSE_BINS).edges, {}).expand(plain)
+    expanded = with_bins(plain, quantile_bins(plain, COARSE_BINS))
     numbers = {column.name for column in table.schema.numeric}
     codes = [_few_codes(expanded[n + BINNED if n in numbers else n]) for n in table.schema.names]
     sizes = np.array([cells.max(initial=-1) + 1 for cells in codes])

@@ -36,15 +36,15 @@ otherwise, and were not taken:
   only ground for it is the score.
 - Columns of strings at twice or three times their weight: .1. Numbers at .3, .5, .7, 1.5 times:
   -.7, -.4, -.2, .1. Columns of at most twelve values at half or twice: -.2, -.3.
-- The root of each column's squared distance: .5 on top of one weight for copies (both: 18 better, 9 worse);
-  it makes near agreement count more. It needs other tables and curves, and stays to be tried.
+- The root of each column's squared distance: .5 on top of one weight for copies (both: 18
+  better, 9 worse). It needs other tables and curves, and stays to be tried.
 - Missing as a value in columns whose gaps others explain (adjusted information of at least .1, .2,
   .35 or .5): .1 to .2 on 17 tables with gaps (all rows).
 
 Misses: on the reporting half the ten nearest rows are .3 above one-hot and .3 above gower, where a
 point was the aim; duplicates of febrl1 and febrl3, which have few gaps, are found better by one-hot
-and TF-IDF, and Weave itself found them better at first (febrl1 .998, febrl3 .988). Weights are level
-there before and after; that couplings of names are trusted now is a guess, not measured.
+and TF-IDF, and Weave itself found them better at first (febrl1 .998, febrl3 .988). Weights are
+level there before and after; that couplings of names are trusted now is a guess, not measured.
 
 What still misleads: many numbers beside two informative strings (`mlb_teams`: 50, TF-IDF 90),
 names of which one word matters (`cars`: 71, TF-IDF 91), and gaps that tell the class

@@ -20,9 +20,9 @@ def test_fit_and_transform_cross_few_files(calls):
         model.fit(FRAME)
     with calls() as transforming:
         model.transform(FRAME)
-    # Compiled loops and LAPACK are entered through _compat, as numba and NumPy are, and every public
+    # Compiled loops and LAPACK are entered through _compat, as numba and NumPy are; every public
     # method through updates.
     doors = {"tabweave._compat", "tabweave.updates"}
     fitted, transformed = (work.modules("tabweave") - doors for work in (fitting, transforming))
     assert len(fitted) <= 10, sorted(fitted)
-    assert len(transformed) <= 8, sorted(transformed)
+    assert len(transformed) <= 9, sorted(transformed)  # what is unknown is judged in a file

@@ -293,7 +293,8 @@ def check_text(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"rows.{suffix.decode()}")
         path.write_bytes(text)
-        with contextlib.suppress(ValueError, TypeError):
+        with contextlib.suppress(ValueError, TypeError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of encodings that are guessed
             table = Table.of(read(path))
             if suffix.startswith(b"json"):
                 _agree(Counts.of(table), Counts.of(Table.of(_json_rows(text))), "memory")

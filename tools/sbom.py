@@ -34,6 +34,7 @@ LICENCES = {
     "numba": "BSD-2-Clause",
     "narwhals": "MIT",
     "duckdb": "MIT",
+    "python-calamine": "MIT",
     "typer": "MIT",
     "rich": "MIT",
     "matplotlib": "PSF-2.0",

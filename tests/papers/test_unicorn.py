@@ -92,7 +92,7 @@ def test_it_is_not_the_other_unicorn(tmp_path):
     stream = streamed(windows(2, 60), kernels=FEW)
     stream.save(tmp_path / "u")
     assert type(tabweave.load(tmp_path / "u")) is UNICORN
-    with pytest.raises(ValueError, match=r"expected a UNICORN, got a published\.UNICORN"):
+    with pytest.raises(ValueError, match=r"expected a UNICORN, got a papers\.UNICORN"):
         tabweave.UNICORN().resume(tmp_path / "u")
 
 

@@ -111,7 +111,9 @@ class UnknownTally:
         for name in vocabulary.names:
             if name in table.schema.names:
                 present = {v: times for v, times in unknown.get(name, {}).items() if v is not None}
-                column = self.columns.setdefault((id(embedder), name), UnknownColumn(embedder))
+                column = self.columns.setdefault(
+                    (id(origin_of(embedder)), name), UnknownColumn(embedder)
+                )
                 column.add(present, _n_present(table[name]))
 
     def report(self) -> None:

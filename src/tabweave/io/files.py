@@ -321,7 +321,10 @@ def read_book(path: Path, max_bytes: int = MAX_BOOK_BYTES) -> dict[str, list[Any
     with _naming(path):
         if zipfile.is_zipfile(path):
             _check_members(path, max_bytes)
-        book = calamine.load_workbook(str(path))
+        try:
+            book = calamine.load_workbook(str(path))
+        except calamine.CalamineError as error:
+            raise ValueError(f"{path}: expected a workbook, got another file: {error}") from error
         if not book.sheet_names:
             raise ValueError(f"{path}: expected a workbook with a sheet, got none")
         rows = book.get_sheet_by_index(0).to_python()

@@ -479,7 +479,7 @@ def _report_unknown(embedder: Embedder, table: Table) -> None:
         _warn_of_levels(table)
     for name, values in vocabulary.unknown(table).items():
         column = table[name]
-        if name in spelled_columns(embedder):
+        if name in spelled_columns(embedder) or table.schema[name].kind == "ordinal":
             continue
         if not isinstance(column, Codes):
             _check_elements(name, column, values)

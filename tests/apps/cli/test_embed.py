@@ -106,14 +106,12 @@ def test_what_is_piped_in_may_be_packed_and_is_named_as_people_call_it(folder):
     words = ("embed", "-", "-m", "onehot", "-c", "status")
     plain = called(*words, cwd=folder, stdin=rows)
     assert called(*words, cwd=folder, stdin=gzip.compress(rows)).out == plain.out != ""
-    for given, remedy in (
-        (rows.decode().encode("utf-16"), "utf-16"),
-        (rows.decode().encode("utf-16-le"), "utf-16le"),
-        (b"gr\xfc,b\n1,2\n", "cp1252"),
-    ):
-        refused = called(*words, cwd=folder, stdin=given)
-        assert refused.code == 1 and refused.err.startswith("tabweave: standard input: expected")
-        assert f"iconv -f {remedy} -t utf-8" in refused.err
+    assert called(*words, cwd=folder, stdin=rows.decode().encode("utf-16")).out == plain.out
+    refused = called(*words, cwd=folder, stdin=rows.decode().encode("utf-16-le"))
+    assert refused.code == 1 and refused.err.startswith("tabweave: standard input: expected")
+    assert "iconv -f utf-16le -t utf-8" in refused.err
+    other = called("kinds", "-", cwd=folder, stdin=b"gr\xfc,b\n1,2\n")
+    assert "gr\xfc" in other.out and "read as cp1252" in other.err
     ragged = called(*words, cwd=folder, stdin=b"status,b\nx,1\ny\n")
     assert ragged.err.startswith("tabweave: standard input: expected 2 cells, as the first line")
     arrow = (folder / "titanic.arrow").read_bytes()

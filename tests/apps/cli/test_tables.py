@@ -111,7 +111,8 @@ def test_every_command_takes_words_for_missing(folder):
     assert "column 'country' holds 'NA'" in noted.err
     kept = here("explain", "words.csv", "--a", "7", "--b", "9", "--missing", "?", "--kind",
                 "grade=nominal", "--json", cwd=folder)  # fmt: skip
-    assert json.loads(kept.out)["columns"]["grade"] == {"a": None, "b": None, "share": 0.0}
+    grade = json.loads(kept.out)["columns"]["grade"]
+    assert (grade["a"], grade["b"]) == (None, None) and 0 < grade["share"] < 1  # no agreement
 
 
 def test_clusters_are_as_many_as_in_the_report(folder):

@@ -130,7 +130,9 @@ def column_weights(codes):
 
 def value_differences(codes, a):
     """Couplings as far as they are trusted, half of them at most; the rest is mismatch."""
-    share = ties_and_trust(codes)[1][a] / 2
+    times = np.bincount(codes[a])
+    known = (times**2 / (times + 5)).sum() / times.sum()
+    share = ties_and_trust(codes)[1][a] / 2 * known
     d = coupling_distances(codes, a)
     return share * d + (1 - share) * (1 - np.eye(len(d)))
 
@@ -592,7 +594,9 @@ def test_many_values_are_compared_as_few_are():
     X = {name: [f"{i}." for i in code] for name, code in zip("abc", codes, strict=True)}
     weave = Weave(schema={"a": "nominal"}).fit(X)
     order = np.array([int(label[:-1]) for label in weave.counts_.labels[0]])
-    expected = (coupling_distances(codes, 0)[np.ix_(order, order)] + 1 - np.eye(150)) / 2
+    share = 40 / 45 / 2  # each value occurs 40 times
+    coupled = coupling_distances(codes, 0)[np.ix_(order, order)]
+    expected = share * coupled + (1 - share) * (1 - np.eye(150))
     found = weave.value_distances("a").to_numpy() ** 2 / weave.weights_["a"]
     assert weave.landmarks_ == {} and weave.tables_.widths[0] == 128
     assert np.abs(found - expected).max() < 0.02 * expected.max()

@@ -124,7 +124,8 @@ class Weave(BinnedEmbedder, ValueEmbedder):
     Notes
     -----
     Two values of column a have the squared distance
-    ``w_a ((1 - t_a/2) [v ≠ w] + t_a/2 d_a(v, w))``. d_a is the mean squared distance over kernels
+    ``w_a ((1 - t_a e_a/2) [v ≠ w] + t_a e_a/2 d_a(v, w))``, where e_a (:func:`evidence`) is near 1
+    if values occur often, and 1/6 if once. d_a is the mean squared distance over kernels
     of f(v), [p(v|w)] and [p(w|v)], each centred and scaled to unit inertia, and then scaled so that
     its mean over pairs of rows is ``1 - Σf²``, the rate of mismatches. Two numbers have about
     ``w_a |g(x) - g(y)|``, where g is the mean of x in standard deviations and of its rank, each
@@ -417,6 +418,7 @@ class Weave(BinnedEmbedder, ValueEmbedder):
         landmark_ids = couplings.landmarks(coupled, a, self.max_landmarks)
         if len(landmark_ids) < coupled.sizes[a]:
             self.landmarks_[name] = len(landmark_ids)
+        share *= evidence(coupled, a, self._smoothing)
         kernels = couplings.chosen_kernels(self._kernels)
         gram, diagonal = np.zeros((coupled.sizes[a], len(landmark_ids))), np.zeros(coupled.sizes[a])
         spelled = None
@@ -524,6 +526,16 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
     # From 0 to 1 between 1/20 and 0.06, or between 1/8 and 1/4.
     strong = max(5 * (shared.max() / _WEAK - 1), shared.sum(axis=1).max() / _WEAK_SUM - 1)
     return tied, trust * np.clip(strong, 0, 1), copied
+
+
+def evidence(counts: Counts, column: int, smoothing: float) -> float:
+    """Return ``e_a = Σ_v c_v/n · c_v / (c_v + 5)``: how far couplings of a column are known.
+
+    What a value is coupled with is known from the rows that have it: of values that occur once,
+    hardly anything is.
+    """
+    times = counts.value_counts[counts.span(counts.names[column])]
+    return float((times**2 / (times + smoothing)).sum() / max(times.sum(), 1e-300))
 
 
 def is_coupled(counts: Counts) -> bool:

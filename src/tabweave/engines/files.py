@@ -110,7 +110,7 @@ def _open_text(path: Path, source: TextSource, encoding: str | None) -> Source:
         try:
             return source.open(path)
         except ValueError as error:
-            if not _NO_UTF8.search(str(error)):
+            if not _NO_UTF8.search(str(error)) or _NO_TEXT.search(str(error)):
                 raise
             failed = error
     folder = Path(tempfile.mkdtemp(prefix="tabweave-"))
@@ -166,6 +166,7 @@ def _called(path: Path, copy: Path) -> Iterator[None]:
 
 
 _NO_UTF8 = re.compile(r"UTF-8|(?i:unicode)")
+_NO_TEXT = re.compile(r"got an? [\w ]*(file|database)\b")
 
 
 class BookSource(FrameSource):

@@ -110,7 +110,8 @@ def _open_text(path: Path, source: TextSource, encoding: str | None) -> Source:
         try:
             return source.open(path)
         except ValueError as error:
-            if not _NO_UTF8.search(str(error)) or _NO_TEXT.search(str(error)):
+            is_other_format = not packed and _NO_TEXT.search(str(error))
+            if not _NO_UTF8.search(str(error)) or is_other_format:
                 raise
             failed = error
     folder = Path(tempfile.mkdtemp(prefix="tabweave-"))

@@ -22,7 +22,15 @@ from tabweave._compat import require, warn_caller
 from tabweave.engines.duck import CsvSource, DuckSource, JsonSource
 from tabweave.engines.frames import FrameSource
 from tabweave.engines.source import Source, errors_naming, family, has_arrow, n_rows_of, with_fields
-from tabweave.io.files import PACKED, as_utf8, encoding_of, packed_name, read_book, unpack
+from tabweave.io.files import (
+    PACKED,
+    as_utf8,
+    encoding_of,
+    other_format,
+    packed_name,
+    read_book,
+    unpack,
+)
 from tabweave.rows.table import Table
 
 _FORMATS = {
@@ -110,8 +118,8 @@ def _open_text(path: Path, source: TextSource, encoding: str | None) -> Source:
         try:
             return source.open(path)
         except ValueError as error:
-            is_other_format = not packed and _NO_TEXT.search(str(error))
-            if not _NO_UTF8.search(str(error)) or is_other_format:
+            is_other_format = not packed and other_format(path) is not None
+            if is_other_format or not _NO_UTF8.search(str(error)):
                 raise
             failed = error
     folder = Path(tempfile.mkdtemp(prefix="tabweave-"))
@@ -167,7 +175,6 @@ def _called(path: Path, copy: Path) -> Iterator[None]:
 
 
 _NO_UTF8 = re.compile(r"UTF-8|(?i:unicode)")
-_NO_TEXT = re.compile(r"got an? [\w ]*(file|database)\b")
 
 
 class BookSource(FrameSource):

@@ -131,6 +131,13 @@ _STARTS = {
 }
 
 
+def other_format(path: Path) -> str | None:
+    """Return which format, that is no text, a file begins as, and the remedy; None for no other."""
+    with path.open("rb") as file:
+        start = file.read(16)
+    return next((what for begins, what in _STARTS.items() if start.startswith(begins)), None)
+
+
 @contextmanager
 def _opened_text(path: Path) -> Iterator[Any]:
     """Open a file of text, packed or not; raise, by its name, for what is no UTF-8 or no gzip."""
@@ -139,11 +146,10 @@ def _opened_text(path: Path) -> Iterator[Any]:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
             yield file
     except UnicodeDecodeError as error:
+        if what := other_format(path):
+            raise ValueError(f"{path}: expected text in UTF-8, got {what}") from None
         with path.open("rb") as file:
             start = file.read(16)
-        for begins, what in _STARTS.items():
-            if start.startswith(begins):
-                raise ValueError(f"{path}: expected text in UTF-8, got {what}") from None
         raise ValueError(
             f"{path}: expected UTF-8, got byte {error.object[error.start]:#04x}; {in_utf8(start)}"
         ) from None

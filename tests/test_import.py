@@ -13,9 +13,9 @@ SLOW = ["numpy", "scipy", "sklearn", "numba"]
 OPTIONAL = ["pandas", "polars", "pyarrow", "duckdb", "matplotlib", "typer", "rich"]
 ROOMS = (
     "rows counts blocks measures embed papers search cluster sources tasks engines io evaluate "
-    "datasets plots apps"
+    "datasets export plots apps"
 ).split()
-SHORT = {"export": "io.export", "report": "apps.report", "studio": "apps.studio"}
+SHORT = {"report": "apps.report", "studio": "apps.studio"}
 
 
 def run(code):

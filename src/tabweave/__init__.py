@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave import embed as embed
     from tabweave import engines as engines
     from tabweave import evaluate as evaluate
+    from tabweave import export as export
     from tabweave import io as io
     from tabweave import measures as measures
     from tabweave import papers as papers
@@ -63,7 +64,6 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave.embed.weave import Weave as Weave
     from tabweave.embed.windowed import Windowed as Windowed
     from tabweave.engines import count as count
-    from tabweave.io import export as export
     from tabweave.io.store import load as load
     from tabweave.rows.table import Column as Column
     from tabweave.rows.table import Schema as Schema
@@ -101,7 +101,7 @@ _NAMES = {
     "tasks.outliers": "OutlierCells",
 }
 # Rooms that are reached by a shorter way than they lie.
-_SHORT = {"export": "io.export", "report": "apps.report", "studio": "apps.studio"}
+_SHORT = {"report": "apps.report", "studio": "apps.studio"}
 
 
 def __getattr__(name: str) -> Any:

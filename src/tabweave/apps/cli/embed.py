@@ -216,7 +216,7 @@ def export(
     if output is None and kind != "sql":
         raise Misuse(f"--{kind} needs an output file; add --output FILE")
     check_output(output, force)
-    from tabweave.io import export as forms
+    from tabweave import export as forms
 
     embedder = load_model(model)
     if kind == "sql":

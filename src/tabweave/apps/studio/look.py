@@ -182,7 +182,7 @@ def made(job: Job, kind: str) -> Path | bytes:
 
 
 def _make(job: Job, path: Path) -> None:
-    from tabweave.io import export
+    from tabweave import export
 
     reading, model = opened(job)
     names = [str(name) for name in model.get_feature_names_out()]

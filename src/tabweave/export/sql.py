@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tabweave.blocks.block import Line, Lookup, Step, Sum
-from tabweave.io.export.plan import Plan, plan_of
+from tabweave.export.plan import Plan, plan_of
 from tabweave.io.files import sql_name, sql_text
 from tabweave.rows.formats import (
     APOSTROPHES,

@@ -18,8 +18,8 @@ from tabweave import (
     Weave,
 )
 from tabweave.blocks.block import Sum
-from tabweave.io.export.parquet import _about
-from tabweave.io.export.plan import plan_of
+from tabweave.export.parquet import _about
+from tabweave.export.plan import plan_of
 
 
 def read(path):

@@ -10,8 +10,8 @@ import numpy as np
 
 from tabweave._compat import require
 from tabweave.blocks.block import Line, Lookup, Sum
-from tabweave.io.export.plan import Plan, plan_of
-from tabweave.io.export.sql import check_text
+from tabweave.export.plan import Plan, plan_of
+from tabweave.export.sql import check_text
 from tabweave.io.files import replacing, sql_text
 from tabweave.rows.vocabulary import Label
 

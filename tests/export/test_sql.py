@@ -25,7 +25,7 @@ from tabweave import (
     Weave,
 )
 from tabweave.embed.autoencoder import OneHotAutoencoder
-from tabweave.io.export.sql import (
+from tabweave.export.sql import (
     _bigquery_seconds,
     _postgres_seconds,
     is_float,

@@ -4,9 +4,9 @@ A representation is a lookup, so it fits into SQL (:func:`sql`), a graph for any
 (:func:`onnx`) or one table (:func:`parquet`). :func:`save` and :func:`load` keep whole estimators.
 """
 
-from tabweave.io.export.onnx import onnx
-from tabweave.io.export.parquet import parquet
-from tabweave.io.export.sql import Script, sql
+from tabweave.export.onnx import onnx
+from tabweave.export.parquet import parquet
+from tabweave.export.sql import Script, sql
 from tabweave.io.store import load, save
 
 __all__ = ["Script", "load", "onnx", "parquet", "save", "sql"]

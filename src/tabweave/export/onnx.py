@@ -10,8 +10,8 @@ import numpy as np
 
 from tabweave._compat import require
 from tabweave.blocks.block import Line, Lookup, Step, Sum
-from tabweave.io.export.plan import Plan, plan_of
-from tabweave.io.export.sql import is_float
+from tabweave.export.plan import Plan, plan_of
+from tabweave.export.sql import is_float
 from tabweave.io.files import replacing
 
 _OPSETS = (("", 17), ("ai.onnx.ml", 4))

@@ -152,7 +152,7 @@ def bench_kmodes(python: str | None = None, n_init: int = 5) -> None:
 
 
 def bench_knn(python: str | None = None, n_train: int = 5_000, n_queries: int = 400) -> None:
-    from tabweave.search.knn import WeightedKNN
+    from tabweave.neighbors.knn import WeightedKNN
 
     X, y = clustered_rows(n_train + n_queries, 20, 10, 0.75)
     with tempfile.TemporaryDirectory() as folder:

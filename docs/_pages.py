@@ -29,9 +29,9 @@ MADE = ("api", "gallery", "reports", "contributing.md", "changelog.md")
 # The rooms whose names have pages, in the order of the reference; what is reached by
 # ``tabweave.name`` stands there, and in its room by title only.
 ROOMS = {
-    "Tables and counts": ("rows", "counts", "blocks", "base"),
+    "Tables and counts": ("rows", "counts", "blocks", "space", "base"),
     "Embedders": ("embed", "measures"),
-    "Search": ("search",),
+    "Neighbors": ("neighbors",),
     "Clusters": ("cluster",),
     "Many sources": ("sources",),
     "Tasks": ("tasks",),

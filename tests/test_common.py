@@ -72,7 +72,7 @@ for _name in ("GBCClassifier", "GBCRegressor"):
     }
 FOLDS = (
     "folds are dealt by rows, so that a copy of a row may be in another fold than the row: only "
-    "what is not chosen is the same, as tests/search/test_sample_weight.py checks"
+    "what is not chosen is the same, as tests/neighbors/test_sample_weight.py checks"
 )
 for _name in ("WeaveClassifier", "WeaveRegressor"):
     EXPECTED[_name] = {"check_sample_weight_equivalence_on_dense_data": FOLDS}

@@ -19,8 +19,8 @@ from tabweave._compat import eigh
 from tabweave.blocks import block, numbers
 from tabweave.counts import counting, spectra
 from tabweave.counts.counting import DIGITS
-from tabweave.search import kernels
-from tabweave.search.scan import Copies, Nodes
+from tabweave.space import kernels
+from tabweave.space.scan import Copies, Nodes
 
 SEEDS = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 

@@ -73,7 +73,7 @@ def test_every_public_name_has_a_page(pages, tmp_path):
         thing = getattr(tabweave, name)
         if not isinstance(thing, type(sys)):
             assert f"tabweave.{name}" in made, name
-    for room in ("cluster", "datasets", "evaluate", "papers", "plots", "report", "search"):
+    for room in ("cluster", "datasets", "evaluate", "papers", "neighbors", "plots", "report"):
         module = getattr(tabweave, room)
         for name in module.__all__:
             assert {f"tabweave.{room}.{name}", f"tabweave.{name}"} & made, f"{room}.{name}"

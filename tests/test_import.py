@@ -12,8 +12,8 @@ import tabweave
 SLOW = ["numpy", "scipy", "sklearn", "numba"]
 OPTIONAL = ["pandas", "polars", "pyarrow", "duckdb", "matplotlib", "typer", "rich"]
 ROOMS = (
-    "rows counts blocks measures embed papers search cluster sources tasks engines io evaluate "
-    "datasets export plots apps"
+    "rows counts blocks space measures embed papers neighbors cluster sources tasks engines io "
+    "evaluate datasets export plots apps"
 ).split()
 SHORT = {"report": "apps.report", "studio": "apps.studio"}
 

@@ -23,7 +23,7 @@ from tabweave import (
 )
 from tabweave.base import Estimator
 from tabweave.cluster import StreamClusterer
-from tabweave.search import index as index_module
+from tabweave.neighbors import index as index_module
 from tabweave.tasks.river import RiverEmbedder
 from tabweave.updates import lock_of
 

@@ -42,8 +42,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "tabweave"
-ROOMS = ("rows", "counts", "blocks", "measures", "io", "embed", "search", "cluster", "engines",
-         "tasks", "sources", "papers", "evaluate", "datasets")  # fmt: skip
+ROOMS = ("rows", "counts", "blocks", "measures", "io", "embed", "space", "neighbors", "cluster",
+         "engines", "tasks", "sources", "papers", "evaluate", "datasets")  # fmt: skip
 FILES = (*(f"{room}/{path.relative_to(SOURCE / room).as_posix()}" for room in ROOMS
            for path in sorted((SOURCE / room).rglob("*.py")) if path.name != "__init__.py"),
          "base.py", "updates.py")  # fmt: skip
@@ -60,7 +60,8 @@ TESTS = {
     "measures": ["tests/measures", "tests/embed/test_ckml.py", "tests/embed/test_value_metric.py",
                  "tests/papers/test_value_metric.py", "tests/test_papers.py"],
     "embed": ["tests/embed", "tests/blocks/test_dates.py"],
-    "search": ["tests/search"],
+    "space": ["tests/space", "tests/test_compat.py", "tests/neighbors"],
+    "neighbors": ["tests/neighbors"],
     "cluster": ["tests/cluster"],
     "engines": ["tests/engines"],
     "tasks": ["tests/tasks"],

@@ -28,11 +28,12 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave import export as export
     from tabweave import io as io
     from tabweave import measures as measures
+    from tabweave import neighbors as neighbors
     from tabweave import papers as papers
     from tabweave import plots as plots
     from tabweave import rows as rows
-    from tabweave import search as search
     from tabweave import sources as sources
+    from tabweave import space as space
     from tabweave import tasks as tasks
     from tabweave.apps import report as report
     from tabweave.apps import studio as studio
@@ -65,14 +66,14 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave.embed.windowed import Windowed as Windowed
     from tabweave.engines import count as count
     from tabweave.io.store import load as load
+    from tabweave.neighbors.filters import between as between
+    from tabweave.neighbors.index import SimilarityIndex as SimilarityIndex
+    from tabweave.neighbors.knn import WeightedKNN as WeightedKNN
+    from tabweave.neighbors.predictors import WeaveClassifier as WeaveClassifier
+    from tabweave.neighbors.predictors import WeaveRegressor as WeaveRegressor
     from tabweave.rows.table import Column as Column
     from tabweave.rows.table import Schema as Schema
     from tabweave.rows.table import Table as Table
-    from tabweave.search.filters import between as between
-    from tabweave.search.index import SimilarityIndex as SimilarityIndex
-    from tabweave.search.knn import WeightedKNN as WeightedKNN
-    from tabweave.search.neighbors import WeaveClassifier as WeaveClassifier
-    from tabweave.search.neighbors import WeaveRegressor as WeaveRegressor
     from tabweave.sources import CoCA as CoCA
     from tabweave.sources import GBCClassifier as GBCClassifier
     from tabweave.sources import GBCRegressor as GBCRegressor
@@ -90,11 +91,11 @@ _NAMES = {
     "embed.sets": "batch_omp omp",
     "engines": "count",
     "io.store": "load",
+    "neighbors.filters": "between",
+    "neighbors.index": "SimilarityIndex",
+    "neighbors.knn": "WeightedKNN",
+    "neighbors.predictors": "WeaveClassifier WeaveRegressor",
     "rows.table": "Column Schema Table",
-    "search.filters": "between",
-    "search.index": "SimilarityIndex",
-    "search.knn": "WeightedKNN",
-    "search.neighbors": "WeaveClassifier WeaveRegressor",
     "sources": "CoCA GBCClassifier GBCRegressor HeMap Sources",
     "tasks.associations": "associations",
     "tasks.impute": "Imputer",

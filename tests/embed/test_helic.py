@@ -22,7 +22,7 @@ from tabweave.embed.helic import (
     most_distinct,
     uniform,
 )
-from tabweave.search.knn import WeightedKNN
+from tabweave.neighbors.knn import WeightedKNN
 
 
 def small(n=60, seed=0):

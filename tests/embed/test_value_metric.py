@@ -16,7 +16,7 @@ from tabweave.embed.ckml import CKML
 from tabweave.embed.onehot import OneHot
 from tabweave.embed.value_metric import ValueMetric
 from tabweave.measures import MEASURES
-from tabweave.search.knn import WeightedKNN
+from tabweave.neighbors.knn import WeightedKNN
 
 TABLED = [name for name, entry in MEASURES.items() if entry.form == "table"]
 RATIOS = [name for name, entry in MEASURES.items() if entry.form == "ratio"]

@@ -43,7 +43,7 @@ from tabweave.rows.table import (
     take_rows,
 )
 from tabweave.rows.vocabulary import Label, Vocabulary, positions, slices
-from tabweave.search.scan import Nodes, Queries, nearest_nodes
+from tabweave.space.scan import Nodes, Queries, nearest_nodes
 
 ENGINES = ("counts", "mixture", "neighbors")
 MAX_VALUES = 200  # Rarer values of a column are neither guessed nor looked at.

@@ -48,7 +48,7 @@ from tabweave.io.files import replacing
 from tabweave.measures import MEASURES
 from tabweave.rows.kinds import aside_line
 from tabweave.rows.table import Codes, Table, take_rows
-from tabweave.search.scan import Nearest
+from tabweave.space.scan import Nearest
 
 __all__ = ["describe", "map_widget", "page", "report"]
 MOST_SHOWN = 20_000  # marks of a map in a notebook

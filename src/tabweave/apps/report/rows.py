@@ -26,7 +26,7 @@ from tabweave.rows.table import (
     take_rows,
 )
 from tabweave.rows.vocabulary import Label
-from tabweave.search.scan import Nearest
+from tabweave.space.scan import Nearest
 
 _BLOCK = 1 << 22  # numbers held at a time: 32 MB
 N_AXES = 12

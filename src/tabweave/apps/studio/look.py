@@ -18,8 +18,8 @@ from tabweave.apps.studio.files import Source
 from tabweave.apps.studio.jobs import Job, Question, read
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.io.files import replacing
+from tabweave.neighbors.index import SimilarityIndex
 from tabweave.rows.table import cell_of, take_rows
-from tabweave.search.index import SimilarityIndex
 
 DOWNLOADS = {
     "vectors.csv": "text/csv",

@@ -23,7 +23,7 @@ from tabweave.embed.register import embedder
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.rows.table import Codes, Table, check_codes, distinct_rows
-from tabweave.search.scan import Copies, Found, Nodes, Queries, nearest_rows, without_self
+from tabweave.space.scan import Copies, Found, Nodes, Queries, nearest_rows, without_self
 
 
 @embedder(
@@ -340,7 +340,7 @@ class TreeIndex(CacheNotSaved):
         return nearest_rows(nodes, copies, asked.queries(self.rows), k, search=search)
 
     def _walker(self, nodes: Nodes, copies: Copies, *, n_links: int = 16) -> Any:
-        from tabweave.search.graph import Graph, Walker
+        from tabweave.space.graph import Graph, Walker
 
         vectors = self.rows.coordinates()[copies.heads]
         graph = Graph.of(lambda step: iter([vectors[::step]]), len(nodes), 1, n_links)

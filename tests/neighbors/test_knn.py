@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import tabweave
 from tabweave import DistanceHierarchy, KModes, OneHot, Schema
 from tabweave.embed.value_metric import ValueMetric
-from tabweave.search.knn import WeightedKNN, checked_target
+from tabweave.neighbors.knn import WeightedKNN, checked_target
 
 WEIGHTS = {
     "none": lambda d: 1.0,
@@ -53,7 +53,7 @@ def test_equals_explicit_loops(weights, ties):
 
 
 def test_weights_of_table_2():
-    from tabweave.search.kernels import weight_of
+    from tabweave.space.kernels import weight_of
 
     for kind, f in enumerate(WEIGHTS.values()):
         for d in (0.0, 0.3, 1.0, 7.5):
@@ -100,7 +100,7 @@ def test_blocks_do_not_change_results(monkeypatch):
     X, y = draw(n=300, m=6, values=5, seed=4)
     model = WeightedKNN(3, weights="org", metric="of").fit(X, y)
     whole, near = model.predict_proba(X), model.kneighbors(X)
-    monkeypatch.setattr("tabweave.search.knn._BLOCK", 700)
+    monkeypatch.setattr("tabweave.neighbors.knn._BLOCK", 700)
     assert np.array_equal(model.predict_proba(X), whole)
     for a, b in zip(model.kneighbors(X), near, strict=True):
         assert np.array_equal(a, b)

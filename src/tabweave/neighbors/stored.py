@@ -20,10 +20,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import require, warn_caller
 from tabweave.base import Embedder, require_rows
+from tabweave.blocks.block import Block
 from tabweave.counts.unknown import report_unknown, spelled_columns
 from tabweave.embed.weave import Weave
 from tabweave.engines.transform import fitted_names
 from tabweave.io.register import storable
+from tabweave.neighbors.filters import hint, matching
 from tabweave.rows.frames import (
     RowLabels,
     columns_of,
@@ -44,9 +46,8 @@ from tabweave.rows.table import (
     as_rows,
     take_rows,
 )
-from tabweave.rows.vocabulary import Label, positions
-from tabweave.search.filters import hint, matching
-from tabweave.search.space import HIDDEN, given_names
+from tabweave.rows.vocabulary import Label, Unknown, positions
+from tabweave.space.space import HIDDEN, Space, Vectors, given_names
 
 LARGEST_COORDINATE = 1e150  # The squares of larger ones, summed, are infinite.
 _BY_HAND = 20  # rows asked about, below which a value that was not seen may be misspelt
@@ -549,3 +550,18 @@ def _as_fitted(embedder: Any, X: Any) -> Any:
             )
     library = "pandas" if find_spec("pandas") else "polars"
     return require(library, "frames").DataFrame({name: columns[name] for name in wanted})
+
+
+def space_of(embedder: Any, schema: Schema, metric: str) -> Space:
+    """Return the blocks of a fitted embedder; ``metric`` is "auto" (its own), "l2" or "l1"."""
+    unknown: Unknown = "centroid"
+    block: Block = Vectors([name for name in schema.names if name.startswith(HIDDEN)])
+    if isinstance(embedder, Embedder):
+        block, unknown = embedder.learn().blocks_, embedder._policy()
+    own = metric == "auto"
+    power = block.power if own else 1 if metric == "l1" else 2
+    space = Space([], [], power, block.root if own else power == 2, own, unknown)
+    for part in block.parts():
+        single = part.by_value and schema[part.names[0]].kind != "set"
+        (space.values if single else space.lines).append(part)
+    return space

@@ -15,7 +15,6 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 from scipy.sparse.csgraph import connected_components
 
-from tabweave.base import Embedder
 from tabweave.blocks.block import (
     Apart,
     Block,
@@ -27,7 +26,7 @@ from tabweave.blocks.block import (
 )
 from tabweave.rows.table import Codes, Schema, Table, distinct_rows, ranks_of_cells, take_rows
 from tabweave.rows.vocabulary import Unknown, slices
-from tabweave.search.scan import Copies, Hits, Nodes, Queries
+from tabweave.space.scan import Copies, Hits, Nodes, Queries
 
 _CHUNK = 1 << 16  # rows whose coordinates are computed at a time
 _LABELS = 256  # labels of a column compared with all others at a time
@@ -152,21 +151,6 @@ class Space:
         blocks = (*self.values, *self.lines)
         shares = added(block.shares(a, b, power=power, unknown=self.unknown) for block in blocks)
         return {name: float(share[0]) for name, share in shares.items()}
-
-
-def space_of(embedder: Any, schema: Schema, metric: str) -> Space:
-    """Return the blocks of a fitted embedder; ``metric`` is "auto" (its own), "l2" or "l1"."""
-    unknown: Unknown = "centroid"
-    block: Block = Vectors([name for name in schema.names if name.startswith(HIDDEN)])
-    if isinstance(embedder, Embedder):
-        block, unknown = embedder.learn().blocks_, embedder._policy()
-    own = metric == "auto"
-    power = block.power if own else 1 if metric == "l1" else 2
-    space = Space([], [], power, block.root if own else power == 2, own, unknown)
-    for part in block.parts():
-        single = part.by_value and schema[part.names[0]].kind != "set"
-        (space.values if single else space.lines).append(part)
-    return space
 
 
 def chunks(table: Table, rows: np.ndarray) -> Iterator[Table]:

@@ -14,9 +14,7 @@ import tabweave
 from tabweave import SupervisedWeave, Weave, WeaveClassifier, WeaveRegressor, WeightedKNN
 from tabweave.blocks.block import total_gaps
 from tabweave.embed import supervised
-from tabweave.rows.table import take_rows
-from tabweave.search import kernels
-from tabweave.search.neighbors import (
+from tabweave.neighbors.predictors import (
     LOCAL,
     Columns,
     Near,
@@ -34,8 +32,10 @@ from tabweave.search.neighbors import (
     tries,
     vote_weights,
 )
-from tabweave.search.scan import Nodes, Queries
-from tabweave.search.space import gap_axes
+from tabweave.rows.table import take_rows
+from tabweave.space import kernels
+from tabweave.space.scan import Nodes, Queries
+from tabweave.space.space import gap_axes
 
 
 def table(n=300, seed=0):
@@ -247,7 +247,7 @@ class TestClassifier:
         whole = model.predict_proba(X)
         alone = np.vstack([model.predict_proba(X[i : i + 1]) for i in range(0, 300, 25)])
         np.testing.assert_allclose(alone, whole[::25], atol=1e-12)
-        monkeypatch.setattr("tabweave.search.neighbors._BLOCK", 7)
+        monkeypatch.setattr("tabweave.neighbors.predictors._BLOCK", 7)
         np.testing.assert_allclose(model.predict_proba(X), whole, atol=1e-12)
         found = []
         for n in (1, 3):
@@ -704,7 +704,7 @@ class TestRegressor:
         np.testing.assert_allclose(again.predict(X), model.predict(X), atol=1e-9)
 
     def test_many_columns_are_learned_from_fewer_rows(self, monkeypatch):
-        from tabweave.search import neighbors
+        from tabweave.neighbors import predictors as neighbors
 
         X, y = self.together(300)
         seen = []
@@ -795,7 +795,7 @@ def test_the_objective_is_what_the_choice_maximises(objective, monkeypatch):
     """The scores are those of scikit-learn, and the best of them is chosen."""
     from sklearn.metrics import accuracy_score, f1_score, log_loss
 
-    from tabweave.search import neighbors
+    from tabweave.neighbors import predictors as neighbors
 
     X, y = table(400)
     rng = np.random.default_rng(2)

@@ -16,7 +16,7 @@ import numpy as np
 
 from tabweave._compat import require
 from tabweave.io.register import storable
-from tabweave.search.scan import Found, Nodes, Queries, merge, nearest_nodes
+from tabweave.space.scan import Found, Nodes, Queries, merge, nearest_nodes
 
 _WIDEST = 512  # dimensions a graph is built in
 _NARROWEST = 64  # of them, where memory is short
@@ -127,7 +127,7 @@ class Walker:
 
         ``own`` says which node of the graph each query is: the walk goes as if it were not there.
         """
-        from tabweave.search.kernels import walk
+        from tabweave.space.kernels import walk
 
         graph, arrays = self.graph, self._arrays
         way = graph.links, self._seeds, breadth

@@ -39,6 +39,8 @@ from tabweave.counts.counts import checked_weight
 from tabweave.embed.supervised import FOLDS, SupervisedWeave, Target
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
+from tabweave.neighbors.knn import check_classes, check_length, checked_target
+from tabweave.neighbors.stored import Stored, row_ids, space_of, without_column
 from tabweave.rows.table import (
     Schema,
     Table,
@@ -48,10 +50,8 @@ from tabweave.rows.table import (
     warn_of_predictive,
 )
 from tabweave.rows.vocabulary import slices
-from tabweave.search.knn import check_classes, check_length, checked_target
-from tabweave.search.scan import Found, Nodes, Queries, nearest_nodes
-from tabweave.search.space import View, gap_axes, space_of
-from tabweave.search.stored import Stored, row_ids, without_column
+from tabweave.space.scan import Found, Nodes, Queries, nearest_nodes
+from tabweave.space.space import View, gap_axes
 from tabweave.updates import exclusive
 
 NEIGHBORS = (3, 5, 9, 15, 25, 40, 80, 160, 320)
@@ -258,7 +258,7 @@ class Columns(NamedTuple):
 
         Squared distances of columns are multiplied by their ``scales`` first.
         """
-        from tabweave.search.kernels import explained, local_distances
+        from tabweave.space.kernels import explained, local_distances
 
         _, squared, nodes = near
         weights = np.empty((len(nodes), self.codes.shape[1] + len(self.edges) - 1))
@@ -1376,7 +1376,7 @@ class Apart:
 
     def parts(self, near: Near, share: float) -> np.ndarray:
         """Return the squared distances of each column, and of a discriminant that counts so."""
-        from tabweave.search.kernels import part_distances
+        from tabweave.space.kernels import part_distances
 
         left, right = self.vectors
         edges = _edges(self.widths)

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from tabweave.search import scan
-from tabweave.search.kernels import NO_ROW
-from tabweave.search.scan import (
+from tabweave.space import scan
+from tabweave.space.kernels import NO_ROW
+from tabweave.space.scan import (
     Copies,
     Nearest,
     Nodes,
@@ -176,7 +176,7 @@ def test_blocks_that_go_by(power, name):
 
 def test_the_lower_floor_imports_no_embedder():
     program = (
-        "import sys, tabweave.search.scan, tabweave.search.graph;"
+        "import sys, tabweave.space.scan, tabweave.space.graph;"
         "print([m for m in sys.modules if m.startswith(('tabweave.embed', 'numba'))])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

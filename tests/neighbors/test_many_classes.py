@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-import tabweave.search.neighbors as neighbors
+import tabweave.neighbors.predictors as neighbors
 from tabweave import SupervisedWeave, WeaveClassifier
 from tabweave.embed import supervised
 

@@ -22,7 +22,7 @@ from tabweave._compat import warn_caller
 from tabweave.rows.formats import DIGIT_FORMATS, PERIODS
 from tabweave.rows.table import Codes, Column, Numbers, Schema, Table
 from tabweave.rows.vocabulary import Label, canonical, positions, types_of
-from tabweave.search.space import given_names
+from tabweave.space.space import given_names
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import tabweave.search.neighbors as neighbors
+import tabweave.neighbors.predictors as neighbors
 from tabweave import SupervisedWeave, WeaveClassifier, WeaveRegressor
 
 KINDS = {"job": "nominal", "city": "nominal", "age": "numeric", "pay": "numeric"}

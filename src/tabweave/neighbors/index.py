@@ -22,18 +22,7 @@ from tabweave.base import Embedder, Estimator, TabularInput, remember_names
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.io.store import load as store_load
-from tabweave.rows.table import Table, take_rows
-from tabweave.search.graph import WIDEST, Graph, Walker
-from tabweave.search.scan import (
-    Copies,
-    Found,
-    Queries,
-    nearest_nodes,
-    nearest_rows,
-    within,
-)
-from tabweave.search.space import Space, View, given_names, space_of
-from tabweave.search.stored import (
+from tabweave.neighbors.stored import (
     Stored,
     asked_rows,
     check_names,
@@ -41,7 +30,19 @@ from tabweave.search.stored import (
     first_rows,
     more_rows,
     row_ids,
+    space_of,
 )
+from tabweave.rows.table import Table, take_rows
+from tabweave.space.graph import WIDEST, Graph, Walker
+from tabweave.space.scan import (
+    Copies,
+    Found,
+    Queries,
+    nearest_nodes,
+    nearest_rows,
+    within,
+)
+from tabweave.space.space import Space, View, given_names
 from tabweave.updates import exclusive
 
 _AUTO = 100_000  # distinct rows from which "auto" takes a graph

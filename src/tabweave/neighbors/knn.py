@@ -33,6 +33,7 @@ from tabweave.base import (
 from tabweave.embed.value_metric import fit_metric, read_asked, value_codes, value_lookups
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
+from tabweave.neighbors.stored import LARGEST_COORDINATE
 from tabweave.rows.frames import DATETIMES
 from tabweave.rows.table import (
     Column,
@@ -46,8 +47,7 @@ from tabweave.rows.table import (
     take_rows,
 )
 from tabweave.rows.vocabulary import slices
-from tabweave.search.scan import Copies, Found, Nodes, Queries, nearest_rows, without_self
-from tabweave.search.stored import LARGEST_COORDINATE
+from tabweave.space.scan import Copies, Found, Nodes, Queries, nearest_rows, without_self
 
 _WEIGHTS = ("none", "exp", "log", "org", "pow", "sqrt")
 _BLOCK = 1 << 22  # distances held at a time: 32 MB
@@ -96,7 +96,7 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
 
     Examples
     --------
-    >>> from tabweave.search.knn import WeightedKNN
+    >>> from tabweave.neighbors.knn import WeightedKNN
     >>> rows = [["a", "x"], ["a", "y"], ["b", "z"], ["b", "y"]]
     >>> model = WeightedKNN(1).fit(rows, ["no", "no", "yes", "yes"])
     >>> model.predict([["a", "z"], ["b", "x"], ["b", "z"]])
@@ -244,7 +244,7 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return each class's share of the votes."""
-        from tabweave.search import kernels
+        from tabweave.space import kernels
 
         queries, inverse = self._read(X)
         kind = _WEIGHTS.index(self.weights)
@@ -260,7 +260,7 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
     def _vote_all(self, table: Table, kind: int, votes: np.ndarray) -> None:
         """Let everyone within the k-th distance vote."""
         from tabweave.blocks.block import in_threads
-        from tabweave.search.kernels import vote_all
+        from tabweave.space.kernels import vote_all
 
         owned = (self._starts, self._owned, self._numbers, self._copies)
         k, arrays = int(self.n_neighbors), self._stored()[0].arrays()

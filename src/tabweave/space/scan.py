@@ -252,7 +252,7 @@ class Copies:
         """Return each node's first allowed row, or -1."""
         if allowed is None:
             return self.heads
-        from tabweave.search.kernels import first_allowed
+        from tabweave.space.kernels import first_allowed
 
         out = np.full(len(self.heads), -1, np.int64)
         first_allowed(self.node_of, allowed, out)
@@ -275,7 +275,7 @@ class Copies:
 
     def expand(self, found: Found, k: int, allowed: np.ndarray | None) -> Found:
         """Turn nearest nodes into nearest rows; infinity and -1 where there are too few."""
-        from tabweave.search.kernels import expand
+        from tabweave.space.kernels import expand
 
         if allowed is None:
             allowed = np.ones(len(self.node_of), bool)
@@ -304,7 +304,7 @@ def nearest_nodes(
     begin : int
         The first node that counts.
     """
-    from tabweave.search.kernels import scan, sketched_scan
+    from tabweave.space.kernels import scan, sketched_scan
 
     if first is None:
         first = np.arange(len(nodes))

@@ -28,12 +28,12 @@ from tabweave import (
 from tabweave.blocks.block import Apart, total_gaps
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.datasets import make_coupled
+from tabweave.neighbors import index as index_module
 from tabweave.rows.table import take_rows
-from tabweave.search import graph as graph_module
-from tabweave.search import index as index_module
-from tabweave.search.graph import Walker
-from tabweave.search.scan import nearest_nodes
-from tabweave.search.space import Bound
+from tabweave.space import graph as graph_module
+from tabweave.space.graph import Walker
+from tabweave.space.scan import nearest_nodes
+from tabweave.space.space import Bound
 
 FAISS = "faiss is not installed"
 

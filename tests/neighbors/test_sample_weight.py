@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_de
 
 import tabweave
 from tabweave import SupervisedWeave, WeaveClassifier, WeaveRegressor
-from tabweave.search.neighbors import Targets, calibrated, learned_factors, macro_f, reliability
+from tabweave.neighbors.predictors import Targets, calibrated, learned_factors, macro_f, reliability
 
 KINDS = {"job": "nominal", "city": "nominal", "age": "numeric", "pay": "numeric"}
 

@@ -119,7 +119,7 @@ def S(data: Any) -> np.ndarray:
     """Eqs. (7.14), (7.20): the wrapper kernel under the weights of Algorithm 3, not centred."""
     k = len(set(data.y))
     model = papers.UNTIE(k, random_state=0).fit(data.X)
-    counts, rows = model.counts_, model._distinct
+    counts, rows = model.counts_, model._digest
     columns = [features(counts, a, BOUNDED) for a in range(len(counts.names))]
     rng = np.random.default_rng(0)
     omegas, _ = descend_in_batches(rows, columns, k, 50, 20, rng)

@@ -693,7 +693,6 @@ class ValueEmbedder(Embedder):
     """
 
     _numbers: ClassVar[Literal["numeric", "nominal"]] = "nominal"
-    _needs_rows: ClassVar[bool] = False  # whether counts alone are too little to learn from
 
     def _learn(self, counts: Counts) -> ValueTables:
         raise NotImplementedError(f"{type(self).__name__} must implement _learn(counts)")

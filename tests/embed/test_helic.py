@@ -200,7 +200,7 @@ def test_all_pairs_if_they_fit_each_relation_one_half():
 def test_rows_are_sampled_evenly():
     X = np.arange(1000)[:, None] % 500
     y = np.arange(1000) % 2
-    sample = HELIC(n_pairs=20_000, random_state=0).fit(X, y)._sample
+    sample = HELIC(n_pairs=20_000, random_state=0).fit(X, y)._digest
     assert sample.few is None
     share = np.bincount(sample.held[:, 0], minlength=500)
     assert len(sample.held) == 40_000 and abs(share[:250].sum() - 20_000) < 500
@@ -213,10 +213,10 @@ def test_weights_of_rows_are_chances():
     X, y = np.arange(300)[:, None], np.arange(300) % 2
     weight = np.where(np.arange(300) < 100, 4.0, 1.0)
     values = {"x0": "nominal"}
-    held = HELIC(n_pairs=5000, schema=values, random_state=0).fit(X, y, weight)._sample.held[:, 0]
+    held = HELIC(n_pairs=5000, schema=values, random_state=0).fit(X, y, weight)._digest.held[:, 0]
     assert np.mean(held < 100) == pytest.approx(4 / 6, abs=0.03)
     draws = HELIC(n_pairs=5000, schema=values, random_state=0)
-    none = draws.fit(X, y, (weight > 1).astype(int))._sample.held
+    none = draws.fit(X, y, (weight > 1).astype(int))._digest.held
     assert none[:, 0].max() < 100
 
 
@@ -307,9 +307,8 @@ def test_counts_alone_are_not_enough():
     with pytest.raises(TypeError, match="pairs of rows"):
         HELIC().fit_counts(Counts.of(X, y))
     given = HELIC("hc").fit_counts(Counts.of(X, y)).set_params(variant="helic")
-    given.partial_fit(X, y)
-    with pytest.raises(TypeError, match="needs rows"):
-        given.transform(X)
+    with pytest.raises(ValueError, match="only counted"):
+        given.partial_fit(X, y)
 
 
 def test_sets_are_refused():

@@ -621,7 +621,7 @@ def test_forged_parts_deep_inside_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"m is damaged: column 'color': expected rows for"):
         tabweave.load(tmp_path / "m")
     model = NonBEND(n_fits=1, schema=NOMINAL).fit(ROWS)
-    model._distinct.cells[0, 0] = 10_000
+    model._digest.cells[0, 0] = 10_000
     model.save(tmp_path / "m")
     with pytest.raises(ValueError, match="m is damaged: expected cells of"):
         tabweave.load(tmp_path / "m")

@@ -17,7 +17,7 @@ from tabweave._compat import one_thread
 from tabweave.base import seed_of
 from tabweave.blocks.numbers import quantile_bins, with_bins
 from tabweave.counts.counts import Counts
-from tabweave.embed.nonbend.model import Prior, Rows
+from tabweave.embed.nonbend.model import DistinctRows, Prior
 from tabweave.embed.nonbend.variational import expect, first_fit
 from tabweave.embed.weave import Weave
 from tabweave.rows.kinds import FEW_ROWS, aside_line
@@ -203,7 +203,7 @@ def mixture_scores(
     """
     coded = in_bins(table)
     counts = Counts.of(coded)
-    rows = Rows.of(coded, counts, None)
+    rows = DistinctRows.of(coded, counts, None)
     n, free = rows.total, int((rows.sizes - 1).sum())
     out: dict[str, dict[int, float]] = {name: {} for name in OF_MIXTURES}
     for k in range(1, min(most, len(rows.cells)) + 1):
@@ -217,7 +217,9 @@ def mixture_scores(
     return out
 
 
-def latent_classes(rows: Rows, k: int, rng: np.random.Generator, *, max_iter: int = 200) -> float:
+def latent_classes(
+    rows: DistinctRows, k: int, rng: np.random.Generator, *, max_iter: int = 200
+) -> float:
     """Fit k latent classes by EM from one start, and return the log likelihood."""
     prior = Prior(1.0, PSEUDO_ROWS, max(k, 1), rows.offsets)
     first = first_fit(rows, prior, "rows", rng)

@@ -18,29 +18,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 
 from tabweave._compat import Interval, StrOptions
-from tabweave.base import ValueEmbedder, require_rows, seed_of
+from tabweave.base import ValueEmbedder, seed_of
 from tabweave.blocks.value_tables import ValueTables, gram_factor
 from tabweave.counts import couplings
-from tabweave.counts.counts import Counts, checked_weight
+from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import Factors, check_no_sets, named_weights
 from tabweave.embed.register import embedder
-from tabweave.engines import read_with_classes
+from tabweave.embed.row_embedder import RowEmbedder
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Schema, Table, distinct_rows
+from tabweave.rows.table import Codes, Table, distinct_rows
 from tabweave.rows.vocabulary import Label, positions, union
 
 LINEAR = couplings.kernel_family((), (1,))
 
 
 @embedder("helic", "couplings with weights learned from classes", "Zhu 2019, ch. 6", needs_y=True)
-class HELIC(ValueEmbedder):
+class HELIC(RowEmbedder):
     """Embed categorical rows by couplings whose weights are learned from classes.
 
     Parameters
@@ -137,60 +137,16 @@ class HELIC(ValueEmbedder):
         self.random_state = random_state
         super().__init__(schema=schema, unknown=unknown, dtype=dtype)
 
-    @property
-    def _needs_rows(self) -> bool:  # type: ignore[override]
-        return self.variant != "hc"
+    def _rows_needed_for(self) -> str:
+        learning = "learns from pairs of rows and their classes"
+        return "" if self.variant == "hc" else f"{learning}, unlike variant='hc'"
 
-    # -- rows in ---------------------------------------------------------------------------
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from rows and their classes; a weight of 2 is the same as having a row twice."""
-        self._validate_params()
-        return self._first_rows(X, y, sample_weight).learn()
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to what was seen so far; same result as one ``fit`` on all of them in order.
-
-        The sample of pairs is renewed as rows come in; new values and classes are welcome.
-        """
-        self._validate_params()
-        if "counts_" not in vars(self):
-            return self._first_rows(X, y, sample_weight)
-        X, y = read_with_classes(X, y)
-        table, y = self._read_fitted(X), _as_cells(y)
-        more = self._count(table, y, sample_weight)
-        counts = self.counts_ + more
-        self._keep_pairs(table, y, sample_weight, more)
-        return self._hold(counts)
-
-    def _first_rows(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        X, y = read_with_classes(X, y)
-        table = self._read(X, Schema.of(self.schema))
-        require_rows(table)
-        y = _as_cells(y)
-        counts = self._count(table, y, sample_weight)
-        seed = seed_of(self.random_state)
-        self._sample = PairSample.empty(len(table.schema), int(self.n_pairs), seed)
-        self._keep_pairs(table, y, sample_weight, counts)
-        return self._start(counts)
-
-    def fit_counts(self, counts: Counts) -> Self:
-        """Learn from counts alone, which ``variant="hc"`` can and the others cannot."""
-        if self._needs_rows:
-            raise TypeError(
-                f"expected rows, got counts: HELIC(variant={self.variant!r}) learns from pairs of "
-                "rows and their classes; use fit or partial_fit, or variant='hc', which learns "
-                "no weights"
-            )
-        self.__dict__.pop("_sample", None)
-        return super().fit_counts(counts)
-
-    def _keep_pairs(self, table: Table, y: Any, sample_weight: Any, counts: Counts) -> None:
-        if counts.schema is None or "_sample" not in vars(self):
-            return
+    def _digested(self, digest: Any, table: Table, y: Any, weight: Any, counts: Counts) -> Any:
         check_no_sets(counts, "HELIC")
-        weight = checked_weight(sample_weight, table.n_rows)
-        self._sample = self._sample.add(table, y, weight)
+        if digest is None:
+            seed = seed_of(self.random_state)
+            digest = PairSample.empty(len(table.schema), int(self.n_pairs), seed)
+        return digest.add(table, y, weight)
 
     # -- learning --------------------------------------------------------------------------
 
@@ -206,11 +162,7 @@ class HELIC(ValueEmbedder):
         self.n_iter_ = 1
         if self.variant == "hc":
             return self._side_by_side(counts)
-        if "_sample" not in vars(self):
-            raise TypeError(
-                f"expected rows, got counts: variant={self.variant!r} needs rows; use fit"
-            )
-        self.pairs_ = self._sample.pairs(counts)
+        self.pairs_ = self._row_digest.pairs(counts)
         tables = self._weighted(counts)
         self.n_iter_ = max(len(self.objective_) - 1, 1)
         return tables
@@ -261,11 +213,6 @@ class HELIC(ValueEmbedder):
 
     def _kernels(self) -> dict[str, couplings.Kernel]:
         return LINEAR if self.variant == "linear" else couplings.kernel_family()
-
-
-def _as_cells(y: Any) -> Any:
-    """Read what only NumPy can read."""
-    return np.asarray(y) if hasattr(y, "__array__") and not hasattr(y, "__len__") else y
 
 
 # -- what each weight of a column multiplies ---------------------------------------------------

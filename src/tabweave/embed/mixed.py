@@ -31,6 +31,7 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.spectra import centred_product
 from tabweave.embed.coupled_numeric import CoupledNumeric
 from tabweave.embed.register import embedder
+from tabweave.embed.row_embedder import learns_from_rows
 from tabweave.embed.supervised import class_ties
 from tabweave.embed.weave import (
     N_BINS,
@@ -207,7 +208,7 @@ class MixedEmbedder(BinnedEmbedder):
         else:
             self._check_adds_up(self.schema_, "partial_fit")
             self._hold(self.counts_ + counts)
-        if self.categorical_ is not None and self.categorical_._needs_rows:
+        if self.categorical_ is not None and learns_from_rows(self.categorical_):
             if first:
                 self._row_bins = Numbering.of(counts, int(self.n_bins))
             expanded = self._row_bins.expand(table)
@@ -219,7 +220,7 @@ class MixedEmbedder(BinnedEmbedder):
         self._check()
         schema = counted_schema(counts)
         self._check_adds_up(schema, "fit_counts")
-        if getattr(self.categorical, "_needs_rows", False):
+        if learns_from_rows(self.categorical):
             raise ValueError(
                 f"{type(self.categorical).__name__} learns from whole rows, so there is no "
                 "fit_counts; use fit, or another categorical embedder"
@@ -261,7 +262,7 @@ class MixedEmbedder(BinnedEmbedder):
         self._binned = self._in_bins()
         valued, numbered = self._valued(), self._numbered()
         if self.categorical_ is not None:
-            if not self.categorical_._needs_rows:
+            if not learns_from_rows(self.categorical_):
                 self.categorical_.fit_counts(self._binned.select(self._coupled_names()))
             tables = self.categorical_.learn().tables_.select(valued)
             inertia = table_inertia(tables, self.counts_.select(valued))

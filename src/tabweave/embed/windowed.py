@@ -21,6 +21,7 @@ from tabweave._compat import Interval
 from tabweave.base import Estimator, ValueEmbedder, remember_names
 from tabweave.counts.counts import Counts, append, checked_weight
 from tabweave.embed.register import embedder
+from tabweave.embed.row_embedder import learns_from_rows
 from tabweave.io.archive import read
 from tabweave.io.files import remove_leftovers
 from tabweave.io.register import storable
@@ -172,7 +173,7 @@ class Windowed(Remembering, TransformerMixin, Estimator):
             return self._first_window(X, y, sample_weight)
         self._check_forgetting()
         table = self.read(X)
-        if self.embedder_._needs_rows:
+        if learns_from_rows(self.embedder_):
             return self._passed_on(table, y, sample_weight)
         y, sample_weight = self._given(self.embedder_, y, sample_weight)
         counted, y = self.embedder_._expand_rows(table, y) if table.n_rows else (table, y)
@@ -193,7 +194,7 @@ class Windowed(Remembering, TransformerMixin, Estimator):
     def _first_window(self, X: Any, y: Any, sample_weight: Any) -> Self:
         self._check_forgetting()
         embedder = self._new_embedder()
-        if embedder._needs_rows and (self.decay != 1 or self.window or self.refresh != 1):
+        if learns_from_rows(embedder) and (self.decay != 1 or self.window or self.refresh != 1):
             raise ValueError(
                 f"{type(embedder).__name__} learns from whole rows, but decay, window and "
                 f"refresh work on counts: use decay=1, window=None and refresh=1, or an embedder "

@@ -114,7 +114,7 @@ class HELIC(helic.HELIC):
             self.pairs_,
             sparsity=1 / sum(map(len, names)),
             max_iter=int(self.max_iter),
-            seed=self._sample.seed,
+            seed=self._row_digest.seed,
         )
         means = [w.reshape(len(n), -1).mean(axis=1) for w, n in zip(weights, names, strict=True)]
         self.weights_ = named_weights(counts, names, means)

@@ -11,7 +11,7 @@ import numpy as np
 from tabweave.counts.counts import Counts
 from tabweave.embed import nonbend
 from tabweave.embed.nonbend import VI, Gibbs
-from tabweave.embed.nonbend.model import Fit, Prior, Rows, add_assigned
+from tabweave.embed.nonbend.model import DistinctRows, Fit, Prior, add_assigned
 from tabweave.embed.nonbend.nonbend import embedding_grams, value_probabilities
 from tabweave.embed.nonbend.variational import (
     Passes,
@@ -133,7 +133,7 @@ def pseudo_counts(
     return out
 
 
-def assigned(batches: Iterable[Rows], fit: Fit, prior: Prior) -> Fit:
+def assigned(batches: Iterable[DistinctRows], fit: Fit, prior: Prior) -> Fit:
     """Algorithm 2: return the counts of rows that are each in their likeliest subspace alone."""
     log_stick, _ = stick_expectations(fit.sizes, prior.alpha)
     log_value, _ = value_expectations(fit.counts, fit.sizes, prior)

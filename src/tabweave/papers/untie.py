@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import named_weights
 from tabweave.counts.spectra import responses
-from tabweave.embed.nonbend.model import RowKeeper, Rows
+from tabweave.embed.nonbend.model import DistinctRowEmbedder, DistinctRows
 from tabweave.embed.weave import check_clusters
 from tabweave.io.register import storable
 
@@ -35,7 +35,7 @@ EPSILON = 1e-8
 
 
 @storable
-class UNTIE(RowKeeper):
+class UNTIE(DistinctRowEmbedder):
     """Embed categorical rows by raw kernel columns, weighted as Algorithm 3 does.
 
     Parameters
@@ -120,21 +120,8 @@ class UNTIE(RowKeeper):
         self.random_state = random_state
         super().__init__(schema=schema, unknown=unknown, dtype=dtype)
 
-    @property
-    def _needs_rows(self) -> bool:  # type: ignore[override]
-        return self.batch_size is not None
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to those seen so far."""
-        if self._needs_rows:
-            return super().partial_fit(X, y, sample_weight)
-        return ValueEmbedder.partial_fit(self, X, y, sample_weight)
-
-    def fit_counts(self, counts: Counts) -> Self:
-        """Learn from counts alone, which ``batch_size=None`` can."""
-        if self._needs_rows:
-            return super().fit_counts(counts)
-        return ValueEmbedder.fit_counts(self, counts)
+    def _rows_needed_for(self) -> str:
+        return "draws batches of rows" if self.batch_size is not None else ""
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_clusters(self.n_clusters, counts)
@@ -145,7 +132,7 @@ class UNTIE(RowKeeper):
             found = descend(counts, columns, self.n_clusters, self.max_iter)
         else:
             found = descend_in_batches(
-                self._distinct,
+                self._row_digest,
                 columns,
                 self.n_clusters,
                 self.max_iter,
@@ -204,7 +191,7 @@ def descend(
 
 
 def descend_in_batches(
-    rows: Rows,
+    rows: DistinctRows,
     columns: list[Features],
     n_clusters: int,
     max_iter: int,

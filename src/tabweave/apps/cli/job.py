@@ -597,8 +597,9 @@ def _is_number(text: str) -> bool:
 def _counted(embedder: Any) -> bool:
     """Say whether counts of the values are all that an embedder needs."""
     from tabweave.base import ValueEmbedder
+    from tabweave.embed.row_embedder import learns_from_rows
 
-    return isinstance(embedder, ValueEmbedder) and not embedder._needs_rows
+    return isinstance(embedder, ValueEmbedder) and not learns_from_rows(embedder)
 
 
 def _warn(table: Any, *, spells: bool) -> None:

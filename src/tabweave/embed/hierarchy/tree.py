@@ -20,6 +20,7 @@ from tabweave.blocks.trees import LevelBlock, LineBlock, Tree, TreeBlock
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import partners, shares
 from tabweave.embed.register import embedder
+from tabweave.embed.row_embedder import readable
 from tabweave.rows.table import Codes, Column, Numbers, Schema, Table
 from tabweave.rows.vocabulary import Label
 
@@ -133,7 +134,7 @@ class DistanceHierarchy(Embedder):
         self._validate_params()
         table = self._read(X, Schema.of(self.schema)) if first else self._read_fitted(X)
         require_rows(table)
-        y = y if y is None or hasattr(y, "__len__") else np.asarray(y)
+        y = readable(y)
         if y is not None:
             check_discrete(type(self).__name__, y)
         counts, ranges = Counts.of(table, y), number_ranges(table)

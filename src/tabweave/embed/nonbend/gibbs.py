@@ -14,7 +14,14 @@ import numpy as np
 from scipy.special import gammaln
 
 from tabweave._compat import Interval, StrOptions, njit
-from tabweave.embed.nonbend.model import MIN_LOG, Fit, Prior, Rows, add_assigned, value_evidence
+from tabweave.embed.nonbend.model import (
+    MIN_LOG,
+    DistinctRows,
+    Fit,
+    Prior,
+    add_assigned,
+    value_evidence,
+)
 from tabweave.engines.progress import ProgressCallback
 from tabweave.io.register import storable
 
@@ -64,7 +71,7 @@ class Gibbs:
     progress: ProgressCallback | None = None
     missing: str = "value"
 
-    def run(self, rows: Rows, prior: Prior, rng: np.random.Generator) -> Fit:
+    def run(self, rows: DistinctRows, prior: Prior, rng: np.random.Generator) -> Fit:
         """Return the best of ``n_init`` chains of ``max_iter`` sweeps."""
         cells = rows.copies()  # which may sit in different subspaces
         chains = [self._chain(cells, prior, rng) for _ in range(self.n_init)]
@@ -158,7 +165,7 @@ def log_joint(counts: np.ndarray, sizes: np.ndarray, prior: Prior) -> float:
     return float(partition + value_evidence(counts, sizes, prior).sum())
 
 
-def sampled_fit(rows: Rows, prior: Prior, rng: np.random.Generator) -> Fit:
+def sampled_fit(rows: DistinctRows, prior: Prior, rng: np.random.Generator) -> Fit:
     """Return a start for variational inference: a short chain over rows, or a sample of them.
 
     The largest ``truncation`` subspaces are kept, with their counts scaled up to all rows.

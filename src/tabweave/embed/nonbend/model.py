@@ -6,70 +6,34 @@ Rows and a prior come in; a fit goes out, with what it says of values and how li
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
 from tabweave._compat import njit
-from tabweave.base import ValueEmbedder, require_rows
-from tabweave.counts.counts import Counts, checked_weight
-from tabweave.engines import read_with_classes
+from tabweave.counts.counts import Counts
+from tabweave.embed.row_embedder import RowEmbedder
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Schema, Table, check_offsets, distinct_rows
+from tabweave.rows.table import Codes, Table, check_offsets, distinct_rows
 from tabweave.rows.vocabulary import Vocabulary
 
 MIN_LOG = -38.0  # exp of this is below half a unit in the last place of 1
 
 
-class RowKeeper(ValueEmbedder):
-    """A value embedder that needs rows more than once: distinct rows are kept, with weights."""
+class DistinctRowEmbedder(RowEmbedder):
+    """A row embedder whose digest is the distinct rows, with their weights."""
 
-    _needs_rows = True
-    _distinct: Rows
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from rows; ``y`` is ignored, a weight of 2 is the same as having a row twice."""
-        self._validate_params()
-        return self._first_rows(X, y, sample_weight).learn()
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the distinct rows seen so far; same result as one ``fit`` on all of them."""
-        self._validate_params()
-        if "counts_" not in vars(self):
-            return self._first_rows(X, y, sample_weight)
-        if "_distinct" not in vars(self):
-            raise ValueError("rows of fit_batches are not kept; call fit_batches with all of them")
-        X, y = read_with_classes(X, y)
-        table = self._read_fitted(X)
-        more = Counts.of(table, sample_weight=sample_weight)
-        counts = self.counts_ + more
-        if more.schema is not None:
-            rows = Rows.of(table, counts, checked_weight(sample_weight, table.n_rows))
-            older = self._distinct.reindexed(self.counts_.vocabulary, counts.vocabulary)
-            self._distinct = older.joined(rows)
-        return self._hold(counts)
-
-    def _first_rows(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        X, y = read_with_classes(X, y)
-        table = self._read(X, Schema.of(self.schema))
-        require_rows(table)
-        counts = Counts.of(table, sample_weight=sample_weight)
-        if counts.schema is not None:
-            weight = checked_weight(sample_weight, table.n_rows)
-            self._distinct = Rows.of(table, counts, weight)
-        return self._start(counts)
-
-    def fit_counts(self, counts: Counts) -> Self:
-        """Raise: which values share a row, beyond pairs, cannot be read from counts."""
-        raise TypeError(
-            f"expected rows, got counts: {type(self).__name__} looks at whole rows; use fit(rows)"
-        )
+    def _digested(self, digest: Any, table: Table, y: Any, weight: Any, counts: Counts) -> Any:
+        rows = DistinctRows.of(table, counts, weight)
+        if digest is None:
+            return rows
+        return digest.reindexed(self.counts_.vocabulary, counts.vocabulary).joined(rows)
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Rows:
+class DistinctRows:
     """Distinct rows with multiplicities.
 
     Attributes
@@ -87,7 +51,7 @@ class Rows:
     offsets: np.ndarray
 
     @classmethod
-    def of(cls, table: Table, counts: Counts, weight: np.ndarray | None) -> Rows:
+    def of(cls, table: Table, counts: Counts, weight: np.ndarray | None) -> DistinctRows:
         """Return the distinct rows of a table in the vocabulary of its counts."""
         cells = locate(table, counts)
         if weight is None:
@@ -131,22 +95,24 @@ class Rows:
             )
         return np.repeat(self.cells, np.rint(self.weight).astype(np.int64), axis=0)
 
-    def distinct(self) -> Rows:
+    def distinct(self) -> DistinctRows:
         """Return every row once, ordered by its values."""
         codes = self.cells - self.offsets[:-1].astype(np.int32)
         first, inverse = distinct_rows(list(codes.T))
         weight = np.bincount(inverse, self.weight, minlength=len(first))
-        return Rows(np.ascontiguousarray(self.cells[first]), weight, self.offsets)
+        return DistinctRows(np.ascontiguousarray(self.cells[first]), weight, self.offsets)
 
-    def joined(self, other: Rows) -> Rows:
+    def joined(self, other: DistinctRows) -> DistinctRows:
         """Return the rows of both, which share one vocabulary."""
         cells = np.concatenate([self.cells, other.cells])
-        return Rows(cells, np.concatenate([self.weight, other.weight]), self.offsets).distinct()
+        return DistinctRows(
+            cells, np.concatenate([self.weight, other.weight]), self.offsets
+        ).distinct()
 
-    def reindexed(self, old: Vocabulary, new: Vocabulary) -> Rows:
+    def reindexed(self, old: Vocabulary, new: Vocabulary) -> DistinctRows:
         """Return the same rows in a larger vocabulary."""
         lookup = old.reindex(new).astype(np.int32)
-        return Rows(lookup[self.cells], self.weight, new.offsets)
+        return DistinctRows(lookup[self.cells], self.weight, new.offsets)
 
 
 @storable

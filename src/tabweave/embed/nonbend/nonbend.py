@@ -19,19 +19,19 @@ from tabweave._compat import Interval, StrOptions, validate_parameter_constraint
 from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import check_table_size, check_values
+from tabweave.counts.couplings import check_table_size
 from tabweave.embed.nonbend.gibbs import Gibbs
-from tabweave.embed.nonbend.model import Fit, Prior, RowKeeper, locate, total_inertia
+from tabweave.embed.nonbend.model import DistinctRowEmbedder, Fit, Prior, locate, total_inertia
 from tabweave.embed.nonbend.variational import VI, Passes, assign, fit_batches
 from tabweave.embed.register import embedder
 from tabweave.engines import progress_reporter
-from tabweave.rows.table import Table, distinct_rows
+from tabweave.rows.table import distinct_rows
 
 MAX_CELLS = 10_000_000
 
 
 @embedder("nonbend", "mixture of subspaces with independent columns", "Zhu 2019, ch. 5")
-class NonBEND(RowKeeper):
+class NonBEND(DistinctRowEmbedder):
     """Embed rows by a mixture of subspaces, in each of which the columns are independent.
 
     A Dirichlet-process mixture of products of multinomials is fitted several times, each fit
@@ -101,6 +101,7 @@ class NonBEND(RowKeeper):
     weights_: np.ndarray
     theta_: list[np.ndarray]
     n_subspaces_: int
+    _fits_of_batches: list[Fit] | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
@@ -151,21 +152,18 @@ class NonBEND(RowKeeper):
             Each batch is anything :meth:`fit` reads.
         """
         self._validate_params()
-        counts, self._given_fits = fit_batches(self, batches)
-        self.__dict__.pop("_distinct", None)
+        self._digest = None
+        counts, self._fits_of_batches = fit_batches(self, batches)
         try:
             return ValueEmbedder.fit_counts(self, counts)
         finally:
-            del self._given_fits
-
-    def _check_table(self, table: Table) -> None:
-        check_values(table, "NonBEND")
+            del self._fits_of_batches
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_table_size(counts, "NonBEND")
         prior = self._prior(counts)
         self.alpha_ = prior.alpha
-        fits = vars(self).get("_given_fits") or self._run_fits(prior)
+        fits = self._fits_of_batches or self._run_fits(prior)
         self.fits_ = [fit.occupied() for fit in fits]
         best = max(self.fits_, key=lambda fit: fit.trace[-1])
         self.trace_, self.n_iter_ = best.trace, len(best.trace)
@@ -181,11 +179,11 @@ class NonBEND(RowKeeper):
         return embedding_grams(fit, prior)
 
     def _run_fits(self, prior: Prior) -> list[Fit]:
-        engine, fits = self._engine(), []
+        engine, rows, fits = self._engine(), self._row_digest, []
         report = progress_reporter(engine.progress, "fits", self.n_fits)
         for rng in self._generators():
-            fit = engine.run(self._distinct, prior, rng)
-            fit = self._finished(fit, lambda: (self._distinct,), prior)
+            fit = engine.run(rows, prior, rng)
+            fit = self._finished(fit, lambda: (rows,), prior)
             fits.append(fit)
             steps = f"{len(fit.sizes)} subspaces, {len(fit.trace)} steps, {fit.trace[-1]:.2f}"
             report("Non-BEND", len(fits), steps)

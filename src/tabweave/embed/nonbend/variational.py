@@ -20,14 +20,21 @@ from tabweave.base import remember_names
 from tabweave.blocks.block import in_threads
 from tabweave.counts.counts import Counts
 from tabweave.embed.nonbend.gibbs import sampled_fit
-from tabweave.embed.nonbend.model import MIN_LOG, Fit, Prior, Rows, add_assigned, value_evidence
+from tabweave.embed.nonbend.model import (
+    MIN_LOG,
+    DistinctRows,
+    Fit,
+    Prior,
+    add_assigned,
+    value_evidence,
+)
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table, append_rows, take_rows
 
 SAMPLE_ROWS = 20_000  # of all batches, which every fit starts on
 BLOCK_ROWS = 1 << 14
-Passes = Callable[[], Iterable[Rows]]
+Passes = Callable[[], Iterable[DistinctRows]]
 
 
 @storable
@@ -76,7 +83,7 @@ class VI:
     progress: ProgressCallback | None = None
     missing: str = "value"
 
-    def run(self, rows: Rows, prior: Prior, rng: np.random.Generator) -> Fit:
+    def run(self, rows: DistinctRows, prior: Prior, rng: np.random.Generator) -> Fit:
         """Return the best of ``n_init`` fits."""
         fits = []
         for _ in range(self.n_init):
@@ -113,7 +120,7 @@ class VI:
 
 
 def first_fit(
-    rows: Rows, prior: Prior, kind: str, rng: np.random.Generator, *, log_odds: float = 50.0
+    rows: DistinctRows, prior: Prior, kind: str, rng: np.random.Generator, *, log_odds: float = 50.0
 ) -> Fit:
     """Return a first guess: rows in random subspaces, or with the nearest of some rows."""
     if kind == "sweeps":
@@ -366,14 +373,14 @@ def fit_batches(
     generators = model._generators()
     counts, sample = _first_pass(model, again(), generators[0])
     prior = model._prior(counts)
-    rows = Rows.of(sample, counts, None)
+    rows = DistinctRows.of(sample, counts, None)
     total = float(counts.n)
 
-    def passes() -> Iterator[Rows]:
+    def passes() -> Iterator[DistinctRows]:
         for batch in again():
             table = model._read(batch, counts.schema)
             if table.n_rows:
-                yield Rows.of(table, counts, None)
+                yield DistinctRows.of(table, counts, None)
 
     report, fits = progress_reporter(engine.progress, "fits", len(generators)), []
     for rng in generators:

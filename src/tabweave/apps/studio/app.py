@@ -33,9 +33,6 @@ from tabweave.apps.studio.studio import BUILT_IN, Studio
 # The page draws maps and clusters as the report does, with the same parts.
 _SHARED = ("base.js", "map.js", "clusters.js")
 _OWN = ("studio.js", "open.js", "compare.js", "take.js")
-_PATIENCE = 10.0  # seconds for a request to arrive, and between the parts of a body
-_WAITING = 400  # connections that have not asked anything yet
-_GRACE = 1.0  # seconds in which a new one may ask before it is one too many
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -301,7 +298,6 @@ def serve(
     >>> serve("customers.csv")  # doctest: +SKIP
     tabweave studio: http://127.0.0.1:43127/?token=...
     """
-    uvicorn = require("uvicorn", "studio")
     token = secrets.token_urlsafe(24)
     app = create_app(Path(path), token=token, hosts=(host, "127.0.0.1", "localhost"))
     with listening(host, port) as listener:
@@ -314,71 +310,54 @@ def serve(
             import webbrowser
 
             webbrowser.open(url)
-        config = uvicorn.Config(app, log_level="warning", server_header=False, http=impatient())
+        allow_many_connections()
         with suppress(KeyboardInterrupt):  # how it is meant to end
-            uvicorn.Server(config).run(sockets=[listener])
+            http_server(app).run(sockets=[listener])
 
 
-def impatient() -> Any:
-    """Return uvicorn's protocol of HTTP, which ends connections that keep it waiting.
+def http_server(app: Any, request_seconds: float = 10.0) -> Any:
+    """uvicorn, which also ends connections whose request does not arrive.
 
-    A request must arrive within seconds, and a body must not pause for longer. Of connections that
-    have not asked anything yet the oldest go when there are too many, before the system refuses to
-    open any; but not those of the last second, whose request may be on its way or not read yet,
-    unless the system would refuse.
+    Its own setting ends connections that are idle after an answer, not those that never send a
+    request, or a part of one; here the same clock runs while any part is waited for.
     """
+    uvicorn = require("uvicorn", "studio")
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
-    waiting: dict[Any, None] = {}
-    most, limit = min(_WAITING, _open_files() // 2), 3 * _open_files() // 4
-
-    class Impatient(H11Protocol):
+    class DeadlineProtocol(H11Protocol):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self._since = self.loop.time()
-            waiting[self] = None
-            while len(waiting) > most:
-                oldest = next(iter(waiting))
-                if self._since - oldest._since < _GRACE and len(waiting) <= limit:
-                    break
-                del waiting[oldest]
-                oldest.transport.abort()
-            self._watch = self.loop.call_later(_PATIENCE, self._look)
+            self._await_request()
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            if self.cycle is not None and not self.cycle.response_complete:
-                waiting.pop(self, None)  # it has asked
-                self._since = self.loop.time()
+            if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
+                self._await_request()
 
-        def on_response_complete(self) -> None:
-            self._since = self.loop.time()
-            super().on_response_complete()
+        def _await_request(self) -> None:
+            self._unset_keepalive_if_required()
+            end = self.loop.call_later(self.timeout_keep_alive, self.transport.abort)
+            self.timeout_keep_alive_task = end
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            waiting.pop(self, None)
-            self._watch.cancel()
-            super().connection_lost(exc)
-
-        def _look(self) -> None:
-            asked = self.cycle is not None and not self.cycle.response_complete
-            is_answering = asked and not self.cycle.more_body
-            left = self._since + _PATIENCE - self.loop.time()
-            if left <= 0 and not is_answering:
-                self.transport.abort()
-            else:
-                self._watch = self.loop.call_later(max(left, 1.0), self._look)
-
-    return Impatient
+    config = uvicorn.Config(
+        app,
+        http=DeadlineProtocol,
+        timeout_keep_alive=request_seconds,
+        log_level="warning",
+        server_header=False,
+    )
+    return uvicorn.Server(config)
 
 
-def _open_files() -> int:
-    """Return how many files and connections the system lets the process have open."""
+def allow_many_connections() -> None:
+    """Raise the limit of open files, and so of connections, as far as the system lets a process."""
     try:
         import resource
-    except ImportError:  # Windows sets no such limit
-        return 2 * _WAITING
-    return int(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    except ImportError:  # Windows has no such limit
+        return
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    at_most = 1 << 16 if hard == resource.RLIM_INFINITY else min(hard, 1 << 16)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (at_most, hard))
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -38,16 +38,13 @@ from tabweave import (
     WeightedKNN,
     Windowed,
 )
-from tabweave.base import (
-    Explanation,
-    ValueEmbedder,
-    numbers_only,
-    read_with_fitted_schema,
-    seed_of,
-    target_array,
-)
+from tabweave._compat import seed_of
+from tabweave.base import ValueEmbedder
+from tabweave.blocks.explanation import Explanation
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.rows import table as table_module
+from tabweave.rows.inputs import numbers_only, read_with_fitted_schema
+from tabweave.rows.targets import target_array
 
 ROWS = pd.DataFrame(
     {"color": ["red", "blue", "red", None], "size": ["S", "M", "L", "S"], "n": [1, 2, 2, 1]}

@@ -362,3 +362,13 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module("sklearn.utils._param_validation"), name)
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed from None, an integer, a ``RandomState`` or a ``Generator``."""
+    import numpy as np
+    from sklearn.utils import check_random_state
+
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    return int(check_random_state(random_state).randint(2**31 - 1))

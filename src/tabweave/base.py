@@ -7,52 +7,44 @@ from counts: a method is a subclass with a constructor and ``_learn``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
-from decimal import Decimal
-from functools import partial
 from inspect import unwrap
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_feature_names, check_is_fitted, column_or_1d
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from tabweave._compat import (
     StrOptions,
-    html_table,
     page_of_class,
-    require,
     validate_parameter_constraints,
-    warn_caller,
 )
 from tabweave.blocks.block import Block, label_column, turns
+from tabweave.blocks.explanation import Explanation, labelled
 from tabweave.blocks.numbers import Numbering, column_parts
 from tabweave.blocks.value_tables import ValueTables
-from tabweave.counts.counts import Counts
+from tabweave.counts.counts import Counts, counted_schema
 from tabweave.counts.unknown import report_unknown, spelled_columns
 from tabweave.engines import count_for, is_countable, is_distributed, is_source, read, vectors_of
 from tabweave.io.store import Storable
-from tabweave.rows.frames import DATETIMES, columns_of, in_memory, object_array, objects, typed
+from tabweave.rows.frames import in_memory
+from tabweave.rows.inputs import check_categorical, check_input_features, warn_of_numbers
 from tabweave.rows.kinds import FEW_ROWS, Finding, Kinds, aside_line
 from tabweave.rows.table import (
-    Codes,
     Column,
     Schema,
     Table,
     as_rows,
+    check_feature_names,
     check_keys,
+    remember_names,
+    require_rows,
     said_of_strings,
 )
-from tabweave.rows.vocabulary import Label, Vocabulary, canonical, types_of
+from tabweave.rows.targets import check_discrete
+from tabweave.rows.vocabulary import Label, Vocabulary
 from tabweave.updates import Stateful, completing
-
-_MOST_FRACTIONS = 20  # numbers with fractions that may be classes, such as half stars
-MIN_ROWS_TO_WARN = 20  # Fewer rows say little of whether the values of a column repeat.
 
 
 class Estimator(Storable, Stateful, BaseEstimator):  # type: ignore[misc]
@@ -86,13 +78,6 @@ class Estimator(Storable, Stateful, BaseEstimator):  # type: ignore[misc]
         return page_of_class(type(self))
 
 
-def seed_of(random_state: Any) -> int:
-    """Return a seed from None, an integer, a ``RandomState`` or a ``Generator``."""
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31 - 1))
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
 class TabularInput:
     """Tags of an estimator that takes categories, text and missing values; put it first."""
 
@@ -104,208 +89,6 @@ class TabularInput:
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def remember_names(estimator: Any, schema: Schema) -> None:
-    """Set what scikit-learn wants to know of the input: how many columns, and their names."""
-    estimator.n_features_in_ = len(schema.given)
-    vars(estimator).pop("feature_names_in_", None)
-    if schema.named:
-        estimator.feature_names_in_ = np.asarray(schema.given, dtype=object)
-
-
-def require_rows(table: Table) -> None:
-    """Refuse a table without rows."""
-    if not table.n_rows:
-        raise ValueError(
-            f"Found array with 0 sample(s) (shape=(0, {len(table.schema)})) while a minimum "
-            "of 1 is required."
-        )
-
-
-def check_input_features(estimator: Any, input_features: Any) -> None:
-    """Refuse names given to ``get_feature_names_out`` that are not those of fit."""
-    if input_features is None:
-        return
-    given, known = list(input_features), list(estimator.schema_.given)
-    if "feature_names_in_" in vars(estimator) and given != known:
-        raise ValueError("input_features is not equal to feature_names_in_")
-    if len(given) != len(known):
-        raise ValueError(
-            "input_features should have length equal to number of features "
-            f"({len(known)}), got {len(given)}"
-        )
-
-
-def check_categorical(estimator: Any, schema: Schema | None) -> None:
-    """Raise for a numeric column, which an estimator of categories does not read."""
-    for column in schema.numeric if schema is not None else ():
-        raise ValueError(
-            f"column {column.name!r} is numeric; {type(estimator).__name__} reads categories: "
-            "declare it nominal, or leave it out"
-        )
-
-
-_NO_NUMBERS = "could not convert string", "setting an array element"  # of text, of lists
-
-
-@contextmanager
-def numbers_only(X: Any, remedy: str, where: str = "X") -> Iterator[None]:
-    """Say which column of what is to be numbers holds text, and what to do about it."""
-    if isinstance(X, Mapping) and not issparse(X):
-        raise TypeError(
-            f"{where}: expected an array or a frame of numbers, got {type(X).__name__}; "
-            f"pandas.DataFrame(...) makes a frame of columns; {remedy}"
-        )
-    try:
-        yield
-    except ValueError as error:
-        if not any(said in str(error) for said in _NO_NUMBERS):
-            raise
-        names, cells, _ = columns_of(X)
-        texts = [i for i, column in enumerate(cells) if not _are_numbers(column)]
-        which = f"{where}, column {names[texts[0]]!r}" if names and texts else where
-        raise ValueError(f"{which}: {error}; {remedy}") from error
-
-
-def _are_numbers(column: Any) -> bool:
-    try:
-        np.asarray(column, np.float64)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def warn_of_numbers(reader: str, table: Table, declared: Schema) -> None:
-    """Warn of numbers and dates that were not declared, most of which occur once, as categories."""
-    odd = [
-        column.name
-        for column, data in table
-        if isinstance(data, Codes)
-        and column.name not in declared
-        and (column.why == DATETIMES or "numbers" in types_of(data.labels))
-        and table.n_rows >= MIN_ROWS_TO_WARN
-        and (np.bincount(data.codes) == 1).sum() > table.n_rows / 2
-    ]
-    if odd:
-        more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""
-        warn_caller(
-            f"{reader} reads every distinct value as a category, but most numbers or dates of "
-            f"{', '.join(map(repr, odd[:5]))}{more} occur only once: bin them, leave them out, "
-            f"declare them nominal if that is intended, or use Weave, which reads them as numbers"
-        )
-
-
-def check_feature_names(estimator: Any, X: Any, schema: Schema) -> None:
-    """Check the names of columns as scikit-learn does; what was set aside may be there or not."""
-    names = list(getattr(X, "columns", ()))
-    if names in (schema.names, schema.given) and schema.named:
-        return
-    if schema.named:
-        flat = [field for name in columns_of(X)[0] or () for field in schema.fields(name)]
-    if not schema.named or flat not in (schema.names, schema.given):
-        _check_feature_names(estimator, X, reset=False)
-
-
-def read_with_fitted_schema(estimator: Any, X: Any, *, numbers: Any = "nominal") -> Table:
-    """Read rows as the rows of fit were read, columns checked as scikit-learn does."""
-    if not isinstance(X, Mapping | list | tuple | Table):
-        check_feature_names(estimator, X, estimator.schema_)
-    table = Table.of(X, estimator.schema_, numbers=numbers)
-    if table.schema.names != estimator.schema_.names:
-        raise ValueError(f"expected columns {estimator.schema_.names}, got {table.schema.names}")
-    return table
-
-
-def target_array(y: Any) -> np.ndarray:
-    """Return a target as an array: objects that are all numbers or bools as such."""
-    if isinstance(y, str):
-        raise TypeError(
-            f"expected y to be an array of targets, one per row, got the string {y!r}; pass the "
-            f"column"
-        )
-    if hasattr(y, "to_pylist"):
-        y = objects(y)
-    types = set(map(type, y)) if isinstance(y, list | tuple) else set()
-    if types & {str, bool} and len(types) > 1:
-        y = object_array(y)  # NumPy would make text of 1 and of NaN beside text, and 1 of True
-    plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
-    if plain is not None:  # of pandas' own types, in which bools and whole numbers may be floats
-        y = y.to_numpy(object if y.isna().any() else plain)
-    return _unboxed(column_or_1d(y, warn=True))
-
-
-def _unboxed(labels: np.ndarray) -> np.ndarray:
-    if labels.dtype != object or labels.ndim != 1:
-        return labels
-    cells = labels.tolist()
-    types = set(map(type, cells))
-    if types == {str}:
-        return labels
-    if any(issubclass(kind, Decimal) for kind in types):
-        cells = [float(cell) if isinstance(cell, Decimal) else cell for cell in cells]
-    return np.asarray(typed(object_array(cells)))
-
-
-def target_numbers(labels: np.ndarray, otherwise: str, name: str = "y") -> np.ndarray:
-    """Return a target as numbers; ``otherwise`` is what to use for classes."""
-    check_unit(labels, name)
-    try:
-        return labels.astype(np.float64)
-    except (TypeError, ValueError):
-        found = labels.tolist()[0]
-        raise ValueError(
-            f"expected {name} to be numbers, got {found!r}; use {otherwise} for classes"
-        ) from None
-
-
-def check_unit(labels: np.ndarray, name: str = "y") -> None:
-    """Raise for dates and durations, whose numbers depend on the unit they are stored in."""
-    if labels.dtype.kind in "Mm":
-        start = " - np.datetime64('1970-01-01')" if labels.dtype.kind == "M" else ""
-        raise ValueError(
-            f"expected {name} to be numbers, got {labels.dtype}; convert them to a unit, such as "
-            f"days: (y{start}) / np.timedelta64(1, 'D')"
-        )
-
-
-def check_class_labels(labels: np.ndarray) -> None:
-    """Raise for a target that holds numbers, or classes of several types, which do not sort."""
-    if labels.dtype == object:
-        examples = {type(canonical(label)).__name__: label for label in labels.tolist()}
-        if len(examples) > 1:
-            named = " and ".join(f"{value!r} of type {kind}" for kind, value in examples.items())
-            raise ValueError(
-                f"expected classes of one type in y, got {named}; convert all of them to strings"
-            )
-    check_classification_targets(labels)
-
-
-def check_target(labels: np.ndarray) -> None:
-    """Raise for a row that has no target, and name it."""
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        row = int(np.flatnonzero(~np.isfinite(labels))[0])
-        raise ValueError(
-            f"Input y contains NaN or infinity: row {row} is {labels.ravel()[row]}; drop the row "
-            "or give it a target"
-        )
-    if labels.dtype.kind == "O":
-        for row, label in enumerate(labels.ravel().tolist()):
-            if canonical(label) is None:
-                raise ValueError(f"y of row {row} is missing; drop the row or give it a target")
-
-
-def check_discrete(name: str, y: Any) -> None:
-    """Raise for a target of many numbers with fractions, each of which would be a class."""
-    labels = _unboxed(np.asarray(y))
-    if labels.dtype.kind != "f":
-        return
-    given = labels[np.isfinite(labels)]
-    if (given % 1 != 0).any() and len(np.unique(given)) > _MOST_FRACTIONS:
-        raise ValueError(
-            f"{name}: expected classes in y, got numbers such as {given[0]:.6g}; bin them, or "
-            f"use SupervisedWeave, which learns from numbers"
-        )
 
 
 class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
@@ -864,57 +647,3 @@ class BinnedEmbedder(Embedder):
     def _labels(self, column: str) -> tuple[Label, ...]:
         levels = self._numbering.levels
         return levels[column] if column in levels else super()._labels(column)
-
-
-def counted_schema(counts: Counts) -> Schema:
-    """Return the columns of counts; raise if nothing was counted."""
-    if counts.schema is None:
-        raise ValueError(
-            "expected counts of at least one row, got none, or only rows of weight zero"
-        )
-    return counts.schema
-
-
-class Explanation(dict[str, float]):
-    """Each column's share in a distance: a dict, which notebooks show as bars.
-
-    Examples
-    --------
-    >>> from tabweave import OneHot
-    >>> found = OneHot().fit({"a": list("xy"), "b": list("pp")}).explain(["x", "p"], ["y", "p"])
-    >>> found, "color-mix" in found._repr_html_()
-    ({'a': 2.0, 'b': 0.0}, True)
-    """
-
-    def _repr_html_(self) -> str:
-        total = sum(abs(share) for share in self.values()) or 1.0
-        rows = sorted(self.items(), key=lambda item: -item[1])
-        cells = [[name, share, f"{share / total:.0%}"] for name, share in rows]
-        return html_table(
-            f"What each column adds; together {sum(self.values()):.4g}",
-            ["column", "adds", "share"],
-            cells,
-            lambda i, j: max(0.0, rows[i][1] / total) if j == 2 else None,
-        )
-
-
-def labelled(distances: np.ndarray, name: str, labels: Sequence[Label]) -> Any:
-    """Return distances between values as a pandas frame, shaded in notebooks."""
-    pandas = require("pandas", "frames")
-    index = pandas.Index(labels, dtype=object, name=name)
-    frame = pandas.DataFrame(distances, index=index, columns=index)
-    object.__setattr__(frame, "_repr_html_", partial(_shaded, frame))  # of this frame, not of parts
-    return frame
-
-
-def _shaded(frame: Any, most: int = 30) -> str:
-    values = frame.to_numpy()[:most, :most]
-    far = max(float(values.max(initial=0.0)), 1e-300)
-    names = ["missing" if label is None else str(label) for label in frame.index[:most]]
-    more = f", the first {most}" if len(frame) > most else ""
-    return html_table(
-        f"Distances between the values of {frame.index.name}{more}; dark is far",
-        ["", *names],
-        [[name, *map(float, row)] for name, row in zip(names, values, strict=True)],
-        lambda i, j: values[i, j - 1] / far if j else None,
-    )

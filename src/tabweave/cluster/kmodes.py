@@ -19,8 +19,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import Interval, StrOptions, njit
-from tabweave.base import Estimator, TabularInput, ValueEmbedder, seed_of
+from tabweave._compat import Interval, StrOptions, njit, seed_of
+from tabweave.base import Estimator, TabularInput, ValueEmbedder
 from tabweave.blocks.block import in_threads
 from tabweave.counts.counts import checked_weight
 from tabweave.embed.value_metric import (

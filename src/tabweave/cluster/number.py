@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tabweave._compat import one_thread
-from tabweave.base import seed_of
+from tabweave._compat import one_thread, seed_of
 from tabweave.blocks.numbers import quantile_bins, with_bins
 from tabweave.counts.counts import Counts
 from tabweave.embed.nonbend.model import DistinctRows, Prior

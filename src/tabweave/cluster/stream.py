@@ -20,12 +20,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import HasMethods, Interval, StrOptions, one_thread
-from tabweave.base import Estimator, TabularInput, ValueEmbedder, remember_names
+from tabweave.base import Estimator, TabularInput, ValueEmbedder
 from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.embed.windowed import Resumable, check_window_columns
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Schema, Table
+from tabweave.rows.table import Codes, Schema, Table, remember_names
 from tabweave.rows.vocabulary import Vocabulary, positions, union
 
 

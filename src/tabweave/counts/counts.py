@@ -654,3 +654,12 @@ def _grown(counts: Counts, table: Table) -> Vocabulary | None:
         labels.append(known)
     same = all(new is old for new, old in zip(labels, counts.labels, strict=True))
     return counts.vocabulary if same else Vocabulary(counts.vocabulary.names, tuple(labels))
+
+
+def counted_schema(counts: Counts) -> Schema:
+    """Return the columns of counts; raise if nothing was counted."""
+    if counts.schema is None:
+        raise ValueError(
+            "expected counts of at least one row, got none, or only rows of weight zero"
+        )
+    return counts.schema

@@ -19,16 +19,11 @@ from sklearn.base import TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions
-from tabweave.base import (
-    Estimator,
-    check_input_features,
-    read_with_fitted_schema,
-    remember_names,
-    require_rows,
-)
+from tabweave.base import Estimator
 from tabweave.embed.register import embedder
 from tabweave.io.register import storable
-from tabweave.rows.table import Schema, Table
+from tabweave.rows.inputs import check_input_features, read_with_fitted_schema
+from tabweave.rows.table import Schema, Table, remember_names, require_rows
 from tabweave.updates import completing
 
 MAX_NUMBER = 8e307  # of a number: differences of two must be finite

@@ -21,7 +21,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from tabweave._compat import Interval, StrOptions, eigh, fix_signs, require
-from tabweave.base import Embedder, Estimator, ValueEmbedder, numbers_only, require_rows
+from tabweave.base import Embedder, Estimator, ValueEmbedder
 from tabweave.blocks.block import Block
 from tabweave.blocks.numbers import Curves, step_from
 from tabweave.blocks.value_tables import ValueTables
@@ -33,7 +33,8 @@ from tabweave.embed.weave import sum_blocks
 from tabweave.engines import count_with, is_source
 from tabweave.io.register import storable
 from tabweave.rows.frames import in_memory
-from tabweave.rows.table import Codes, Numbers, Schema, Table
+from tabweave.rows.inputs import numbers_only
+from tabweave.rows.table import Codes, Numbers, Schema, Table, require_rows
 from tabweave.rows.vocabulary import Label
 
 MAX_DENSE_FEATURES = 2048  # features up to which all eigenvalues are found at once

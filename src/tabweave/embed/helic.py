@@ -24,8 +24,8 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 
-from tabweave._compat import Interval, StrOptions
-from tabweave.base import ValueEmbedder, seed_of
+from tabweave._compat import Interval, StrOptions, seed_of
+from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables, gram_factor
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts

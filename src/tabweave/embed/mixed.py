@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import clone
 
 from tabweave._compat import HasMethods, Interval, StrOptions
-from tabweave.base import BinnedEmbedder, Embedder, ValueEmbedder, counted_schema, require_rows
+from tabweave.base import BinnedEmbedder, Embedder, ValueEmbedder
 from tabweave.blocks.block import Block, Blocks
 from tabweave.blocks.numbers import (
     Absolute,
@@ -27,7 +27,7 @@ from tabweave.blocks.numbers import (
     moments_of,
 )
 from tabweave.blocks.value_tables import ValueTables
-from tabweave.counts.counts import Counts
+from tabweave.counts.counts import Counts, counted_schema
 from tabweave.counts.spectra import centred_product
 from tabweave.embed.coupled_numeric import CoupledNumeric
 from tabweave.embed.register import embedder
@@ -45,7 +45,7 @@ from tabweave.embed.weave import (
     project,
     sum_blocks,
 )
-from tabweave.rows.table import Schema, Table
+from tabweave.rows.table import Schema, Table, require_rows
 
 _BLOCKS = {"categorical", "numeric"}
 _NUMERIC: dict[str, type[Standard]] = {"standard": Standard, "absolute": Absolute}

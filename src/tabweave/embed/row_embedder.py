@@ -10,10 +10,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from tabweave.base import ValueEmbedder, require_rows
+from tabweave.base import ValueEmbedder
 from tabweave.counts.counts import Counts, checked_weight
 from tabweave.engines import read_with_classes
-from tabweave.rows.table import Schema, Table
+from tabweave.rows.table import Schema, Table, require_rows
 
 
 class RowEmbedder(ValueEmbedder):

@@ -21,7 +21,7 @@ from scipy.special import entr
 from sklearn.utils.multiclass import type_of_target
 
 from tabweave._compat import Interval, blas_threads, eigh, warn_caller
-from tabweave.base import ValueEmbedder, check_target, check_unit, target_array
+from tabweave.base import ValueEmbedder
 from tabweave.blocks.block import Block, Blocks, Summed
 from tabweave.blocks.numbers import (
     Curves,
@@ -56,6 +56,7 @@ from tabweave.io.store import CacheNotSaved
 from tabweave.rows.frames import in_memory, object_array
 from tabweave.rows.spelling import Spelling
 from tabweave.rows.table import Table, take_rows, warn_of_predictive
+from tabweave.rows.targets import check_target, check_unit, target_array
 from tabweave.rows.vocabulary import positions
 
 T = TypeVar("T")

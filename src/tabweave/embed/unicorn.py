@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from tabweave._compat import Interval
-from tabweave.base import ValueEmbedder, require_rows
+from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import chosen_kernels
@@ -28,7 +28,7 @@ from tabweave.embed.weave import mean_one
 from tabweave.embed.windowed import Memory, Remembering, check_window_columns
 from tabweave.engines import read_with_classes
 from tabweave.io.register import storable
-from tabweave.rows.table import Schema
+from tabweave.rows.table import Schema, require_rows
 from tabweave.rows.vocabulary import Vocabulary, union
 
 SMOOTHING = 5.0

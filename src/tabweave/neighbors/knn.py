@@ -18,18 +18,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions
-from tabweave.base import (
-    Embedder,
-    Estimator,
-    TabularInput,
-    ValueEmbedder,
-    check_class_labels,
-    check_feature_names,
-    check_target,
-    remember_names,
-    require_rows,
-    target_array,
-)
+from tabweave.base import Embedder, Estimator, TabularInput, ValueEmbedder
 from tabweave.embed.value_metric import fit_metric, read_asked, value_codes, value_lookups
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
@@ -42,10 +31,14 @@ from tabweave.rows.table import (
     Table,
     canonical_codes,
     check_codes,
+    check_feature_names,
     check_offsets,
     distinct_rows,
+    remember_names,
+    require_rows,
     take_rows,
 )
+from tabweave.rows.targets import check_class_labels, check_target, target_array
 from tabweave.rows.vocabulary import slices
 from tabweave.space.scan import Copies, Found, Nodes, Queries, nearest_rows, without_self
 

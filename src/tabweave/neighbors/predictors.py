@@ -23,16 +23,8 @@ from scipy.optimize import minimize
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from tabweave._compat import Interval, StrOptions, blas_threads, one_blas_thread
-from tabweave.base import (
-    Estimator,
-    TabularInput,
-    check_class_labels,
-    remember_names,
-    require_rows,
-    seed_of,
-    target_numbers,
-)
+from tabweave._compat import Interval, StrOptions, blas_threads, one_blas_thread, seed_of
+from tabweave.base import Estimator, TabularInput
 from tabweave.blocks.block import Block, Blocks, Summed, added, in_threads, total_gaps
 from tabweave.counts.counting import available_memory
 from tabweave.counts.counts import checked_weight
@@ -46,9 +38,12 @@ from tabweave.rows.table import (
     Table,
     canonical_codes,
     distinct_rows,
+    remember_names,
+    require_rows,
     take_rows,
     warn_of_predictive,
 )
+from tabweave.rows.targets import check_class_labels, target_numbers
 from tabweave.rows.vocabulary import slices
 from tabweave.space.scan import Found, Nodes, Queries, nearest_nodes
 from tabweave.space.space import View, gap_axes

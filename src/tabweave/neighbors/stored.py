@@ -19,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import require, warn_caller
-from tabweave.base import Embedder, require_rows
+from tabweave.base import Embedder
 from tabweave.blocks.block import Block
 from tabweave.counts.unknown import report_unknown, spelled_columns
 from tabweave.embed.weave import Weave
@@ -44,6 +44,7 @@ from tabweave.rows.table import (
     Table,
     append_rows,
     as_rows,
+    require_rows,
     take_rows,
 )
 from tabweave.rows.vocabulary import Label, Unknown, positions

@@ -22,8 +22,8 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import Interval
-from tabweave.base import Estimator, ValueEmbedder, seed_of
+from tabweave._compat import Interval, seed_of
+from tabweave.base import Estimator, ValueEmbedder
 from tabweave.embed.nonbend import NonBEND
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.register import storable

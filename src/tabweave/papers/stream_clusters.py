@@ -16,19 +16,12 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval
-from tabweave.base import (
-    Estimator,
-    TabularInput,
-    check_categorical,
-    read_with_fitted_schema,
-    remember_names,
-    require_rows,
-    warn_of_numbers,
-)
+from tabweave.base import Estimator, TabularInput
 from tabweave.cluster.stream import ProfileSpace, profiles_of, scores, shares
 from tabweave.embed.windowed import check_window_columns
 from tabweave.io.register import storable
-from tabweave.rows.table import Schema, Table
+from tabweave.rows.inputs import check_categorical, read_with_fitted_schema, warn_of_numbers
+from tabweave.rows.table import Schema, Table, remember_names, require_rows
 
 
 class ProfileClusterer(TabularInput, ClusterMixin, Estimator):

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tabweave._compat import Interval
-from tabweave.base import ValueEmbedder, seed_of
+from tabweave._compat import Interval, seed_of
+from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+from sklearn.utils.validation import _check_feature_names
 
 from tabweave._compat import html_table, warn_caller
 from tabweave.io.register import storable
@@ -1599,3 +1600,31 @@ def _strength(bins: np.ndarray, classes: np.ndarray) -> float:
     if chi2.sf(statistic, freedom) > _MAX_P_VALUE:
         return 0.0
     return float(np.sqrt((statistic - freedom) / (most - freedom)))
+
+
+def remember_names(estimator: Any, schema: Schema) -> None:
+    """Set what scikit-learn wants to know of the input: how many columns, and their names."""
+    estimator.n_features_in_ = len(schema.given)
+    vars(estimator).pop("feature_names_in_", None)
+    if schema.named:
+        estimator.feature_names_in_ = np.asarray(schema.given, dtype=object)
+
+
+def require_rows(table: Table) -> None:
+    """Refuse a table without rows."""
+    if not table.n_rows:
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape=(0, {len(table.schema)})) while a minimum "
+            "of 1 is required."
+        )
+
+
+def check_feature_names(estimator: Any, X: Any, schema: Schema) -> None:
+    """Check the names of columns as scikit-learn does; what was set aside may be there or not."""
+    names = list(getattr(X, "columns", ()))
+    if names in (schema.names, schema.given) and schema.named:
+        return
+    if schema.named:
+        flat = [field for name in columns_of(X)[0] or () for field in schema.fields(name)]
+    if not schema.named or flat not in (schema.names, schema.given):
+        _check_feature_names(estimator, X, reset=False)

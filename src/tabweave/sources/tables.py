@@ -17,10 +17,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from tabweave.base import target_array
 from tabweave.io.register import storable
 from tabweave.rows.frames import as_column, categories, columns_of
 from tabweave.rows.table import Codes, Numbers, Table
+from tabweave.rows.targets import target_array
 from tabweave.rows.vocabulary import Label, canonical, identity, positions
 
 Matrix: TypeAlias = Any  # a float ndarray or a csr_array; both are indexed alike

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse, stats
 from scipy.special import erf
 
-from tabweave.base import seed_of
+from tabweave._compat import seed_of
 from tabweave.blocks.numbers import quantiles
 from tabweave.counts.counts import Counts
 from tabweave.counts.merging import check_same_columns

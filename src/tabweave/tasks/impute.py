@@ -21,14 +21,8 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import Interval, StrOptions, require
-from tabweave.base import (
-    Estimator,
-    TabularInput,
-    check_input_features,
-    read_with_fitted_schema,
-    seed_of,
-)
+from tabweave._compat import Interval, StrOptions, require, seed_of
+from tabweave.base import Estimator, TabularInput
 from tabweave.io.register import storable
 from tabweave.rows.formats import (
     APOSTROPHES,
@@ -48,6 +42,7 @@ from tabweave.rows.frames import (
     object_array,
     typed,
 )
+from tabweave.rows.inputs import check_input_features, read_with_fitted_schema
 from tabweave.rows.table import Codes, Datetimes, Numbers, Schema, Sets, Table, take_rows
 from tabweave.rows.vocabulary import Label, canonical
 from tabweave.tasks.row_model import (

@@ -18,15 +18,11 @@ from scipy.special import ndtri
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import Interval, StrOptions
-from tabweave.base import (
-    Estimator,
-    TabularInput,
-    read_with_fitted_schema,
-    seed_of,
-)
+from tabweave._compat import Interval, StrOptions, seed_of
+from tabweave.base import Estimator, TabularInput
 from tabweave.io.register import storable
 from tabweave.rows.frames import row_labels
+from tabweave.rows.inputs import read_with_fitted_schema
 from tabweave.rows.table import (
     Datetimes,
     Numbers,

@@ -20,8 +20,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotrf
 from scipy.sparse import coo_array, csr_array
 
-from tabweave._compat import eigh, one_blas_thread
-from tabweave.base import remember_names, require_rows, seed_of
+from tabweave._compat import eigh, one_blas_thread, seed_of
 from tabweave.blocks.numbers import BINNED, quantile_bins, with_bins
 from tabweave.counts.counting import available_memory
 from tabweave.counts.counts import Counts
@@ -40,6 +39,8 @@ from tabweave.rows.table import (
     Sets,
     Table,
     ordinal_as_nominal,
+    remember_names,
+    require_rows,
     take_rows,
 )
 from tabweave.rows.vocabulary import Label, Vocabulary, positions, slices

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from tabweave.apps.report.html import between, bin_names
-from tabweave.base import require_rows
 from tabweave.blocks.numbers import binned, quantile_edges
 from tabweave.rows.kinds import Finding
-from tabweave.rows.table import Codes, Column, Datetimes, Numbers, Schema, Sets, Table
+from tabweave.rows.table import Codes, Column, Datetimes, Numbers, Schema, Sets, Table, require_rows
 from tabweave.rows.vocabulary import canonical
 
 MOST_COLUMNS = 1_000

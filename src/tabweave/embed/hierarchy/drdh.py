@@ -15,14 +15,14 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import Interval, StrOptions, one_blas_thread, require
-from tabweave.base import Estimator, TabularInput, remember_names, seed_of
+from tabweave._compat import Interval, StrOptions, one_blas_thread, require, seed_of
+from tabweave.base import Estimator, TabularInput
 from tabweave.blocks.block import Block, summed_differences
 from tabweave.embed.hierarchy.tree import DistanceHierarchy
 from tabweave.embed.register import embedder
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
-from tabweave.rows.table import Codes, Table, check_codes, distinct_rows
+from tabweave.rows.table import Codes, Table, check_codes, distinct_rows, remember_names
 from tabweave.space.scan import Copies, Found, Nodes, Queries, nearest_rows, without_self
 
 

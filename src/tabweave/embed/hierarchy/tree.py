@@ -14,14 +14,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from tabweave._compat import StrOptions
-from tabweave.base import Embedder, check_discrete, counted_schema, require_rows
+from tabweave.base import Embedder
 from tabweave.blocks.block import Block, Blocks, label_column
 from tabweave.blocks.trees import LevelBlock, LineBlock, Tree, TreeBlock
-from tabweave.counts.counts import Counts
+from tabweave.counts.counts import Counts, counted_schema
 from tabweave.counts.couplings import partners, shares
 from tabweave.embed.register import embedder
 from tabweave.embed.row_embedder import readable
-from tabweave.rows.table import Codes, Column, Numbers, Schema, Table
+from tabweave.rows.table import Codes, Column, Numbers, Schema, Table, require_rows
+from tabweave.rows.targets import check_discrete
 from tabweave.rows.vocabulary import Label
 
 LINKAGES = ("single", "average", "complete")

@@ -26,18 +26,11 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions
-from tabweave.base import (
-    Estimator,
-    TabularInput,
-    check_categorical,
-    check_input_features,
-    read_with_fitted_schema,
-    remember_names,
-    require_rows,
-)
+from tabweave.base import Estimator, TabularInput
 from tabweave.embed.register import embedder
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Schema, Sets, Table
+from tabweave.rows.inputs import check_categorical, check_input_features, read_with_fitted_schema
+from tabweave.rows.table import Codes, Schema, Sets, Table, remember_names, require_rows
 from tabweave.rows.vocabulary import Label, identity, order, positions
 from tabweave.rows.vocabulary import union as label_union
 from tabweave.updates import completing

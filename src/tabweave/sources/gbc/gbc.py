@@ -18,21 +18,11 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import Interval, StrOptions
-from tabweave.base import (
-    Estimator,
-    TabularInput,
-    check_class_labels,
-    check_feature_names,
-    check_target,
-    remember_names,
-    require_rows,
-    seed_of,
-    target_array,
-    target_numbers,
-)
+from tabweave._compat import Interval, StrOptions, seed_of
+from tabweave.base import Estimator, TabularInput
 from tabweave.io.register import storable
-from tabweave.rows.table import Schema, Table
+from tabweave.rows.table import Schema, Table, check_feature_names, remember_names, require_rows
+from tabweave.rows.targets import check_class_labels, check_target, target_array, target_numbers
 from tabweave.sources.container import Sources
 from tabweave.sources.gbc.prediction import (
     ClassSmoother,

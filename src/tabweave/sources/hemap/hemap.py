@@ -24,16 +24,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tabweave._compat import HasMethods, Interval, StrOptions, one_thread
-from tabweave.base import (
-    Estimator,
-    check_class_labels,
-    numbers_only,
-    seed_of,
-    target_array,
-    target_numbers,
-)
+from tabweave._compat import HasMethods, Interval, StrOptions, one_thread, seed_of
+from tabweave.base import Estimator
 from tabweave.io.register import storable
+from tabweave.rows.inputs import numbers_only
+from tabweave.rows.targets import check_class_labels, target_array, target_numbers
 from tabweave.rows.vocabulary import canonical
 from tabweave.sources.coca import cells, column_means
 from tabweave.sources.container import Sources

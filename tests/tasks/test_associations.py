@@ -167,7 +167,7 @@ def test_sparse_tables_give_what_dense_ones_do(gaps, monkeypatch):
     a[5:50], b[40:90] = None, None
     how = "drop" if gaps else "value"
     found = associations({"a": a, "b": b}, schema=KINDS, missing=how)
-    monkeypatch.setattr(module, "_DENSE", 0)
+    monkeypatch.setattr(module, "MAX_DENSE_CELLS", 0)
     thin = associations({"a": a, "b": b}, schema=KINDS, missing=how)
     for measure in MEASURES:
         np.testing.assert_allclose(thin.values[measure], found.values[measure])
@@ -312,7 +312,7 @@ def test_tables_of_many_columns_are_cut_from_strips(monkeypatch):
     assert sparse.issparse(counts.pairs)
     pairs = [("c0", "c1"), ("c0", "c519"), ("c7", "c8")]
     for dense in (0, 1 << 30):
-        monkeypatch.setattr(module, "_DENSE", dense)
+        monkeypatch.setattr(module, "MAX_DENSE_CELLS", dense)
         for pair, block in zip(pairs, module.pair_tables(counts, pairs), strict=True):
             assert sparse.issparse(block) == (not dense)
             block = block.toarray() if sparse.issparse(block) else block

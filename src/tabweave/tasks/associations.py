@@ -42,12 +42,7 @@ MEASURES = (
     "p_value",
     "adjusted_p_value",
 )
-_STEPS = 48  # correlations at which the chi-square of two normal numbers is known
-_NODES = 8  # of each piece of an integral over a bin
-_MOST_BINS = 100  # for which φ_K is computed
-_DENSE = 1 << 22  # cells of a table of two columns that is not kept sparse
-_ROUNDING = 1e-12  # information below is none
-_REACH = 5.0  # bins of φ_K end here, in standard deviations
+MAX_DENSE_CELLS = 1 << 22  # A table of two columns with more cells stays sparse.
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +70,7 @@ class Associations:
     aside: dict[str, str] = field(default_factory=dict)
 
     def frame(self, level: float = 1.0) -> Any:
-        """Return the pairs as a pandas frame, strongest first.
+        """Pairs as a pandas frame, strongest first.
 
         Parameters
         ----------
@@ -87,37 +82,37 @@ class Associations:
         pandas = require("pandas", "frames")
         left, right = ([pair[i] for pair in self.pairs] for i in (0, 1))
         frame = pandas.DataFrame({"left": left, "right": right, **self.values})
-        kept = frame[~(frame["adjusted_p_value"] > level)]
-        return kept.sort_values("strength", ascending=False, kind="stable", ignore_index=True)
+        frame = frame[~(frame["adjusted_p_value"] > level)]
+        return frame.sort_values("strength", ascending=False, kind="stable", ignore_index=True)
 
     def matrix(self, measure: str = "strength") -> Any:
-        """Return one measure of all pairs as a pandas frame.
+        """One measure of all pairs as a pandas frame.
 
         Theil's U is ``U(row | column)``, how much of the row's column the other one tells.
         """
         if measure not in self.values:
             raise ValueError(f"expected one of {', '.join(MEASURES)}, got {measure!r}")
         pandas = require("pandas", "frames")
-        at = {name: i for i, name in enumerate(self.names)}
-        out = np.full((len(at), len(at)), np.nan)
+        index = {name: i for i, name in enumerate(self.names)}
+        out = np.full((len(index), len(index)), np.nan)
         same = 0.0 if measure.endswith("p_value") else 1.0
         np.fill_diagonal(out, np.nan if measure in ("statistic", "mutual_information") else same)
         other = {"theils_u": "theils_u_reversed", "theils_u_reversed": "theils_u"}
         back = self.values[other.get(measure, measure)]
         for p, (a, b) in enumerate(self.pairs):
-            out[at[a], at[b]], out[at[b], at[a]] = self.values[measure][p], back[p]
+            out[index[a], index[b]], out[index[b], index[a]] = self.values[measure][p], back[p]
         return pandas.DataFrame(out, index=self.names, columns=self.names)
 
     def __len__(self) -> int:
         return len(self.pairs)
 
     def __repr__(self) -> str:
-        aside = f"; set aside: {', '.join(self.aside)}" if self.aside else ""
+        dropped = f"; set aside: {', '.join(self.aside)}" if self.aside else ""
         n_pairs = f"{len(self.pairs)} pair{'s' * (len(self.pairs) != 1)}"
-        return f"Associations({len(self.names)} columns, {n_pairs}{aside})"
+        return f"Associations({len(self.names)} columns, {n_pairs}{dropped})"
 
     def __str__(self) -> str:
-        """Return the strongest pairs, ten at most."""
+        """Strongest pairs, ten at most."""
         strength, p_value = self.values["strength"], self.values["adjusted_p_value"]
         order = np.argsort(-np.nan_to_num(strength, nan=-1), kind="stable")[:10]
         names = {i: " × ".join(self.pairs[i]) for i in order.tolist()}
@@ -184,9 +179,9 @@ def associations(
 
 
 def measured(
-    rows: Table | Counts, n_bins: int = 10, *, drop: bool = False, without: Sequence[str] = ()
+    rows: Table | Counts, n_bins: int = 10, *, drop: bool = False, with_phi: bool = True
 ) -> Associations:
-    """Return the associations of rows that were read; ``phi_k``, the slowest, can be left out."""
+    """Associations of rows that were read; ``phi_k``, the slowest, can be left out."""
     table = None if isinstance(rows, Counts) else rows
     counts = rows if isinstance(rows, Counts) else Counts.of(_binned(rows, n_bins))
     if counts.schema is None:
@@ -198,12 +193,12 @@ def measured(
     kinds = {name: _kind(schema, name) for name in names}
     pairs = list(combinations(names, 2))
     values = {measure: np.full(len(pairs), np.nan) for measure in MEASURES}
-    _count_measures(counts, pairs, kinds, drop, values, "phi_k" not in without)
+    _count_measures(counts, pairs, kinds, drop, values, with_phi)
     if table is not None:
         _number_measures(table, pairs, kinds, drop, values)
     values["adjusted_p_value"] = false_discovery(values["p_value"])
-    aside = {} if table is None else {c.name: c.why for c in table.schema.aside}
-    return Associations(list(names), kinds, pairs, values, aside)
+    dropped = {} if table is None else {c.name: c.why for c in table.schema.aside}
+    return Associations(list(names), kinds, pairs, values, dropped)
 
 
 def _read(X: Any, schema: Any) -> Table:
@@ -214,9 +209,9 @@ def _read(X: Any, schema: Any) -> Table:
 
 
 def _binned(table: Table, n_bins: int) -> Table:
-    """Return the table with bins in place of numbers; grades stay the categories they are."""
-    found = with_bins(ordinal_as_nominal(table), quantile_bins(table, n_bins))
-    return found.select([column.name for column in found.schema.categorical])
+    """Table with bins in place of numbers; grades stay the categories they are."""
+    table = with_bins(ordinal_as_nominal(table), quantile_bins(table, n_bins))
+    return table.select([column.name for column in table.schema.categorical])
 
 
 def _kind(schema: Schema, name: str) -> str:
@@ -259,10 +254,10 @@ def pair_tables(counts: Counts, pairs: Sequence[tuple[str, str]]) -> Iterator[An
         if a != left:
             left, strip = a, counts.pairs[counts.span(a)]
             if sparse.issparse(strip):
-                dense = strip.shape[0] * strip.shape[1] <= _DENSE
+                dense = strip.shape[0] * strip.shape[1] <= MAX_DENSE_CELLS
                 strip = strip.toarray() if dense else strip.tocsc()
         block = strip[:, counts.span(b)]
-        dense = sparse.issparse(block) and block.shape[0] * block.shape[1] <= _DENSE
+        dense = sparse.issparse(block) and block.shape[0] * block.shape[1] <= MAX_DENSE_CELLS
         yield block.toarray() if dense else block
 
 
@@ -277,7 +272,7 @@ def _without_gaps(counts: Counts, a: str, b: str, block: Any) -> Any:
 
 
 def of_block(block: Any, with_phi: bool = True) -> dict[str, float]:
-    """Return the measures of one contingency table, dense or sparse, from its cells above 0."""
+    """Measures of one contingency table, dense or sparse, from its cells above 0."""
     row, column, count = cells_of(block)
     n = float(count.sum())
     rows, columns = np.bincount(row, count), np.bincount(column, count)
@@ -285,8 +280,9 @@ def of_block(block: Any, with_phi: bool = True) -> dict[str, float]:
     if not n or min(r, k) < 2:
         return {"strength": 0.0, "cramers_v": np.nan, "p_value": np.nan, "mutual_information": 0.0}
     chi2 = n * max(float((count**2 / (rows[row] * columns[column])).sum()) - 1, 0.0)
-    mutual, h_rows, h_columns = _entropies(count, rows, columns, n)
-    mutual = mutual if mutual > _ROUNDING else 0.0
+    h_rows, h_columns, joint = entropies(n, rows, columns, count)
+    mutual = min(max(h_rows + h_columns - joint, 0.0), h_rows, h_columns)
+    mutual = mutual if mutual > 1e-12 else 0.0  # rounding
     corrected = bergsma(chi2, n, r, k)
     return {
         "strength": corrected,
@@ -303,18 +299,10 @@ def of_block(block: Any, with_phi: bool = True) -> dict[str, float]:
 
 
 def cells_of(block: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return row, column and count, a float, of the cells of a table that are not 0."""
+    """Row, column and count, a float, of the cells of a table that are not 0."""
     row, column = block.nonzero()
     count = block[row, column]
     return row, column, np.asarray(count, np.float64).ravel()
-
-
-def _entropies(
-    block: np.ndarray, rows: np.ndarray, columns: np.ndarray, n: float
-) -> tuple[float, float, float]:
-    """Return mutual information and both entropies, in nats."""
-    h_rows, h_columns, joint = entropies(n, rows, columns, block)
-    return min(max(h_rows + h_columns - joint, 0.0), h_rows, h_columns), h_rows, h_columns
 
 
 def bergsma(chi2: float, n: float, r: int, k: int) -> float:
@@ -323,8 +311,8 @@ def bergsma(chi2: float, n: float, r: int, k: int) -> float:
         return 0.0
     square = max(chi2 / n - (r - 1) * (k - 1) / (n - 1), 0.0)
     rows, columns = r - (r - 1) ** 2 / (n - 1), k - (k - 1) ** 2 / (n - 1)
-    most = min(rows, columns) - 1
-    return float(min(np.sqrt(square / most), 1.0)) if most > 0 else 0.0
+    largest = min(rows, columns) - 1
+    return float(min(np.sqrt(square / largest), 1.0)) if largest > 0 else 0.0
 
 
 def phi_k(chi2: float, n: float, r: int, k: int) -> float:
@@ -334,56 +322,56 @@ def phi_k(chi2: float, n: float, r: int, k: int) -> float:
     the largest that a table can have; below the noise the correlation is 0. NaN for columns of more
     than 100 values.
     """
-    if max(r, k) > _MOST_BINS:
+    if max(r, k) > 100:
         return float("nan")
     noise = (r - 1) * (k - 1)
     largest = n * (min(r, k) - 1)
     if chi2 <= noise or largest <= noise:
         return 0.0
-    correlation, most = _correlation_of(min(r, k), max(r, k))
-    share = min((chi2 - noise) / (largest - noise), 1.0) * most
+    correlation, largest_per_row = _correlation_of(min(r, k), max(r, k))
+    share = min((chi2 - noise) / (largest - noise), 1.0) * largest_per_row
     return float(correlation(np.sqrt(share)))
 
 
 @lru_cache(maxsize=4096)
 def _correlation_of(r: int, k: int) -> tuple[PchipInterpolator, float]:
-    """Return the correlation as a curve over √(χ²/n), and the largest χ²/n on it."""
+    """Correlation as a curve over √(χ²/n), and the largest χ²/n on it."""
     rho, per_row = normal_chi2(r, k)
     return PchipInterpolator(np.sqrt(per_row), rho), float(per_row[-1])
 
 
 def normal_chi2(r: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return correlations, and χ²/n of normal numbers so correlated in r × k even bins."""
-    rho = np.sin(np.linspace(0, np.pi / 2, _STEPS + 1))
-    x, y = (np.linspace(-_REACH, _REACH, size + 1) for size in (r, k))
+    """Correlations, and χ²/n of normal numbers so correlated in r × k even bins."""
+    rho = np.sin(np.linspace(0, np.pi / 2, 49))
+    x, y = (np.linspace(-5, 5, size + 1) for size in (r, k))  # in standard deviations
     p, q = np.diff(ndtr(x)), np.diff(ndtr(y))
-    node, weight = np.polynomial.legendre.leggauss(_NODES)
-    found = []
+    node, weight = np.polynomial.legendre.leggauss(8)
+    per_row = []
     for correlation in rho:
         joint = _bivariate(x, y, correlation, node, weight)
         expected = np.outer(p, q)
-        found.append(((joint - expected) ** 2 / expected).sum())
+        per_row.append(((joint - expected) ** 2 / expected).sum())
     # Few bins tell high correlations apart by less than rounding: of equal χ² the last one stays.
-    later = np.append(np.minimum.accumulate(found[::-1])[::-1][1:], np.inf)
-    rises = np.array(found) < later
-    return rho[rises], np.array(found)[rises]
+    later = np.append(np.minimum.accumulate(per_row[::-1])[::-1][1:], np.inf)
+    rises = np.array(per_row) < later
+    return rho[rises], np.array(per_row)[rises]
 
 
 def _bivariate(
     x: np.ndarray, y: np.ndarray, rho: float, node: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
-    """Return the share of normal numbers in each bin: an integral over x of a difference in y."""
+    """Share of normal numbers in each bin: an integral over x of a difference in y."""
     if rho > 1 - 1e-9:
         low, high = (np.maximum.outer(x[:-1], y[:-1]), np.minimum.outer(x[1:], y[1:]))
         return np.where(high > low, ndtr(high) - ndtr(low), 0.0)
-    rest = np.sqrt(1 - rho**2)
+    residual = np.sqrt(1 - rho**2)
     # Where y's edges cross, the integrand falls within `rest`: cut the bins there.
-    falls = (y / max(rho, 1e-9) + step * rest for step in (-4, -1, 0, 1, 4))
+    falls = (y / max(rho, 1e-9) + step * residual for step in (-4, -1, 0, 1, 4))
     cuts = np.unique(np.clip(np.concatenate([x, *falls]), x[0], x[-1]))
     half = np.diff(cuts)[:, None] / 2
-    at = (cuts[:-1, None] + half) + half * node
-    density = np.exp(-(at**2) / 2) / np.sqrt(2 * np.pi) * weight * half
-    below = ndtr((y[:, None, None] - rho * at) / rest)
+    points = (cuts[:-1, None] + half) + half * node
+    density = np.exp(-(points**2) / 2) / np.sqrt(2 * np.pi) * weight * half
+    below = ndtr((y[:, None, None] - rho * points) / residual)
     pieces = (np.diff(below, axis=0) * density).sum(axis=2)
     owner = np.clip(np.searchsorted(x, (cuts[:-1] + cuts[1:]) / 2, side="right") - 1, 0, len(x) - 2)
     out = np.zeros((len(x) - 1, len(y) - 1))
@@ -404,31 +392,25 @@ def _number_measures(
     """Fill in correlations of numbers, and what categories say of them."""
     table = ordinal_as_nominal(table)
     moments = CrossMoments.of(table)
-    at = {name: j for j, name in enumerate(moments.names)}
-    if not at:
+    index = {name: j for j, name in enumerate(moments.names)}
+    if not index:
         return
-    ranks = {name: _ranks(table[name].values) for name in at}
-    of_ranks = CrossMoments.of(Table.of(ranks, dict.fromkeys(at, "numeric")))
-    pearson, spearman = moments.correlations(), of_ranks.correlations()
-    gaps = {name: np.isnan(table[name].values) for name in at}
-    ranked = _PairedRanks({name: table[name].values for name in at}, gaps)
+    pearson = moments.correlations()
+    ranks = _PairedRanks({name: table[name].values for name in index})
     for p, (a, b) in enumerate(pairs):
         if kinds[a] == kinds[b] == "number":
-            n = int(moments.products[2][at[a], at[b]])
-            values["pearson"][p] = pearson[at[a], at[b]]
-            rho = spearman[at[a], at[b]]
-            if gaps[a].any() or gaps[b].any():
-                rho = ranked.spearman(a, b)
-            values["spearman"][p] = rho
+            n = int(moments.products[2][index[a], index[b]])
+            values["pearson"][p] = pearson[index[a], index[b]]
+            rho = values["spearman"][p] = ranks.spearman(a, b)
             values["statistic"][p], values["p_value"][p] = _t_test(rho, n)
         elif {kinds[a], kinds[b]} == {"number", "category"}:
             number, category = (a, b) if kinds[a] == "number" else (b, a)
-            own, j = moments, at[number]
+            sums, j = moments, index[number]
             if drop and None in (labels := table[category].labels):
-                here = np.flatnonzero(table[category].codes != labels.index(None))
-                own = CrossMoments.of(take_rows(table.select([category, number]), here))
+                present = np.flatnonzero(table[category].codes != labels.index(None))
+                sums = CrossMoments.of(take_rows(table.select([category, number]), present))
                 j = 0
-            eta, f, p_value = correlation_ratio(own, category, j)
+            eta, f, p_value = correlation_ratio(sums, category, j)
             values["correlation_ratio"][p] = eta
             values["statistic"][p], values["p_value"][p] = f, p_value
 
@@ -436,7 +418,7 @@ def _number_measures(
 def correlation_ratio(
     moments: CrossMoments, category: str, number: int
 ) -> tuple[float, float, float]:
-    """Return η of a number given a category, and F and p of the test that it is 0."""
+    """Correlation ratio η of a number given a category, and F and p of the test of 0."""
     span = moments.vocabulary.span(category)
     total, n = moments.by_value[0][span, number], moments.by_value[1][span, number]
     total, n = total[n > 0], n[n > 0]
@@ -445,47 +427,39 @@ def correlation_ratio(
         return 0.0, np.nan, np.nan
     within = float(moments.products[0][number, number])
     between = float((total**2 / n).sum()) - total.sum() ** 2 / count
-    whole = within - total.sum() ** 2 / count
-    if whole <= 0:
+    total_squares = within - total.sum() ** 2 / count
+    if total_squares <= 0:
         return 0.0, np.nan, np.nan
-    share = min(max(between / whole, 0.0), 1.0)
-    rest = count - size
-    if rest <= 0 or share >= 1:
-        return float(np.sqrt(share)), np.inf, 0.0 if rest > 0 else np.nan
-    f = share / (size - 1) / ((1 - share) / rest)
-    return float(np.sqrt(share)), f, float(fdtrc(size - 1, rest, f))
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    """Return mean ranks of the numbers that are there."""
-    out = np.full(len(values), np.nan)
-    here = ~np.isnan(values)
-    out[here] = stats.rankdata(values[here])
-    return out
+    share = min(max(between / total_squares, 0.0), 1.0)
+    degrees = count - size
+    if degrees <= 0 or share >= 1:
+        return float(np.sqrt(share)), np.inf, 0.0 if degrees > 0 else np.nan
+    f = share / (size - 1) / ((1 - share) / degrees)
+    return float(np.sqrt(share)), f, float(fdtrc(size - 1, degrees, f))
 
 
 class _PairedRanks:
     """Ranks of numbers over the rows that two columns have; gaps often fall on the same rows."""
 
-    def __init__(self, values: dict[str, np.ndarray], gaps: dict[str, np.ndarray]) -> None:
+    def __init__(self, values: dict[str, np.ndarray]) -> None:
         self.values = values
-        self.gaps = {name: np.packbits(own) for name, own in gaps.items()}
-        self.found: dict[tuple[str, bytes], np.ndarray] = {}
+        self.gaps = {name: np.packbits(np.isnan(numbers)) for name, numbers in values.items()}
+        self.ranks: dict[tuple[str, bytes], np.ndarray] = {}
 
     def spearman(self, a: str, b: str) -> float:
-        """Return Spearman's correlation over the rows that have both numbers."""
+        """Spearman's correlation over the rows that have both numbers."""
         x, y = self._ranks(a, b), self._ranks(b, a)
         length = np.sqrt((x @ x) * (y @ y)) if len(x) > 1 else 0.0
         return float(np.clip(x @ y / length, -1, 1)) if length > 0 else np.nan
 
     def _ranks(self, name: str, other: str) -> np.ndarray:
-        """Return ranks, less their mean, over the rows that another column has, too."""
+        """Ranks, less their mean, over the rows that another column has, too."""
         key = name, (self.gaps[name] | self.gaps[other]).tobytes()
-        if key not in self.found:
-            here = ~np.isnan(self.values[name]) & ~np.isnan(self.values[other])
-            ranks = stats.rankdata(self.values[name][here])
-            self.found[key] = ranks - ranks.mean() if len(ranks) else ranks
-        return self.found[key]
+        if key not in self.ranks:
+            present = ~np.isnan(self.values[name]) & ~np.isnan(self.values[other])
+            ranks = stats.rankdata(self.values[name][present])
+            self.ranks[key] = ranks - ranks.mean() if len(ranks) else ranks
+        return self.ranks[key]
 
 
 def _t_test(rho: float, n: int) -> tuple[float, float]:
@@ -500,8 +474,6 @@ def _t_test(rho: float, n: int) -> tuple[float, float]:
 def false_discovery(p_values: np.ndarray) -> np.ndarray:
     """Benjamini and Hochberg 1995: p-values adjusted for how many there are; NaN stays."""
     out = np.full(len(p_values), np.nan)
-    here = np.flatnonzero(~np.isnan(p_values))
-    order = here[np.argsort(-p_values[here], kind="stable")]
-    rank = np.arange(len(order), 0, -1)
-    out[order] = np.minimum(np.minimum.accumulate(p_values[order] * len(order) / rank), 1)
+    tested = np.flatnonzero(~np.isnan(p_values))
+    out[tested] = stats.false_discovery_control(p_values[tested])
     return out

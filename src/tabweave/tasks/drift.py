@@ -32,16 +32,11 @@ from tabweave.rows.table import Column, Schema, Table
 from tabweave.rows.vocabulary import positions, union
 from tabweave.tasks.associations import pair_tables
 
-_BINS = 10  # deciles of the numbers before, for the population stability index
-_EXACT = 1000  # numbers up to which the exact distribution of the KS statistic is affordable
-_ENOUGH = 400  # simulated statistics as large as the observed, after which a p-value is known
-_STEP = 1000  # samples drawn at a time,
-_CELLS = 1 << 21  # and counts
-_KOLMOGOROV = 0.8687, 0.2603  # mean and standard deviation of its limit
+ENOUGH_AS_LARGE = 400  # A p-value is known after so many simulated statistics as large as observed.
 
 
 @dataclass(frozen=True)
-class Finding:
+class Change:
     """What changed in one column or coupling.
 
     ``p_value`` is that of its own test, ``adjusted`` the one to compare with a level when many
@@ -66,7 +61,7 @@ class Finding:
 
     @property
     def size(self) -> float:
-        """The effect size that a threshold is for: the first of ``sizes``."""
+        """Effect size that a threshold is for: the first of ``sizes``."""
         return next(iter(self.sizes.values()), 0.0)
 
 
@@ -74,8 +69,8 @@ class Finding:
 class DriftReport:
     """Columns and couplings, the most changed first."""
 
-    columns: tuple[Finding, ...]
-    couplings: tuple[Finding, ...]
+    columns: tuple[Change, ...]
+    couplings: tuple[Change, ...]
     level: float
     min_size: float = 0.0
     aside: Mapping[str, str] = field(default_factory=dict)  # identifiers, which never come again
@@ -83,9 +78,9 @@ class DriftReport:
     new: tuple[str, ...] = ()  # and those that only the rows after have
     kinds: Mapping[str, str] = field(default_factory=dict)  # columns of another kind than before
 
-    def is_changed(self, finding: Finding) -> bool:
-        """Return whether a change is both certain enough and large enough to be named."""
-        return finding.adjusted <= self.level and finding.size >= self.min_size
+    def is_changed(self, change: Change) -> bool:
+        """Whether a change is both certain enough and large enough to be named."""
+        return change.adjusted <= self.level and change.size >= self.min_size
 
     @property
     def changed(self) -> list[str]:
@@ -106,7 +101,7 @@ class DriftReport:
             star = " *" if self.is_changed(f) else ""
             size = f"{next(iter(f.sizes), '')} {f.size:.2f}"
             lines.append(f"{f.name[:23]:<24}{size:>17}{f.p_value:10.2g}{f.adjusted:10.2g}{star}")
-        lines += [f"{name}: {said} *" for name, said in self.kinds.items()]
+        lines += [f"{name}: {sentence} *" for name, sentence in self.kinds.items()]
         lines += [aside_line(dict(self.aside))] if self.aside else []
         for what, names in (("gone", self.gone), ("new", self.new)):
             lines += [f"{what}: {', '.join(names)}"] if names else []
@@ -190,13 +185,13 @@ def drift_report(
     >>> list(found.sizes), [what for what, _, _ in found.comparison]
     (['KS', 'PSI'], ['mean', 'standard deviation'])
     """
-    before, after, given, kinds = _read(before, after)
+    before, after, names, kinds = _read(before, after)
     if not isinstance(level, Real) or not 0 < level < 1:
         raise ValueError(f"expected level between 0 and 1, got {level!r}")
     if not isinstance(min_size, Real) or not min_size >= 0:
         raise ValueError(f"expected min_size of at least 0, got {min_size!r}")
-    aside = {column.name: column.why for column in before.schema.aside}
-    gone, new = (tuple(n for n in a if n not in b) for a, b in (given, given[::-1]))
+    identifiers = {column.name: column.why for column in before.schema.aside}
+    gone, new = (tuple(n for n in a if n not in b) for a, b in (names, names[::-1]))
     if n_draws is not None and (not isinstance(n_draws, Integral) or n_draws < 1):
         raise ValueError(f"expected n_draws of at least 1, got {n_draws!r}")
     for when, rows in (("before", before), ("after", after)):
@@ -206,33 +201,35 @@ def drift_report(
         kinds |= _other_kinds(before.schema, after.schema)
     shared = [n for n in before.schema.names if n in after.schema and n not in kinds]
     if not shared:
-        return DriftReport((), (), level, min_size, aside, gone, new, kinds)
+        return DriftReport((), (), level, min_size, identifiers, gone, new, kinds)
     tables = before.select(shared), after.select(shared)
     before, after = (x if isinstance(x, Counts) else _counted(x, couplings) for x in tables)
     check_same_columns(before, after)
+    sides = (before, after) if any(isinstance(x, Counts) for x in tables) else tables
     if isinstance(random_state, np.random.RandomState):
         random_state = seed_of(random_state)
     rng = np.random.default_rng(random_state)
     n_tests = len(before.schema)
     draws = max(999, int(np.ceil(10 * n_tests / level)) - 1) if n_draws is None else n_draws
     columns = [
-        _numeric(before, after, name, *_numbers(tables, name))
+        _numeric(before, after, name, *_tallies(sides, name))
         if before.schema[name].kind in ("numeric", "datetime")
         else _valued(before, after, name, draws, rng)
         for name in before.schema.names
     ]
     pairs = _couplings(before, after) if couplings else []
-    return DriftReport(_ranked(columns), _ranked(pairs), level, min_size, aside, gone, new, kinds)
+    ranked = _ranked(columns), _ranked(pairs)
+    return DriftReport(*ranked, level, min_size, identifiers, gone, new, kinds)
 
 
 def _counted(table: Table, couplings: bool) -> Counts:
-    """Return the counts of rows, without those of pairs if no couplings are to be tested."""
+    """Value counts of rows, without those of pairs if no couplings are to be tested."""
     schema = table.schema if couplings else replace(table.schema, coupled=False)
     return Counts.of(replace(table, schema=schema))
 
 
 def _read(before: Any, after: Any) -> tuple[Any, Any, tuple[list[str], list[str]], dict[str, str]]:
-    """Read rows, how their columns are called, and which do not hold what they held before."""
+    """Both tables or counts, their columns, and sentences on those of another kind than before."""
     if not isinstance(before, Counts):
         before = Table.of(before, rules="sample")  # a column that was constant may change
     if before.schema is None or (isinstance(after, Counts) and after.schema is None):
@@ -256,7 +253,7 @@ def _read(before: Any, after: Any) -> tuple[Any, Any, tuple[list[str], list[str]
 def _read_each(
     by_name: Mapping[str, Any], schema: Schema, n_rows: int
 ) -> tuple[Table, dict[str, str]]:
-    """Read columns as they were before; say what those are that cannot be."""
+    """Columns read as they were before, and sentences on those that cannot be."""
     columns: list[Column] = []
     parts: list[Any] = []
     kinds: dict[str, str] = {}
@@ -268,40 +265,40 @@ def _read_each(
             table = Table.of(rows, replace(schema.select([column.name]), named=True))
         except (TypeError, ValueError) as error:
             cell = repr(error.cell) if isinstance(error, CellError) else ""
-            said = _said(column, Table.of(rows, rules="all"), cell)
-            if not said:
+            sentence = _kind_change(column, Table.of(rows, rules="all"), cell)
+            if not sentence:
                 raise
-            kinds[column.name] = said
+            kinds[column.name] = sentence
             continue
         columns.append(column)
         parts += table.columns
     return Table(replace(schema, columns=tuple(columns), aside=()), tuple(parts), n_rows), kinds
 
 
-def _said(column: Column, after: Table, cell: str) -> str:
-    """Say what a column was, and what it is now; nothing if it is what it was.
+def _kind_change(column: Column, after: Table, cell: str) -> str:
+    """Sentence on what a column was and is now, empty if it is what it was.
 
     ``cell`` is one that could not be read as before.
     """
-    (found,) = after.kinds()
+    (kind_after,) = after.kinds()
     now = after.schema.columns[0]
-    if _holds(column.kind) != _holds(found.kind):
-        such = f" such as {cell}" if cell and found.why == "values" else ""
-        return f"{column.kind} before, {found.kind} after ({found.why}{such})"
-    how = f"written in another way ({found.why})"
+    if _holds(column.kind) != _holds(kind_after.kind):
+        such = f" such as {cell}" if cell and kind_after.why == "values" else ""
+        return f"{column.kind} before, {kind_after.kind} after ({kind_after.why}{such})"
+    how = f"written in another way ({kind_after.why})"
     if column.kind == "datetime" and column.date_order != now.date_order:
         return f"datetime before, datetime after, but {how}"
     if column.kind != "numeric" or column.format == now.format:
         return ""
     mark = {".": "points", ",": "commas"}.get(now.format or "")
-    comparable = column.decimal is not None or found.why.startswith("numbers")
+    comparable = column.decimal is not None or kind_after.why.startswith("numbers")
     if mark and comparable and column.decimal != now.decimal:
         how = f"with decimal {mark} now"
     return f"numeric before, numeric after, but {how}"
 
 
 def _other_kinds(before: Schema, after: Schema) -> dict[str, str]:
-    """Return what is to be said of columns that were read as another kind than before."""
+    """Sentences on columns that were read as another kind than before."""
     pairs = {c.name: (c, after[c.name]) for c in before.columns if c.name in after}
     return {
         name: f"{a.kind} before, {b.kind} after"
@@ -311,14 +308,14 @@ def _other_kinds(before: Schema, after: Schema) -> dict[str, str]:
 
 
 def _holds(kind: str) -> str:
-    """Return what cells of a kind are; values have an order or none, and are values."""
+    """Class of what cells of a kind are; values have an order or none, and are values."""
     return "value" if kind in ("nominal", "ordinal") else kind
 
 
 # -- columns ------------------------------------------------------------------------------------
 
 
-def _valued(before: Counts, after: Counts, name: str, draws: int, rng: Any) -> Finding:
+def _valued(before: Counts, after: Counts, name: str, draws: int, rng: Any) -> Change:
     kind = before.schema[name].kind  # type: ignore[index]
     i = before.vocabulary.index(name)
     labels = union(before.labels[i], after.labels[i])
@@ -329,11 +326,11 @@ def _valued(before: Counts, after: Counts, name: str, draws: int, rng: Any) -> F
     statistic, p, effect = chi_square(table, draws, rng)
     mean = float(homogeneity(table[:, :, None])[1][0])
     sizes = {"Cramér's V": cramers_v(statistic, mean, totals), "PSI": stability_index(table)}
-    return Finding(name, statistic, p, p, effect, *_moved(table, totals, labels, sizes))
+    return Change(name, statistic, p, p, effect, *_moved(table, totals, labels, sizes))
 
 
 def chi_square(table: np.ndarray, draws: int, rng: Any) -> tuple[float, float, float]:
-    """Return chi-square of a 2 × V table, its p-value, and how far it exceeds its mean.
+    """Chi-square of a 2 × V table, its p-value, and how far it exceeds its mean.
 
     Exact for whole numbers: ``(1 + #{simulated ≥ observed}) / (1 + draws)``, or ``h / l`` where the
     l-th sample is the h-th that is as large, and no more are drawn [Besag and Clifford 1991].
@@ -345,18 +342,19 @@ def chi_square(table: np.ndarray, draws: int, rng: Any) -> tuple[float, float, f
         return 0.0, 1.0, 0.0
     if table.dtype.kind != "i" or pooled.sum() >= 10**9:  # as far as the simulation goes
         return statistic, _gamma_tail(statistic, mean, variance), effect
-    drawn, as_large, step = 0, 0, max(1, min(_STEP, _CELLS // len(pooled)))
+    drawn, as_large, step = 0, 0, max(1, min(1000, (1 << 21) // len(pooled)))
     while drawn < draws:
         simulated = _simulated(pooled, int(table[1].sum()), min(step, draws - drawn), rng)
         hits = np.flatnonzero(simulated >= statistic * (1 - 1e-9))
-        if as_large + len(hits) >= _ENOUGH:
-            return statistic, _ENOUGH / (drawn + int(hits[_ENOUGH - as_large - 1]) + 1), effect
+        if as_large + len(hits) >= ENOUGH_AS_LARGE:
+            last = int(hits[ENOUGH_AS_LARGE - as_large - 1])
+            return statistic, ENOUGH_AS_LARGE / (drawn + last + 1), effect
         drawn, as_large = drawn + len(simulated), as_large + len(hits)
     return statistic, (1 + as_large) / (1 + draws), effect
 
 
 def _simulated(pooled: np.ndarray, n_after: int, draws: int, rng: Any) -> np.ndarray:
-    """Return chi-square of samples drawn without replacement from both windows together."""
+    """Chi-square of samples drawn without replacement from both windows together."""
     n = int(pooled.sum())
     drawn = rng.multivariate_hypergeometric(pooled, n_after, size=draws, method="marginals")
     expected = pooled * (n_after / n)
@@ -405,24 +403,24 @@ def _homogeneity(
 
 
 def _margin_terms(inverse: np.ndarray, r: Any, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return v and w of a margin, as :func:`homogeneity` needs them."""
+    """V and w of a margin, as :func:`homogeneity` needs them."""
     return (n - r) * (r - 1) / (n - 1), (n * inverse - r**2) / (n - 2)
 
 
 def _gamma_tail(statistic: float, mean: float, variance: float) -> float:
-    """Return the chance of a larger statistic, from a gamma of the same mean and variance."""
+    """Chance of a larger statistic, from a gamma of the same mean and variance."""
     if mean <= 0 or variance <= 0:
         return 1.0
     return float(stats.gamma.sf(statistic, mean**2 / variance, scale=variance / mean))
 
 
 def _excess(statistic: float, mean: float, variance: float) -> float:
-    """Return how many deviations a statistic is above its mean."""
+    """How many deviations a statistic is above its mean."""
     return (statistic - mean) / np.sqrt(variance) if variance > 0 else 0.0
 
 
 def cramers_v(statistic: float, mean: float, totals: np.ndarray) -> float:
-    """Return Cramér's V of tables of two rows, less what chance brings.
+    """Cramér's V of tables of two rows, less what chance brings.
 
     Bergsma (2013): ``√((χ² - E[χ²]) / n · (n-1) / (n-2))``, where E[χ²] is the exact mean if
     nothing changed, and 0 if the statistic is below it.
@@ -433,7 +431,7 @@ def cramers_v(statistic: float, mean: float, totals: np.ndarray) -> float:
 
 
 def stability_index(table: np.ndarray) -> float:
-    """Return the population stability index ``Σ (q - p) log(q / p)`` of a 2 × V table.
+    """PSI, the population stability index ``Σ (q - p) log(q / p)`` of a 2 × V table.
 
     Half a row is added to each count, so that values which one side lacks stay finite.
     """
@@ -446,18 +444,17 @@ def stability_index(table: np.ndarray) -> float:
 
 
 def _numeric(
-    before: Counts, after: Counts, name: str, x: np.ndarray | None, y: np.ndarray | None
-) -> Finding:
-    """Compare numbers, and how many there are: the stronger of two tests."""
+    before: Counts, after: Counts, name: str, values: np.ndarray, times: np.ndarray
+) -> Change:
+    """Compare numbers, and how many there are: the stronger of two tests.
+
+    ``times`` says how often each of the sorted ``values`` (or buckets of numbers) occurs before
+    and after.
+    """
     moments = np.array([before.moments(name), after.moments(name)])
     totals = np.array([before.n, after.n])
-    if x is None or y is None:
-        starts, times = _in_buckets(before, after, name)
-        tests = [_kolmogorov_smirnov_of_buckets(starts, times)]
-        sizes = {"KS": tests[0][2], "PSI": stability_index(_bucketed(starts, times, totals))}
-    else:
-        tests, sizes = [_kolmogorov_smirnov(x, y)], {"KS": kolmogorov_smirnov(x, y)}
-        sizes["PSI"] = stability_index(_binned(x, y, totals))
+    tests = [kolmogorov_smirnov(values, times)]
+    sizes = {"KS": tests[0][2], "PSI": stability_index(_in_tenths(values, times, totals))}
     present = moments[:, 0].astype(totals.dtype)
     gaps = 1 - present / totals
     comparison = [
@@ -471,95 +468,61 @@ def _numeric(
         comparison.append(("missing", *gaps.tolist()))
     p, effect, statistic = min(tests, key=lambda t: (t[0], -t[1]))
     p = min(1.0, p * len(tests))
-    return Finding(name, statistic, p, p, effect, (), sizes, tuple(comparison))
+    return Change(name, statistic, p, p, effect, (), sizes, tuple(comparison))
 
 
-def _numbers(tables: tuple[Any, Any], name: str) -> tuple[np.ndarray | None, ...]:
-    """Return the numbers of a column in both tables, without gaps; None where counts are given."""
-    if any(isinstance(table, Counts) for table in tables):
-        return None, None
-    values = [np.asarray(table[name].values, np.float64) for table in tables]
-    return tuple(np.sort(v[~np.isnan(v)]) for v in values)
+def _tallies(sides: tuple[Any, Any], name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted numbers of a column, and how often each occurs before and after.
 
-
-def kolmogorov_smirnov(x: np.ndarray, y: np.ndarray) -> float:
-    """Return the largest gap between the distribution functions of two sorted samples."""
-    if not len(x) or not len(y):
-        return 0.0
-    either = np.concatenate([x, y])
-    shares = [np.searchsorted(z, either, side="right") / len(z) for z in (x, y)]
-    return float(np.abs(shares[0] - shares[1]).max())
-
-
-def _kolmogorov_smirnov(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
-    """Return p-value, effect and statistic; ties make the p-value cautious, never too small."""
-    if not len(x) or not len(y):
-        return 1.0, 0.0, 0.0
-    method = "exact" if max(len(x), len(y)) <= _EXACT else "asymp"
-    with warnings.catch_warnings():  # the exact one may overflow: SciPy then takes the other
-        warnings.filterwarnings("ignore", "ks_2samp: Exact calculation unsuccessful")
-        found = stats.ks_2samp(x, y, method=method)
-    root = np.sqrt(len(x) * len(y) / (len(x) + len(y)))
-    mean, deviation = _KOLMOGOROV
-    effect = (root * float(found.statistic) - mean) / deviation
-    return float(found.pvalue), effect, float(found.statistic)
-
-
-def _binned(x: np.ndarray, y: np.ndarray, totals: np.ndarray) -> np.ndarray:
-    """Return how many numbers fall in each tenth of the ones before, gaps last if there are any."""
-    edges = np.unique(np.quantile(x, np.arange(1, _BINS) / _BINS)) if len(x) else np.zeros(0)
-    counts = [np.bincount(np.searchsorted(edges, z), minlength=len(edges) + 1) for z in (x, y)]
-    gaps = totals - [len(x), len(y)]
-    return np.column_stack([np.array(counts), gaps]) if gaps.any() else np.array(counts)
-
-
-def _in_buckets(before: Counts, after: Counts, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return buckets of numbers, in order, and how many numbers of both sides are in each."""
-    sides = [counts.histograms[name] for counts in (before, after)]
-    grid = sides[0].grid.coarser(sides[1].grid)
-    sides = [own.at(grid) for own in sides]
-    starts = np.union1d(sides[0].starts, sides[1].starts)
-    times = np.zeros((2, len(starts)), np.result_type(*(own.times for own in sides)))
-    for own, out in zip(sides, times, strict=True):
-        out[np.searchsorted(starts, own.starts)] = own.times
-    return starts, times
-
-
-def _kolmogorov_smirnov_of_buckets(
-    starts: np.ndarray, times: np.ndarray
-) -> tuple[float, float, float]:
-    """Return p-value, effect and statistic of numbers in the same buckets.
-
-    Numbers of one bucket count as ties, which make the p-value cautious.
+    Where a side is counts, numbers of one bucket count as equal.
     """
+    if isinstance(sides[0], Counts):
+        histograms = [side.histograms[name] for side in sides]
+        grid = histograms[0].grid.coarser(histograms[1].grid)
+        tallies = [(part.starts, part.times) for part in (h.at(grid) for h in histograms)]
+    else:
+        numbers = [np.asarray(side[name].values, np.float64) for side in sides]
+        tallies = [np.unique(x[~np.isnan(x)], return_counts=True) for x in numbers]
+    values = np.union1d(tallies[0][0], tallies[1][0])
+    times = np.zeros((2, len(values)), np.result_type(*(t for _, t in tallies)))
+    for line, (starts, counted) in zip(times, tallies, strict=True):
+        line[np.searchsorted(values, starts)] = counted
+    return values, times
+
+
+def kolmogorov_smirnov(values: np.ndarray, times: np.ndarray) -> tuple[float, float, float]:
+    """P-value, effect and statistic; ties make the p-value cautious, never too small."""
     n = times.sum(axis=1)
     if not n.all():
         return 1.0, 0.0, 0.0
-    if times.dtype.kind == "i" and n.max() <= _EXACT:
-        return _kolmogorov_smirnov(*(np.repeat(starts, own) for own in times))
     shares = np.cumsum(times, axis=1) / n[:, None]
     statistic = float(np.abs(shares[0] - shares[1]).max())
     size = n[0] * n[1] / n.sum()
-    mean, deviation = _KOLMOGOROV
-    p = float(np.clip(stats.kstwo.sf(statistic, max(np.round(size), 1)), 0, 1))
-    return p, (np.sqrt(size) * statistic - mean) / deviation, statistic
+    if times.dtype.kind == "i" and n.max() <= 1000:  # the exact distribution is affordable
+        with warnings.catch_warnings():  # it may overflow: SciPy then takes the other
+            warnings.filterwarnings("ignore", "ks_2samp: Exact calculation unsuccessful")
+            p = stats.ks_2samp(*(np.repeat(values, t) for t in times), method="exact").pvalue
+    else:
+        p = np.clip(stats.kstwo.sf(statistic, max(np.round(size), 1)), 0, 1)
+    mean, deviation = 0.8687, 0.2603  # of Kolmogorov's limit distribution
+    return float(p), (np.sqrt(size) * statistic - mean) / deviation, statistic
 
 
-def _bucketed(starts: np.ndarray, times: np.ndarray, totals: np.ndarray) -> np.ndarray:
-    """Return how many numbers fall in each tenth of the ones before, as :func:`_binned`."""
+def _in_tenths(values: np.ndarray, times: np.ndarray, totals: np.ndarray) -> np.ndarray:
+    """How many numbers fall in each tenth of the ones before, gaps last if there are any."""
     edges = np.zeros(0)
     if times[0].any():
-        there = times[0] > 0
-        tenths = np.arange(1, _BINS) / _BINS
-        edges = np.unique(quantiles(starts[there], tenths, times[0][there]))
-    bins = np.searchsorted(edges, starts)
-    counts = np.array([np.bincount(bins, own, len(edges) + 1) for own in times])
+        present = times[0] > 0
+        tenths = np.arange(1, 10) / 10
+        edges = np.unique(quantiles(values[present], tenths, times[0][present]))
+    bins = np.searchsorted(edges, values)
+    counts = np.array([np.bincount(bins, line, len(edges) + 1) for line in times])
     gaps = totals - times.sum(axis=1)
     return np.column_stack([counts, gaps]) if gaps.any() else counts
 
 
 def fisher(table: np.ndarray) -> tuple[float, float, float]:
-    """Return p-value, effect and statistic of a 2 × 2 table: Fisher's exact test."""
+    """P-value, effect and statistic of a 2 × 2 table: Fisher's exact test."""
     statistic, mean, variance = (float(x[0]) for x in homogeneity(table[:, :, None]))
     effect = _excess(statistic, mean, variance)
     if table.dtype.kind != "i":
@@ -570,19 +533,19 @@ def fisher(table: np.ndarray) -> tuple[float, float, float]:
 # -- values -------------------------------------------------------------------------------------
 
 
-def _set_valued(name: str, table: np.ndarray, totals: np.ndarray, labels: list[Any]) -> Finding:
+def _set_valued(name: str, table: np.ndarray, totals: np.ndarray, labels: list[Any]) -> Change:
     """Test each element with against without, exactly, Bonferroni over the elements."""
     if not labels:  # every set is empty
-        return Finding(name, 0.0, 1.0, 1.0, 0.0, (), {"Cramér's V": 0.0})
-    found = [fisher(np.stack([with_it, totals - with_it], axis=1)) for with_it in table.T]
-    p, effect, statistic = min(found, key=lambda f: (f[0], -f[1]))
-    p = min(1.0, p * len(found))
-    sizes = {"Cramér's V": cramers_v(statistic, mean_of_largest(len(found)), totals)}
-    return Finding(name, statistic, p, p, effect, *_moved(table, totals, labels, sizes))
+        return Change(name, 0.0, 1.0, 1.0, 0.0, (), {"Cramér's V": 0.0})
+    tests = [fisher(np.stack([with_it, totals - with_it], axis=1)) for with_it in table.T]
+    p, effect, statistic = min(tests, key=lambda f: (f[0], -f[1]))
+    p = min(1.0, p * len(tests))
+    sizes = {"Cramér's V": cramers_v(statistic, mean_of_largest(len(tests)), totals)}
+    return Change(name, statistic, p, p, effect, *_moved(table, totals, labels, sizes))
 
 
 def mean_of_largest(n: int) -> float:
-    """Return the mean of the largest of n independent chi-squares of one degree of freedom."""
+    """Mean of the largest of n independent chi-squares of one degree of freedom."""
     z = np.linspace(0, 10, 1001)  # their roots
     return float(np.trapezoid(2 * z * (1 - erf(z / np.sqrt(2)) ** n), z))
 
@@ -590,7 +553,7 @@ def mean_of_largest(n: int) -> float:
 def _moved(
     table: np.ndarray, totals: np.ndarray, labels: list[Any], sizes: Mapping[str, float]
 ) -> tuple[tuple[Any, ...], Mapping[str, float], tuple[tuple[Any, float, float], ...]]:
-    """Return the values whose share moved most, the sizes, and the shares before and after."""
+    """Values whose share moved most, the sizes, and the shares before and after."""
     shares = table / totals[:, None]
     order = np.argsort(-np.abs(shares[1] - shares[0]), kind="stable")[:3]
     order = order[shares[1, order] != shares[0, order]]
@@ -599,17 +562,17 @@ def _moved(
 
 
 def _expanded(counts: Counts, column: int, labels: list[Any]) -> np.ndarray:
-    """Return the counts of a column's values, 0 for those it does not have."""
-    own = counts.value_counts[counts.span(column)]
-    out = np.zeros(len(labels), own.dtype)
-    out[positions(labels, counts.labels[column])] = own
+    """Value counts of a column, 0 for those it does not have."""
+    value_counts = counts.value_counts[counts.span(column)]
+    out = np.zeros(len(labels), value_counts.dtype)
+    out[positions(labels, counts.labels[column])] = value_counts
     return out
 
 
 # -- couplings ----------------------------------------------------------------------------------
 
 
-def _couplings(before: Counts, after: Counts) -> list[Finding]:
+def _couplings(before: Counts, after: Counts) -> list[Change]:
     """Test every pair of single-valued columns."""
     single = [c.name for c in before.schema.categorical if c.kind != "set"]  # type: ignore[union-attr]
     pairs = list(combinations(single, 2))
@@ -633,7 +596,7 @@ def _couplings(before: Counts, after: Counts) -> list[Finding]:
 def _located(
     block: Any, counts: Counts, pair: tuple[str, str], labels: Mapping[str, list[Any]]
 ) -> sparse.coo_array:
-    """Return a table of two columns with the rows and columns of all labels, sparse."""
+    """Table of two columns with the rows and columns of all labels, sparse."""
     cells = sparse.coo_array(block)
     where = [
         np.asarray(positions(labels[name], counts.labels[counts.vocabulary.index(name)]))[i]
@@ -646,14 +609,14 @@ def _located(
 def _side_by_side(
     before: sparse.coo_array, after: sparse.coo_array
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """Return the counts before and after of all cells that are not empty in both, and where."""
+    """Pair counts before and after of all cells that are not empty in both, and where."""
     flat = [table.coords[0].astype(np.int64) * table.shape[1] + table.coords[1]
             for table in (before, after)]  # fmt: skip
     place, index = np.unique(np.concatenate(flat), return_inverse=True)
     out = np.zeros((2, len(place)), np.result_type(before.data, after.data))
     out[0, index[: before.nnz]], out[1, index[before.nnz :]] = before.data, after.data
-    met = out.any(axis=0)
-    return out[:, met], np.divmod(place[met], before.shape[1])
+    occurs = out.any(axis=0)
+    return out[:, occurs], np.divmod(place[occurs], before.shape[1])
 
 
 def _coupling(
@@ -662,29 +625,29 @@ def _coupling(
     pair: tuple[str, str],
     labels: Mapping[str, list[Any]],
     totals: np.ndarray,
-) -> Finding:
+) -> Change:
     """Test p(a|b) and p(b|a): the larger p-value, since a coupling changed only if both did."""
     sides = []
     for name, stratum in zip(pair, place, strict=True):
-        found = _homogeneity(cells, stratum, len(labels[name]))
-        statistic, mean, variance = (float(x.sum()) for x in found)
+        moments = _homogeneity(cells, stratum, len(labels[name]))
+        statistic, mean, variance = (float(x.sum()) for x in moments)
         effect = _excess(statistic, mean, variance)
         sides.append((_gamma_tail(statistic, mean, variance), -effect, statistic, mean))
     p, effect, statistic, mean = max(sides)
     shares = cells / totals[:, None]
     order = np.argsort(-np.abs(shares[1] - shares[0]), kind="stable")[:2]
-    met = tuple(
+    comparison = tuple(
         (" & ".join(str(labels[n][at[i]]) for n, at in zip(pair, place, strict=True)),
          *shares[:, i].tolist())
         for i in order
     )  # fmt: skip
     sizes = {"Cramér's V": cramers_v(statistic, mean, totals)}
-    return Finding(" × ".join(pair), statistic, p, p, -effect, (), sizes, met)
+    return Change(" × ".join(pair), statistic, p, p, -effect, (), sizes, comparison)
 
 
-def _ranked(findings: list[Finding]) -> tuple[Finding, ...]:
+def _ranked(changes: list[Change]) -> tuple[Change, ...]:
     """Sort by p-value, equal ones by effect, and adjust for the number of tests [Holm 1979]."""
-    order = sorted(findings, key=lambda f: (f.p_value, -f.effect))
+    order = sorted(changes, key=lambda f: (f.p_value, -f.effect))
     out, highest = [], 0.0
     for rank, f in enumerate(order):
         highest = max(highest, min(1.0, f.p_value * (len(order) - rank)))

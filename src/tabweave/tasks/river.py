@@ -12,6 +12,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from tabweave._compat import require
 from tabweave.embed.windowed import Windowed, check_window_columns
 from tabweave.rows.table import Table
 from tabweave.updates import exclusive
@@ -123,8 +124,6 @@ class RiverEmbedder(_Base):
 
     def transform_many(self, X: Any) -> Any:
         """Return the vectors of a frame as a frame with the same index."""
-        from tabweave._compat import require
-
         pandas = require("pandas", "frames")
         if not self._fitted:
             self.flush()

@@ -240,7 +240,7 @@ def describe_associations(reading: Reading) -> dict[str, Any] | None:
     table = reading.table.select(names)
     if table.n_rows > _COMPARED:
         table = take_rows(table, np.linspace(0, table.n_rows - 1, _COMPARED).astype(int))
-    found = measured(table, without=("phi_k",))
+    found = measured(table, with_phi=False)
     order = np.argsort(-found.values["strength"], kind="stable")[:30]
     other = np.where(
         np.isnan(found.values["spearman"]),

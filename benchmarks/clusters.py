@@ -42,7 +42,7 @@ def drawn(k: int, shape: tuple[int, int, int, float, float], seed: int) -> np.nd
 def ours(x: np.ndarray) -> int:
     from tabweave.cluster import number_of_clusters
 
-    return number_of_clusters(x.astype(str), most=MOST).best
+    return number_of_clusters(x.astype(str), max_clusters=MOST).best
 
 
 def stepmix(n_init: int):

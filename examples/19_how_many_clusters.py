@@ -14,7 +14,7 @@ usual = random.integers(4, size=(5, 10))[group]
 rows = np.where(random.random((800, 10)) < 0.7, usual, random.integers(4, size=(800, 10))).astype(
     str
 )
-found = number_of_clusters(rows, most=10)
+found = number_of_clusters(rows, max_clusters=10)
 print(found.criterion, "says", found.best)
 fig, ax = plt.subplots(figsize=(5, 3.5))
 for name, style in (("bic", "-"), ("aic3", "--")):

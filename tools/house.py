@@ -172,6 +172,39 @@ def room_cycles(package: list[Module], name: str) -> list[str]:
     return sorted(f"{a} <> {b}" for a, b in edges if a < b and (b, a) in edges)
 
 
+def imported_rooms(module: Module, package: str) -> set[str]:
+    """Rooms of the package that a file imports, anywhere in it and in any form."""
+    targets: set[str] = set()
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            targets |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module == package:
+            targets |= {f"{package}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            targets.add(node.module)
+    parts = [target.split(".") for target in targets]
+    return {part[1] for part in parts if part[0] == package and len(part) > 1}
+
+
+def cycles_of_rooms(package: list[Module], name: str) -> list[str]:
+    """Strongly connected components of rooms: whoever is in one reaches all others of it."""
+    rooms = {module.name.split(".")[0] for module in package} - {""}
+    reached: dict[str, set[str]] = {room: set() for room in rooms}
+    for module in package:
+        room = module.name.split(".")[0]
+        if room:  # the package itself names what every room gives
+            reached[room] |= imported_rooms(module, name) & rooms - {room}
+    for middle in rooms:
+        for room in rooms:
+            if middle in reached[room]:
+                reached[room] |= reached[middle]
+    components = {
+        frozenset({room} | {other for other in reached[room] if room in reached[other]})
+        for room in rooms
+    }
+    return sorted(" <> ".join(sorted(c)) for c in components if len(c) > 1)
+
+
 # -- what runs ---------------------------------------------------------------------------------
 
 
@@ -250,6 +283,7 @@ def measured(root: Path) -> dict[str, object]:
         "deferred imports of our own": deferred,
         "rooms": sorted(rooms),
         "rooms that import each other": room_cycles(package, root.name),
+        "cycles of rooms, of any length": cycles_of_rooms(package, root.name),
     }
 
 
@@ -273,7 +307,9 @@ def main() -> None:
                 print(name, *(value if isinstance(value, list) else [value]), sep="\n  ")
         return
     if options.root == HERE / "src" / "tabweave":
-        found["levels of the import contract"] = contract_levels(HERE / "pyproject.toml")
+        levels, rooms = contract_levels(HERE / "pyproject.toml"), found["rooms"]
+        found["levels of the import contract"] = levels
+        found["rooms = levels"] = "yes" if levels == len(rooms) else "no"  # type: ignore[arg-type]
         found |= running()
     print("| measure | |", "| --- | --- |", sep="\n")
     for name, value in found.items():

@@ -1,19 +1,15 @@
 """How many clusters: planted numbers are found again, criteria against their formulas."""
 
+import functools
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from tabweave import KModes, Table
 from tabweave.cluster import number_of_clusters
-from tabweave.cluster.number import (
-    OF_MIXTURES,
-    best_k,
-    chosen,
-    in_bins,
-    mixture_scores,
-    within_entropy,
-)
+from tabweave.cluster.mixtures import OF_MIXTURES, chosen, in_bins, mixture_scores, some_rows
+from tabweave.cluster.number import best_k, within_entropy
 
 
 def planted(k, n=600, columns=10, seed=0):
@@ -27,20 +23,20 @@ def planted(k, n=600, columns=10, seed=0):
 
 @pytest.mark.parametrize("k", [2, 4, 7])
 def test_planted_numbers_are_found(k):
-    assert number_of_clusters(planted(k, seed=k), most=10).best == k
+    assert number_of_clusters(planted(k, seed=k), max_clusters=10).best == k
 
 
 def test_independent_columns_are_one_cluster():
     rng = np.random.default_rng(0)
     rows = {f"c{j}": rng.choice(list("abc"), 300) for j in range(5)}
-    assert number_of_clusters(rows, most=5).best == 1
+    assert number_of_clusters(rows, max_clusters=5).best == 1
 
 
 def test_numbers_count_in_bins():
     rng = np.random.default_rng(0)
     group = rng.integers(3, size=400)
     rows = {f"x{j}": 6.0 * group * (-1) ** j + rng.normal(size=400) for j in range(4)}
-    assert number_of_clusters(rows, most=6).best == 3
+    assert number_of_clusters(rows, max_clusters=6).best == 3
 
 
 def test_one_class_has_the_likelihood_of_independent_columns():
@@ -68,7 +64,7 @@ def test_entropy_of_partitions():
 @pytest.mark.parametrize("criterion", ["silhouette", "entropy_bic", "bk", "gap", "stability"])
 def test_partitions(clusterer, criterion):
     rows = planted(3, 150, 8, seed=1)
-    found = number_of_clusters(rows, clusterer=clusterer, criterion=criterion, most=5)
+    found = number_of_clusters(rows, clusterer=clusterer, criterion=criterion, max_clusters=5)
     assert found.best == found.choices[criterion] == 3
     assert found.criterion == criterion
 
@@ -85,16 +81,17 @@ def test_kmodes_finds_its_number():
 def test_halves_and_shuffled_columns_may_have_fewer_rows_that_differ(clusterer, criterion):
     """Than the table: as many clusters as it has rows that differ are then not to be had."""
     rows = {"a": list("uuuuuuvw"), "b": list("xyzxyzxy")}
-    found = number_of_clusters(rows, clusterer=clusterer, criterion=criterion, most=6)
+    found = number_of_clusters(rows, clusterer=clusterer, criterion=criterion, max_clusters=6)
     assert max(found.scores[criterion]) == 4  # of five rows that differ
 
 
 def test_the_same_rows_give_the_same_number(monkeypatch):
     rows = planted(4, 300)
-    one, two = (number_of_clusters(rows, most=6) for _ in range(2))
+    one, two = (number_of_clusters(rows, max_clusters=6) for _ in range(2))
     assert one == two
-    monkeypatch.setattr("tabweave.cluster.number.MAX_ROWS", 200)
-    assert number_of_clusters(rows, most=6).best in (3, 4, 5)
+    draw = functools.partial(some_rows, max_rows=200)
+    monkeypatch.setattr("tabweave.cluster.number.some_rows", draw)
+    assert number_of_clusters(rows, max_clusters=6).best in (3, 4, 5)
 
 
 def test_what_cannot_be():
@@ -102,8 +99,8 @@ def test_what_cannot_be():
         number_of_clusters([["a"]], clusterer="guess")
     with pytest.raises(ValueError, match="expected criterion"):
         number_of_clusters([["a"]], criterion="silhouette")
-    with pytest.raises(ValueError, match="most to be at least 2"):
-        number_of_clusters([["a"]], most=1)
+    with pytest.raises(ValueError, match="max_clusters to be at least 2"):
+        number_of_clusters([["a"]], max_clusters=1)
     with pytest.raises(ValueError, match="sets alone"):
         in_bins(Table.of({"s": [["a"], ["b"]]}))
 
@@ -111,14 +108,14 @@ def test_what_cannot_be():
 def test_columns_whose_values_hardly_repeat_are_set_aside():
     """An identifier or a text costs a parameter a value, and hides any clusters."""
     rows = planted(3, n=300).assign(id=[f"A-{i}" for i in range(300)])
-    found = number_of_clusters(rows, most=6)
+    found = number_of_clusters(rows, max_clusters=6)
     assert found.best == 3 and list(found.aside) == ["id"]
     assert str(found).startswith("3 by aic3\n  1: ")
     assert str(found).endswith("set aside: id (an identifier: its values hardly repeat)")
-    assert number_of_clusters(rows, most=6, schema={"id": "nominal"}).aside == {}
-    assert "aside" not in str(number_of_clusters(rows.drop(columns="id"), most=6))
+    assert number_of_clusters(rows, max_clusters=6, schema={"id": "nominal"}).aside == {}
+    assert "aside" not in str(number_of_clusters(rows.drop(columns="id"), max_clusters=6))
     with pytest.raises(ValueError, match=r"every column would be set aside: 'id' .* declare"):
-        number_of_clusters(rows[["id"]], most=3)
+        number_of_clusters(rows[["id"]], max_clusters=3)
 
 
 @pytest.mark.parametrize("days", [1, 365])
@@ -130,9 +127,9 @@ def test_dates_do_not_multiply_clusters(days):
     when = pd.Timestamp("2023-01-01") + pd.to_timedelta(rng.integers(0, days * 86_400, 600), "s")
     noise = pd.DataFrame({c: rng.choice(["x", "y", "z"], 600) for c in "ab"})
     for read in (lambda frame: frame, lambda frame: Table.of(frame, rules="whole")):
-        assert number_of_clusters(read(rows.assign(t=when)), most=6).best == 3
-        assert number_of_clusters(read(noise.assign(t=when)), most=6).best == 1
-    written = number_of_clusters(rows.assign(t=when.strftime("%Y-%m-%d %H:%M:%S")), most=6)
+        assert number_of_clusters(read(rows.assign(t=when)), max_clusters=6).best == 3
+        assert number_of_clusters(read(noise.assign(t=when)), max_clusters=6).best == 1
+    written = number_of_clusters(rows.assign(t=when.strftime("%Y-%m-%d %H:%M:%S")), max_clusters=6)
     assert written.best == 3 and not written.aside
 
 
@@ -140,11 +137,11 @@ def test_dates_do_not_multiply_clusters(days):
 def test_sets_that_take_no_part_are_said(clusterer, aside):
     rows = planted(3, n=200)
     rows["tags"] = [["new"], ["new", "red"]] * 100
-    found = number_of_clusters(rows, clusterer=clusterer, most=4)
+    found = number_of_clusters(rows, clusterer=clusterer, max_clusters=4)
     assert list(found.aside) == aside
 
 
 def test_the_largest_number_looked_at_is_said_to_be_so():
     rows = planted(5, n=400)
-    assert "5 is the largest number looked at" in str(number_of_clusters(rows, most=5))
-    assert "largest" not in str(number_of_clusters(rows, most=7))
+    assert "5 is the largest number looked at" in str(number_of_clusters(rows, max_clusters=5))
+    assert "largest" not in str(number_of_clusters(rows, max_clusters=7))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import IntEnum
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -22,6 +23,8 @@ from sklearn.utils.validation import check_is_fitted
 from tabweave._compat import Interval, StrOptions, njit, seed_of
 from tabweave.base import Estimator, TabularInput, ValueEmbedder
 from tabweave.blocks.block import in_threads
+from tabweave.cluster.mixtures import number_of_classes
+from tabweave.counts.counting import n_threads
 from tabweave.counts.counts import checked_weight
 from tabweave.embed.value_metric import (
     fit_metric,
@@ -35,13 +38,17 @@ from tabweave.measures.frequency import entropy_weights
 from tabweave.rows.table import Table, distinct_rows
 from tabweave.rows.vocabulary import Label, positions, slices
 
-CENTERS = ("mode", "medoid", "distribution", "mode_share")
-FEWEST = 1e-12  # Share of its members as which missing cells count where modes are chosen.
-MEDOID, DISTRIBUTION, MODE_SHARE = 1, 2, 3  # their indices in CENTERS, for compiled loops
 UNKNOWN = "<unknown>"
-_PATIENCE = 3  # steps without a lower cost; plateaus are common with categories
-_LOOKUPS = 1 << 22  # of a block of rows that a thread takes
 Reach = Callable[[np.ndarray], np.ndarray]  # rows as centres to what each value pays under each
+
+
+class CenterKind(IntEnum):
+    """What stands for a cluster in each column, by the names of the option ``centers``."""
+
+    MODE = 0
+    MEDOID = 1
+    DISTRIBUTION = 2
+    MODE_SHARE = 3
 
 
 @storable
@@ -124,7 +131,7 @@ class KModes(
         "init": [StrOptions({"random", "huang", "cao"}), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "centers": [StrOptions(set(CENTERS))],
+        "centers": [StrOptions({kind.name.lower() for kind in CenterKind})],
         "feature_weights": ["array-like", StrOptions({"entropy"}), None],
         "random_state": ["random_state"],
     }
@@ -164,8 +171,6 @@ class KModes(
         sample_weight : array-like, optional
             A weight for each row: 2 is the same as having the row twice, 0 as not having it.
         """
-        from tabweave.counts.counting import n_threads
-
         self._validate_params()
         table = fit_metric(self, X, y, sample_weight)
         self._layout = Layout.of(self.metric_, self.feature_weights, self.centers)
@@ -195,7 +200,7 @@ class KModes(
         the counts of all batches. A metric that was fitted here learns from the batch first; new
         values join the vocabulary. ``labels_`` and ``cost_`` are those of the batch.
         """
-        if "_members" not in vars(self):
+        if not hasattr(self, "_members"):
             return self.fit(X, y, sample_weight)
         self._validate_params()
         table = read_rows(self, X)
@@ -216,9 +221,7 @@ class KModes(
         """Return the number of clusters, found out if it is not given."""
         if not isinstance(self.n_clusters, str):
             return int(self.n_clusters)
-        from tabweave.cluster.number import number_of_clusters
-
-        return number_of_clusters(table, random_state=seed_of(self.random_state)).best
+        return number_of_classes(table, np.random.default_rng(seed_of(self.random_state)))
 
     def _first_centers(self, indices: np.ndarray, weight: np.ndarray) -> list[np.ndarray]:
         """Return, per start, the centres as histograms of one row each."""
@@ -289,7 +292,7 @@ class Layout:
     """
 
     metric: ValueEmbedder
-    kind: int  # of CENTERS
+    kind: int  # of CenterKind
     root: bool
     labels: tuple[tuple[Label, ...], ...]
     offsets: np.ndarray
@@ -311,7 +314,7 @@ class Layout:
         sizes = np.array([len(table) for table in tables], np.int64)
         return cls(
             metric=metric,
-            kind=CENTERS.index(centers),
+            kind=int(CenterKind[centers.upper()]),
             root=root,
             labels=metric.counts_.labels,
             offsets=np.concatenate([[0], np.cumsum(sizes)]),
@@ -371,7 +374,7 @@ class Layout:
 
     def centers(self, histogram: np.ndarray) -> Any:
         """Return the centres for a user: labels, or per column the share of each value."""
-        if CENTERS[self.kind] == "distribution":
+        if self.kind == CenterKind.DISTRIBUTION:
             return [self._shares(row) for row in histogram]
         values = np.empty((len(histogram), len(self.labels)), np.int64)
         chosen_values(histogram, *self._arrays, values)
@@ -545,8 +548,8 @@ def chosen_values(histogram, offsets, tables, starts, kind, out):
             for v in range(size):
                 score = histogram[c, first + v]
                 if tables[starts[a] + v * size + v] > 0:
-                    score *= FEWEST  # missing, which is apart from itself: any value is better
-                if kind == MEDOID:
+                    score *= 1e-12  # missing, which is apart from itself: any value is better
+                if kind == CenterKind.MEDOID:
                     score = 0.0
                     for u in range(size):
                         score -= histogram[c, first + u] * tables[starts[a] + v * size + u]
@@ -561,19 +564,19 @@ def reach_of(histogram, offsets, tables, starts, kind, reach):
     k, m = len(histogram), len(offsets) - 1
     changed = False
     values = np.empty((k, m), np.int64)
-    if kind != DISTRIBUTION:
+    if kind != CenterKind.DISTRIBUTION:
         chosen_values(histogram, offsets, tables, starts, kind, values)
     for c in range(k):
         for a in range(m):
             first, size = offsets[a], offsets[a + 1] - offsets[a]
             entries = np.zeros(size)
-            if kind == DISTRIBUTION:
+            if kind == CenterKind.DISTRIBUTION:
                 _mean_row(histogram[c, first : first + size], tables, starts[a], entries)
             else:
                 row = starts[a] + values[c, a] * size
                 for u in range(size):  # one by one: slices take numba seconds to compile
                     entries[u] = tables[row + u]
-            if kind == MODE_SHARE:
+            if kind == CenterKind.MODE_SHARE:
                 members, most = 0.0, entries[0]
                 for u in range(size):
                     members += histogram[c, first + u]
@@ -644,9 +647,14 @@ def run(indices, weight, offsets, tables, starts, kind, max_iter, histogram):
     current = histogram.copy()
     reach_of(current, offsets, tables, starts, kind, reach)
     assign(indices, reach, labels, distances)
-    # One row has no shares of a cluster: its cost is not comparable.
-    best = np.inf if kind == DISTRIBUTION or kind == MODE_SHARE else total_cost(weight, distances)
+    # One row has no shares of a cluster: its cost is not comparable where centres are shares.
+    best = (
+        np.inf
+        if kind == CenterKind.DISTRIBUTION or kind == CenterKind.MODE_SHARE
+        else total_cost(weight, distances)
+    )
     worse, steps = 0, 0
+    patience = 3  # steps without a lower cost; plateaus are common with categories
     for _ in range(max_iter):
         _fill_empty(labels, distances, k)
         current[:] = 0.0
@@ -673,14 +681,16 @@ def run(indices, weight, offsets, tables, starts, kind, max_iter, histogram):
             for c in range(k):
                 for v in range(current.shape[1]):
                     histogram[c, v] = current[c, v]
-        if worse == _PATIENCE:
+        if worse == patience:
             break
     return best, steps
 
 
-def row_blocks(indices: np.ndarray, reach: np.ndarray) -> list[slice]:
+def row_blocks(
+    indices: np.ndarray, reach: np.ndarray, *, block_lookups: int = 1 << 22
+) -> list[slice]:
     """Cut rows into blocks for threads, large enough to repay starting one."""
-    return slices(len(indices), indices.shape[1] * reach.shape[1], _LOOKUPS)
+    return slices(len(indices), indices.shape[1] * reach.shape[1], block_lookups)
 
 
 def nearest(indices: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

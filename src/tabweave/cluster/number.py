@@ -12,30 +12,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from tabweave._compat import one_thread, seed_of
-from tabweave.blocks.numbers import quantile_bins, with_bins
-from tabweave.counts.counts import Counts
-from tabweave.embed.nonbend.model import DistinctRows, Prior
-from tabweave.embed.nonbend.variational import expect, first_fit
-from tabweave.embed.weave import Weave
-from tabweave.rows.kinds import FEW_ROWS, aside_line
-from tabweave.rows.table import (
-    Codes,
-    Schema,
-    Table,
-    datetime_as_numeric,
-    distinct_rows,
-    ordinal_as_nominal,
-    take_rows,
+from tabweave.cluster.kmodes import KModes
+from tabweave.cluster.mixtures import (
+    OF_MIXTURES,
+    chosen,
+    in_bins,
+    mixture_scores,
+    some_rows,
+    without_texts,
 )
+from tabweave.embed.onehot import OneHot
+from tabweave.embed.weave import Weave
+from tabweave.rows.kinds import aside_line
+from tabweave.rows.table import Schema, Table, distinct_rows, take_rows
 
-OF_MIXTURES = ("bic", "aic", "aic3", "adjusted_bic")
 OF_PARTITIONS = ("entropy_bic", "entropy_aic", "bk", "silhouette", "gap", "stability")
-_LARGER = ("bk", "silhouette", "gap", "stability")  # of which more is better
-PSEUDO_ROWS = 0.01  # rows that a class has of each value before it has any
-MAX_ROWS = 5_000  # rows at most that are looked at
-N_DRAWS = 5  # of the gap's reference and of resampling
 
 
 @dataclass(frozen=True)
@@ -77,7 +72,7 @@ def number_of_clusters(
     *,
     clusterer: str = "mixture",
     criterion: str = "auto",
-    most: int = 15,
+    max_clusters: int = 15,
     n_init: int = 8,
     schema: Any = None,
     random_state: Any = 0,
@@ -96,7 +91,7 @@ def number_of_clusters(
         with (n + 2) / 24 rows); of partitions "entropy_bic", "entropy_aic" and "bk" as nomclust has
         them, "silhouette", "gap" and "stability". "auto" is "aic3" for mixtures and "silhouette"
         for partitions.
-    most : int, default=15
+    max_clusters : int, default=15
         The largest number looked at.
     n_init : int, default=8
         Starts of each mixture, of which the likeliest is taken.
@@ -129,7 +124,7 @@ def number_of_clusters(
     >>> noise = np.random.default_rng(0)
     >>> rows = {f"c{j}": (group + noise.choice(3, 300, p=[0.8, 0.1, 0.1])) % 3 for j in range(6)}
     >>> kinds = {name: "nominal" for name in rows}
-    >>> number_of_clusters(rows, schema=kinds, most=6).best
+    >>> number_of_clusters(rows, schema=kinds, max_clusters=6).best
     3
     """
     if clusterer not in ("mixture", "kmeans", "kmodes"):
@@ -139,121 +134,39 @@ def number_of_clusters(
     criteria = OF_MIXTURES if clusterer == "mixture" else OF_PARTITIONS
     if criterion != "auto" and criterion not in criteria:
         raise ValueError(f"expected criterion to be 'auto' or one of {criteria}, got {criterion!r}")
-    if most < 2:
-        raise ValueError(f"expected most to be at least 2, got {most}")
+    if max_clusters < 2:
+        raise ValueError(f"expected max_clusters to be at least 2, got {max_clusters}")
     rng = np.random.default_rng(seed_of(random_state))
     declared = Schema.of(schema)
     table = Table.of(X, declared, numbers="numeric", rules="texts")
     keys = {column.name: column.why for column in table.schema.aside}
-    table, dropped = _without_texts(table, declared)
+    table, dropped = without_texts(table, declared)
     dropped = keys | dropped
     if clusterer != "kmeans":
         sets = [column.name for column in table.schema.columns if column.kind == "set"]
         dropped |= dict.fromkeys(sets, f"holds sets, which clusterer={clusterer!r} does not read")
-    if table.n_rows > MAX_ROWS:
-        table = take_rows(table, np.sort(rng.permutation(table.n_rows)[:MAX_ROWS]))
+    table = some_rows(table, rng)
     decides = "aic3" if clusterer == "mixture" else "silhouette"
     decides = decides if criterion == "auto" else criterion
     if clusterer == "mixture":
-        scores = mixture_scores(table, most, rng, decides, n_init)
+        scores = mixture_scores(table, max_clusters, rng, decides, n_init)
     else:
         requested = [criterion] if criterion in ("gap", "stability") else []
         cheap = ["entropy_bic", "entropy_aic", "bk", "silhouette"]
-        scores = partition_scores(table, clusterer, most, [*cheap, *requested], rng)
+        scores = partition_scores(table, clusterer, max_clusters, [*cheap, *requested], rng)
     choices = {name: chosen(name, by_number) for name, by_number in scores.items() if by_number}
     return NumberOfClusters(choices.get(decides, 1), decides, scores, choices, dropped)
-
-
-def _without_texts(table: Table, declared: Schema) -> tuple[Table, dict[str, str]]:
-    """Return a table without undeclared columns whose values hardly repeat, and those columns."""
-    dropped = {}
-    for column, data in zip(table.schema.columns, table.columns, strict=True):
-        if column.kind == "nominal" and column.name not in declared and isinstance(data, Codes):
-            times = np.bincount(data.codes)
-            if table.n_rows >= FEW_ROWS and (times == 1).sum() > table.n_rows / 2:
-                dropped[column.name] = "most of its values occur once"
-    names = [name for name in table.schema.names if name not in dropped]
-    return (table.select(names), dropped) if names else (table, {})
-
-
-def chosen(criterion: str, scores: dict[int, float]) -> int:
-    """Return the number that a criterion takes; of equals the smallest."""
-    if criterion == "gap":
-        return _first_gap(scores)
-    sign = -1 if criterion in _LARGER else 1
-    return min(scores, key=lambda k: (sign * scores[k], k))
-
-
-# -- mixtures -------------------------------------------------------------------------------------
-
-
-def mixture_scores(
-    table: Table,
-    most: int,
-    rng: np.random.Generator,
-    criterion: str = "aic3",
-    n_init: int = 8,
-    *,
-    patience: int = 3,
-) -> dict[str, dict[int, float]]:
-    """Return the information criteria of latent classes, one to many.
-
-    Numbers end three after the best by the criterion that decides.
-    """
-    coded = in_bins(table)
-    counts = Counts.of(coded)
-    rows = DistinctRows.of(coded, counts, None)
-    n, free = rows.total, int((rows.sizes - 1).sum())
-    out: dict[str, dict[int, float]] = {name: {} for name in OF_MIXTURES}
-    for k in range(1, min(most, len(rows.cells)) + 1):
-        fit = max(latent_classes(rows, k, rng) for _ in range(n_init if k > 1 else 1))
-        n_parameters = k - 1 + k * free
-        each = {"bic": np.log(n), "aic": 2.0, "aic3": 3.0, "adjusted_bic": np.log((n + 2) / 24)}
-        for name, price in each.items():
-            out[name][k] = float(-2 * fit + price * n_parameters)
-        if k - chosen(criterion, out[criterion]) >= patience:
-            break
-    return out
-
-
-def latent_classes(
-    rows: DistinctRows, k: int, rng: np.random.Generator, *, max_iter: int = 200
-) -> float:
-    """Fit k latent classes by EM from one start, and return the log likelihood."""
-    prior = Prior(1.0, PSEUDO_ROWS, max(k, 1), rows.offsets)
-    first = first_fit(rows, prior, "rows", rng)
-    counts, sizes, before = first.counts, first.sizes, -np.inf
-    widths = np.diff(rows.offsets)
-    for _ in range(max_iter):
-        total = np.repeat(sizes + PSEUDO_ROWS * widths[:, None], widths, axis=0)
-        values = np.log((counts + PSEUDO_ROWS) / total)
-        base = np.log((sizes + PSEUDO_ROWS) / (sizes.sum() + PSEUDO_ROWS * len(sizes)))
-        likelihood, counts, sizes = expect(rows.cells, rows.weight, base, values)
-        if likelihood - before < 1e-6 * abs(likelihood):
-            break
-        before = likelihood
-    return likelihood
-
-
-def in_bins(table: Table, *, n_bins: int = 6) -> Table:
-    """Return a table of categories: numbers and grades as they are, or in bins.
-
-    Datetimes are numbers here. Their cycles would be columns that depend on each other whatever
-    the rows are, and classes of independent columns would multiply to explain that.
-    """
-    table = datetime_as_numeric(table)
-    names = [c.name for c in table.schema.columns if c.kind != "set"]
-    if not names:
-        raise ValueError("expected columns of categories or numbers, got sets alone")
-    expanded = with_bins(ordinal_as_nominal(table).select(names), quantile_bins(table, n_bins))
-    return expanded.select([column.name for column in expanded.schema.categorical])
 
 
 # -- partitions -----------------------------------------------------------------------------------
 
 
 def partition_scores(
-    table: Table, clusterer: str, most: int, requested: Sequence[str], rng: np.random.Generator
+    table: Table,
+    clusterer: str,
+    max_clusters: int,
+    requested: Sequence[str],
+    rng: np.random.Generator,
 ) -> dict[str, dict[int, float]]:
     """Return the criteria of partitions into two clusters to many, and of one where it has any."""
     fit = _CLUSTERERS[clusterer](table, seed_of(int(rng.integers(2**31 - 1))))
@@ -261,7 +174,7 @@ def partition_scores(
     n_distinct = len(distinct_rows(list(codes))[0])
     out: dict[str, dict[int, float]] = {name: {} for name in requested}
     entropy: dict[int, float] = {}
-    for k in range(1, min(most, n_distinct - 1) + 1):
+    for k in range(1, min(max_clusters, n_distinct - 1) + 1):
         labels, dispersion = fit(k, np.arange(table.n_rows))
         within, free = within_entropy(codes, labels)
         entropy[k] = within
@@ -315,8 +228,6 @@ class _KMeans:
         return self._fitted(min(k, len(np.unique(self.node_of[rows]))), rows)
 
     def _fitted(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, float]:
-        from sklearn.cluster import KMeans
-
         if k == 1:
             centred = self.points - self.points[rows].mean(axis=0)
             return np.zeros(len(self.points), int), float((centred[rows] ** 2).sum())
@@ -327,8 +238,6 @@ class _KMeans:
     def silhouette(
         self, labels: np.ndarray, rng: np.random.Generator, *, max_paired_rows: int = 1_000
     ) -> float:
-        from sklearn.metrics import silhouette_score
-
         sampled = rng.permutation(len(labels))[:max_paired_rows]
         if len(np.unique(labels[sampled])) < 2:
             return -1.0
@@ -337,14 +246,10 @@ class _KMeans:
 
 class _KModes(_KMeans):
     def _points(self, table: Table) -> np.ndarray:
-        from tabweave.embed.onehot import OneHot
-
         self.table = in_bins(table)
         return OneHot().fit(self.table).transform(self.table)
 
     def _fitted(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, float]:
-        from tabweave.cluster.kmodes import KModes
-
         model = KModes(k, n_init=3, random_state=self.seed).fit(take_rows(self.table, rows))
         return model.predict(self.table).astype(int), float(model.cost_)
 
@@ -357,11 +262,17 @@ def _codes(table: Table) -> list[np.ndarray]:
 
 
 def _gap(
-    table: Table, clusterer: str, k: int, dispersion: float, rng: np.random.Generator
+    table: Table,
+    clusterer: str,
+    k: int,
+    dispersion: float,
+    rng: np.random.Generator,
+    *,
+    n_draws: int = 5,
 ) -> float:
-    """Return how much narrower clusters are than those of shuffled columns, in logs."""
+    """How much narrower clusters are than those of shuffled columns, in logs."""
     reference = []
-    for _ in range(N_DRAWS):
+    for _ in range(n_draws):
         orders = [rng.permutation(table.n_rows) for _ in table.schema.columns]
         alone = (table.select([name]) for name in table.schema.names)
         columns = [take_rows(*pair).columns[0] for pair in zip(alone, orders, strict=True)]
@@ -371,20 +282,12 @@ def _gap(
     return float(np.mean(reference) - np.log(max(dispersion, 1e-300)))
 
 
-def _first_gap(scores: dict[int, float]) -> int:
-    """Return the first number whose gap the next does not pass."""
-    for k in sorted(scores):
-        if k + 1 in scores and scores[k] >= scores[k + 1]:
-            return k
-    return max(scores)
-
-
-def _stability(fit: Any, k: int, n_rows: int, rng: np.random.Generator) -> float:
-    """Return how alike two partitions are that were learned from halves of the rows."""
-    from sklearn.metrics import adjusted_rand_score
-
+def _stability(
+    fit: Any, k: int, n_rows: int, rng: np.random.Generator, *, n_draws: int = 5
+) -> float:
+    """How alike two partitions are that were learned from halves of the rows."""
     agreements = []
-    for _ in range(N_DRAWS):
+    for _ in range(n_draws):
         order = rng.permutation(n_rows)
         one, other = (fit(k, np.sort(part))[0] for part in np.array_split(order, 2))
         agreements.append(adjusted_rand_score(one, other))

@@ -15,7 +15,10 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
+from scipy.linalg import block_diag
+from scipy.optimize import linear_sum_assignment
 from sklearn.base import ClusterMixin, clone
+from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,6 +26,8 @@ from tabweave._compat import HasMethods, Interval, StrOptions, one_thread
 from tabweave.base import Estimator, TabularInput, ValueEmbedder
 from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import ValueTables
+from tabweave.cluster.kmodes import KModes
+from tabweave.embed.unicorn import UNICORN
 from tabweave.embed.windowed import Resumable, check_window_columns
 from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Schema, Table, remember_names
@@ -112,7 +117,7 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
 
     _space: ProfileSpace
     _profiles: np.ndarray
-    _rows = np.zeros((0, 0), np.int32)  # so in checkpoints from before rows were remembered
+    _rows: np.ndarray
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Start a stream with its first window."""
@@ -133,7 +138,7 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add a window; one without rows only moves the position."""
-        if "embedder_" not in vars(self):
+        if not hasattr(self, "embedder_"):
             return self.fit(X, y)
         self._validate_params()
         check_window_columns(X, self.embedder_.schema_)
@@ -167,7 +172,7 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
     def _cluster(self, table: Table, carried: np.ndarray | None) -> None:
         """Cluster a window and the rows before it, name the clusters, keep their profiles."""
         n_before, codes = len(self._rows), self._space.codes(table)
-        self._rows = np.vstack([self._rows.reshape(n_before, codes.shape[1]), codes])
+        self._rows = np.vstack([self._rows, codes])
         pool = self._space.table(table.schema, self._rows)
         vectors = np.asarray(self.embedder_.transform(pool))
         _, first, inverse, weight = np.unique(  # by codes: the order of vectors is one of rounding
@@ -193,8 +198,6 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
     def _k_means(
         self, points: np.ndarray, weight: np.ndarray, k: int, carried: np.ndarray | None
     ) -> np.ndarray:
-        from sklearn.cluster import KMeans
-
         if not points.shape[1]:
             return np.zeros(len(points), np.intp)
         starts: list[tuple[Any, int]] = [("k-means++", self.n_init)]
@@ -210,8 +213,6 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         return min(fits, key=lambda fit: fit.inertia_).labels_.astype(np.intp)
 
     def _k_modes(self, table: Table, k: int) -> np.ndarray:
-        from tabweave.cluster.kmodes import KModes
-
         metric = _fitted(self.embedder_).learn()
         model = KModes(k, metric=metric, n_init=self.n_init, random_state=self._random)
         return model.fit(table).labels_.astype(np.intp)
@@ -223,8 +224,6 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
     def _new_embedder(self) -> Any:
         if self.embedder is not None:
             return clone(self.embedder)
-        from tabweave.embed.unicorn import UNICORN
-
         projected = self.method == "kmeans" and self.n_clusters > 1
         return UNICORN(self.n_clusters if projected else None)
 
@@ -239,8 +238,6 @@ def match(found: np.ndarray, k: int, old: np.ndarray | None, n_ids: int) -> np.n
         rank = np.empty(k, np.intp)
         rank[np.argsort(-sizes, kind="stable")] = np.arange(k)
         return rank[found]
-    from scipy.optimize import linear_sum_assignment
-
     shared = np.zeros((k, n_ids))
     np.add.at(shared, (found, old), 1)
     rows, ids = linear_sum_assignment(shared, maximize=True)
@@ -251,7 +248,7 @@ def match(found: np.ndarray, k: int, old: np.ndarray | None, n_ids: int) -> np.n
 
 def _fitted(embedder: Any) -> ValueEmbedder:
     """Return the embedder inside a wrapper, or itself."""
-    return vars(embedder).get("embedder_", embedder)
+    return getattr(embedder, "embedder_", embedder)
 
 
 @storable
@@ -326,8 +323,6 @@ class ProfileSpace:
         ]
         if tables.combine == "sum":
             return np.vstack(parts)
-        from scipy.linalg import block_diag
-
         return np.asarray(block_diag(*parts))
 
 
@@ -335,17 +330,3 @@ def profiles_of(indices: np.ndarray, labels: np.ndarray, k: int, size: int) -> n
     """Return how often each value occurs in each cluster."""
     flat = (labels[:, None] * size + indices).ravel()
     return np.bincount(flat, minlength=k * size).reshape(k, size).astype(np.float64)
-
-
-def shares(profiles: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return profiles as the share of a cluster's rows that have each value."""
-    return profiles / np.where(sizes > 0, sizes, 1)[:, None]
-
-
-def scores(indices: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the sum of each row's weights under each cluster, rows × clusters."""
-    columns: Any = np.ascontiguousarray(weights.T)
-    out = np.zeros((len(indices), len(weights)))
-    for a in range(indices.shape[1]):
-        out += columns[indices[:, a]]
-    return out

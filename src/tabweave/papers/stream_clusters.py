@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval
 from tabweave.base import Estimator, TabularInput
-from tabweave.cluster.stream import ProfileSpace, profiles_of, scores, shares
+from tabweave.cluster.kmodes import KModes
+from tabweave.cluster.stream import ProfileSpace, profiles_of
 from tabweave.embed.windowed import check_window_columns
 from tabweave.io.register import storable
 from tabweave.rows.inputs import check_categorical, read_with_fitted_schema, warn_of_numbers
@@ -105,8 +106,6 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
 
     def _cluster(self, indices: np.ndarray) -> np.ndarray:
         """Cluster a window on its own, by k-modes as the papers do."""
-        from tabweave.cluster.kmodes import KModes
-
         k = min(self.n_clusters, len(np.unique(indices, axis=0)))
         codes = {f"x{a}": "nominal" for a in range(indices.shape[1])}  # no numbers to be warned of
         model = KModes(k, n_init=self.n_init, random_state=self.random_state)
@@ -401,3 +400,17 @@ def importance(profiles: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     p = profiles / np.where(total > 0, total, 1)
     entropy = -xlogy(p, p).sum(axis=0) / np.log(max(len(profiles), 2))
     return shares(profiles, sizes) * (1 - entropy)
+
+
+def shares(profiles: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Return profiles as the share of a cluster's rows that have each value."""
+    return profiles / np.where(sizes > 0, sizes, 1)[:, None]
+
+
+def scores(indices: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the sum of each row's weights under each cluster, rows × clusters."""
+    columns: Any = np.ascontiguousarray(weights.T)
+    out = np.zeros((len(indices), len(weights)))
+    for a in range(indices.shape[1]):
+        out += columns[indices[:, a]]
+    return out

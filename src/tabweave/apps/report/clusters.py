@@ -21,7 +21,7 @@ def how_many(features: Table, random_state: int) -> int:
     rng = np.random.default_rng(random_state)
     if features.n_rows > MAX_SCORED_ROWS:
         features = take_rows(features, np.sort(rng.permutation(features.n_rows)[:MAX_SCORED_ROWS]))
-    found = number_of_clusters(features, most=8, n_init=3, random_state=random_state)
+    found = number_of_clusters(features, max_clusters=8, n_init=3, random_state=random_state)
     return max(2, found.best)
 
 

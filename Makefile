@@ -39,7 +39,7 @@ test: $(VENV)/.dev   ## the fast tests
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
 # Where the data comes in, every line and branch is run; what cannot be says why beside it.
-CORE := src/tabweave/base.py,src/tabweave/rows/*,src/tabweave/counts/*,src/tabweave/blocks/*,src/tabweave/io/*
+CORE := src/tabweave/base.py,src/tabweave/columns/*,src/tabweave/counts/*,src/tabweave/space/*,src/tabweave/io/*
 test-all: $(VENV)/.dev  ## every test, slow ones too, and how much of the code they run
 	$(BIN)/python -m pytest -n auto --cov=tabweave --cov-report=term:skip-covered --cov-fail-under=90
 	$(BIN)/python -m coverage report -m --skip-covered --fail-under=100 --include='$(CORE)'
@@ -54,7 +54,7 @@ lowest:         ## counts, blocks and engines with the lowest versions that are 
 	$(LOWEST)/bin/pip --disable-pip-version-check -q install -r $(LOWEST)/versions.txt typer rich
 	$(LOWEST)/bin/pip --disable-pip-version-check -q install pytest hypothesis networkx
 	$(LOWEST)/bin/pip --disable-pip-version-check -q install --no-deps -e .
-	$(LOWEST)/bin/python -m pytest -m "not slow" tests/counts tests/blocks tests/engines
+	$(LOWEST)/bin/python -m pytest -m "not slow" tests/counts tests/space tests/engines
 
 lint: style types layers  ## style, types, layers
 

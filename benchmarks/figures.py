@@ -32,12 +32,12 @@ from tabweave import (
     ValueMetric,
     papers,
 )
+from tabweave.columns.table import take_rows
 from tabweave.counts import couplings
 from tabweave.datasets import load
 from tabweave.evaluate import average_ranks, clustering_f, precision_at_k, recall_at_k
 from tabweave.papers import PROTOCOLS, data_factors, stream_windows
 from tabweave.papers.recommend import MatrixFactorization, find_groups, mae, make_ratings, rmse
-from tabweave.rows.table import take_rows
 
 SIZES = (1, 5, 10, 20, 50)
 # Table 3.2: objects, attributes, classes, mean and largest number of values, class imbalance

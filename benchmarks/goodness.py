@@ -18,7 +18,6 @@ from scipy.stats import gaussian_kde
 
 from _report import FOLDER, Report
 from tabweave import CDE, HELIC, UNTIE, Counts, OneHot, Table, ValueMetric, papers
-from tabweave.blocks.value_tables import cdist_squared
 from tabweave.counts import couplings
 from tabweave.counts.couplings import context, partners, shares, symmetric_uncertainty
 from tabweave.datasets import load
@@ -33,6 +32,7 @@ from tabweave.papers import (
 )
 from tabweave.papers.untie import BOUNDED, descend_in_batches, features
 from tabweave.plots import epsilon_gamma_curve
+from tabweave.space.value_tables import cdist_squared
 
 LEARNED = ("dna_promoter", "audiology", "spect")  # Figure 6.4
 SETS = ("mofn_3_7_10", "dermatology", "crx", "breast_cancer_w")  # Figure 7.8

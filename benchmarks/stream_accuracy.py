@@ -231,7 +231,7 @@ def rows(name: str) -> tuple[Table, np.ndarray]:
 
 
 def run(name: str, mix: str, make: Callable[[int, int], Any], partitions: int) -> dict[str, float]:
-    from tabweave.rows.table import take_rows
+    from tabweave.columns.table import take_rows
 
     table, y = rows(name)
     k = len(set(y))

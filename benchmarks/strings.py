@@ -168,7 +168,7 @@ def weave(names: list[str], asked: list[str]) -> tuple[np.ndarray, np.ndarray]:
 
 def spelling(names: list[str], asked: list[str]) -> tuple[object, object]:
     """Return hashed n-grams."""
-    from tabweave.rows.spelling import Spelling
+    from tabweave.columns.spelling import Spelling
 
     known = Spelling(tuple(names))
     return known.matrix, known.points(asked)
@@ -216,7 +216,7 @@ def _both(kind, names, asked):
 
 def load_loops() -> None:
     """Search until what is compiled is loaded: 4,000 strings among themselves, a few times."""
-    from tabweave.rows.spelling import Spelling, _nearest
+    from tabweave.columns.spelling import Spelling, _nearest
 
     names = drawn_names(np.random.default_rng(0), 4000)
     while getattr(_nearest, "plain", None) is not None and _nearest.compiled is None:

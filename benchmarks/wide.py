@@ -104,8 +104,8 @@ def neighbours(frame: pd.DataFrame, y: np.ndarray) -> list[float]:
     from sklearn.preprocessing import StandardScaler
 
     from tabweave import Weave
-    from tabweave.blocks import numbers
     from tabweave.embed import weave
+    from tabweave.space import numbers
 
     rows = np.random.default_rng(0).permutation(len(y))[:ROWS]
     frame, y = frame.iloc[rows].reset_index(drop=True), y[rows]

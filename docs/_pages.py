@@ -29,7 +29,7 @@ MADE = ("api", "gallery", "reports", "contributing.md", "changelog.md")
 # The rooms whose names have pages, in the order of the reference; what is reached by
 # ``tabweave.name`` stands there, and in its room by title only.
 ROOMS = {
-    "Tables and counts": ("rows", "counts", "blocks", "space", "base"),
+    "Tables and counts": ("columns", "counts", "space", "base"),
     "Embedders": ("embed", "measures"),
     "Neighbors": ("neighbors",),
     "Clusters": ("cluster",),
@@ -63,7 +63,7 @@ ALONE = "---\norphan: true\n---\n\n"
 MORE = (
     "base.Embedder",
     "base.ValueEmbedder",
-    "blocks.block.Block",
+    "space.block.Block",
     "embed.hierarchy.Tree",
     "embed.nonbend.Gibbs",
     "embed.nonbend.VI",

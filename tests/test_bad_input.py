@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from tabweave import Column, Counts, OneHot, Schema, Table
+from tabweave.columns.table import Codes, Numbers
 from tabweave.engines import is_source
-from tabweave.rows.table import Codes, Numbers
 
 NAN, INF = float("nan"), float("inf")
 NOMINAL = {"a": "nominal"}

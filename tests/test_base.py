@@ -40,11 +40,11 @@ from tabweave import (
 )
 from tabweave._compat import seed_of
 from tabweave.base import ValueEmbedder
-from tabweave.blocks.explanation import Explanation
-from tabweave.blocks.value_tables import ValueTables
-from tabweave.rows import table as table_module
-from tabweave.rows.inputs import numbers_only, read_with_fitted_schema
-from tabweave.rows.targets import target_array
+from tabweave.columns import table as table_module
+from tabweave.columns.inputs import numbers_only, read_with_fitted_schema
+from tabweave.columns.targets import target_array
+from tabweave.space.explanation import Explanation
+from tabweave.space.value_tables import ValueTables
 
 ROWS = pd.DataFrame(
     {"color": ["red", "blue", "red", None], "size": ["S", "M", "L", "S"], "n": [1, 2, 2, 1]}

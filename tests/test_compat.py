@@ -16,10 +16,9 @@ from hypothesis.extra.numpy import arrays
 import tabweave
 from tabweave import _compat
 from tabweave._compat import eigh
-from tabweave.blocks import block, numbers
 from tabweave.counts import counting, spectra
 from tabweave.counts.counting import DIGITS
-from tabweave.space import kernels
+from tabweave.space import block, kernels, numbers
 from tabweave.space.scan import Copies, Nodes
 
 SEEDS = st.integers(0, 2**32 - 1).map(np.random.default_rng)

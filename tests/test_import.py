@@ -12,7 +12,7 @@ import tabweave
 SLOW = ["numpy", "scipy", "sklearn", "numba"]
 OPTIONAL = ["pandas", "polars", "pyarrow", "duckdb", "matplotlib", "typer", "rich"]
 ROOMS = (
-    "rows counts blocks space measures embed papers neighbors cluster sources tasks engines io "
+    "columns counts space measures embed papers neighbors cluster sources tasks engines io "
     "evaluate datasets export plots apps"
 ).split()
 SHORT = {"report": "apps.report", "studio": "apps.studio"}

@@ -49,17 +49,17 @@ FILES = (*(f"{room}/{path.relative_to(SOURCE / room).as_posix()}" for room in RO
          "base.py", "updates.py")  # fmt: skip
 # Where the tests of a room are: its mirror, and what is made of it with numbers of somebody else.
 TESTS = {
-    "rows": ["tests/rows", "tests/test_bad_input.py", "tests/test_laws.py",
-             "tests/counts/test_counts.py", "tests/blocks/test_dates.py",
+    "rows": ["tests/columns", "tests/test_bad_input.py", "tests/test_laws.py",
+             "tests/counts/test_counts.py", "tests/space/test_dates.py",
              "tests/embed/test_mixed.py", "tests/engines/test_frames.py"],
     "counts": ["tests/counts", "tests/test_laws.py", "tests/test_compat.py", "tests/measures",
                "tests/io/test_archive.py", "tests/embed/test_weave.py", "tests/embed/test_untie.py",
                "tests/embed/test_factors.py", "tests/tasks/test_associations.py"],
-    "blocks": ["tests/blocks", "tests/test_compat.py", "tests/embed/test_mixed.py",
+    "blocks": ["tests/space", "tests/test_compat.py", "tests/embed/test_mixed.py",
                "tests/embed/test_onehot.py", "tests/embed/test_weave.py", "tests/embed/hierarchy"],
     "measures": ["tests/measures", "tests/embed/test_ckml.py", "tests/embed/test_value_metric.py",
                  "tests/papers/test_value_metric.py", "tests/test_papers.py"],
-    "embed": ["tests/embed", "tests/blocks/test_dates.py"],
+    "embed": ["tests/embed", "tests/space/test_dates.py"],
     "space": ["tests/space", "tests/test_compat.py", "tests/neighbors"],
     "neighbors": ["tests/neighbors"],
     "cluster": ["tests/cluster"],

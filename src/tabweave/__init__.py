@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what editors and type checkers know; every other name is found as well, untyped
     from tabweave import apps as apps
-    from tabweave import blocks as blocks
     from tabweave import cluster as cluster
+    from tabweave import columns as columns
     from tabweave import counts as counts
     from tabweave import datasets as datasets
     from tabweave import embed as embed
@@ -31,14 +31,15 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave import neighbors as neighbors
     from tabweave import papers as papers
     from tabweave import plots as plots
-    from tabweave import rows as rows
     from tabweave import sources as sources
     from tabweave import space as space
     from tabweave import tasks as tasks
     from tabweave.apps import report as report
     from tabweave.apps import studio as studio
-    from tabweave.blocks.value_tables import ValueTables as ValueTables
     from tabweave.cluster import KModes as KModes
+    from tabweave.columns.table import Column as Column
+    from tabweave.columns.table import Schema as Schema
+    from tabweave.columns.table import Table as Table
     from tabweave.counts.counts import Counts as Counts
     from tabweave.embed.autoencoder import OneHotAutoencoder as OneHotAutoencoder
     from tabweave.embed.cde import CDE as CDE
@@ -71,21 +72,19 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave.neighbors.knn import WeightedKNN as WeightedKNN
     from tabweave.neighbors.predictors import WeaveClassifier as WeaveClassifier
     from tabweave.neighbors.predictors import WeaveRegressor as WeaveRegressor
-    from tabweave.rows.table import Column as Column
-    from tabweave.rows.table import Schema as Schema
-    from tabweave.rows.table import Table as Table
     from tabweave.sources import CoCA as CoCA
     from tabweave.sources import GBCClassifier as GBCClassifier
     from tabweave.sources import GBCRegressor as GBCRegressor
     from tabweave.sources import HeMap as HeMap
     from tabweave.sources import Sources as Sources
+    from tabweave.space.value_tables import ValueTables as ValueTables
     from tabweave.tasks.associations import associations as associations
     from tabweave.tasks.impute import Imputer as Imputer
     from tabweave.tasks.outliers import OutlierCells as OutlierCells
 
 # Names of the package beside the embedders, which the register finds.
 _NAMES = {
-    "blocks.value_tables": "ValueTables",
+    "space.value_tables": "ValueTables",
     "cluster": "KModes",
     "counts.counts": "Counts",
     "embed.sets": "batch_omp omp",
@@ -95,7 +94,7 @@ _NAMES = {
     "neighbors.index": "SimilarityIndex",
     "neighbors.knn": "WeightedKNN",
     "neighbors.predictors": "WeaveClassifier WeaveRegressor",
-    "rows.table": "Column Schema Table",
+    "columns.table": "Column Schema Table",
     "sources": "CoCA GBCClassifier GBCRegressor HeMap Sources",
     "tasks.associations": "associations",
     "tasks.impute": "Imputer",

@@ -20,18 +20,10 @@ from tabweave._compat import (
     page_of_class,
     validate_parameter_constraints,
 )
-from tabweave.blocks.block import Block, label_column, turns
-from tabweave.blocks.explanation import Explanation, labelled
-from tabweave.blocks.numbers import Numbering, column_parts
-from tabweave.blocks.value_tables import ValueTables
-from tabweave.counts.counts import Counts, counted_schema
-from tabweave.counts.unknown import report_unknown, spelled_columns
-from tabweave.engines import count_for, is_countable, is_distributed, is_source, read, vectors_of
-from tabweave.io.store import Storable
-from tabweave.rows.frames import in_memory
-from tabweave.rows.inputs import check_categorical, check_input_features, warn_of_numbers
-from tabweave.rows.kinds import FEW_ROWS, Finding, Kinds, aside_line
-from tabweave.rows.table import (
+from tabweave.columns.frames import in_memory
+from tabweave.columns.inputs import check_categorical, check_input_features, warn_of_numbers
+from tabweave.columns.kinds import FEW_ROWS, Finding, Kinds, aside_line
+from tabweave.columns.table import (
     Column,
     Schema,
     Table,
@@ -42,8 +34,16 @@ from tabweave.rows.table import (
     require_rows,
     said_of_strings,
 )
-from tabweave.rows.targets import check_discrete
-from tabweave.rows.vocabulary import Label, Vocabulary
+from tabweave.columns.targets import check_discrete
+from tabweave.columns.vocabulary import Label, Vocabulary
+from tabweave.counts.counts import Counts, counted_schema
+from tabweave.counts.unknown import report_unknown, spelled_columns
+from tabweave.engines import count_for, is_countable, is_distributed, is_source, read, vectors_of
+from tabweave.io.store import Storable
+from tabweave.space.block import Block, label_column, turns
+from tabweave.space.explanation import Explanation, labelled
+from tabweave.space.numbers import Numbering, column_parts
+from tabweave.space.value_tables import ValueTables
 from tabweave.updates import Stateful, completing
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tabweave.cluster.stream import ProfileSpace
-from tabweave.rows.table import Table
+from tabweave.columns.table import Table
 
 
 def test_a_space_grows_and_keeps_its_entries():

@@ -12,8 +12,8 @@ from scipy import sparse
 
 import tabweave
 from tabweave import Counts
+from tabweave.columns.table import Codes, Sets
 from tabweave.counts import counting
-from tabweave.rows.table import Codes, Sets
 
 LIMITS = {  # what decides how pairs are counted, from what it is down to almost nothing
     "DENSE_VALUES": (2048, 0),

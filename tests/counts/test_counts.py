@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from tabweave import Column, Counts, Schema, Table
+from tabweave.columns.table import take_rows
+from tabweave.columns.vocabulary import Vocabulary
 from tabweave.counts import counting as _counting
 from tabweave.counts.counts import append
 from tabweave.counts.merging import equal, expand
-from tabweave.rows.table import take_rows
-from tabweave.rows.vocabulary import Vocabulary
 
 NAMES = ("a", "b", "s")
 cell = st.sampled_from(["u", "v", "w", 1, True, None, 2.5])

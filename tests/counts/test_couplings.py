@@ -14,6 +14,7 @@ from sklearn.metrics import adjusted_mutual_info_score, mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
 from tabweave import Counts, Table, _compat
+from tabweave.columns.table import take_rows
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.counts.couplings import (
@@ -28,7 +29,6 @@ from tabweave.counts.couplings import (
     symmetric_uncertainty,
     value_sums,
 )
-from tabweave.rows.table import take_rows
 
 
 def rows_of(seed, n=50, sizes=(3, 4, 5)):

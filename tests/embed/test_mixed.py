@@ -7,10 +7,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tabweave
 from tabweave import HELIC, Counts, NonBEND, OneHot, Table, ValueMetric, Weave
-from tabweave.blocks.numbers import Numbering, binned, quantile_edges
+from tabweave.columns.table import Column
 from tabweave.embed.coupled_numeric import CoupledNumeric
 from tabweave.embed.mixed import MixedEmbedder
-from tabweave.rows.table import Column
+from tabweave.space.numbers import Numbering, binned, quantile_edges
 
 LEVELS = ("low", "mid", "high")
 SCHEMA = {"grade": Column("grade", "ordinal", levels=LEVELS)}

@@ -12,9 +12,9 @@ from sklearn.model_selection import cross_val_score
 
 import tabweave
 from tabweave import Column, Counts, SupervisedWeave, Table, Weave, _compat
+from tabweave.columns.table import take_rows
 from tabweave.embed import supervised
 from tabweave.embed.supervised import _PENALTIES, aligned, class_ties, most_coefficients
-from tabweave.rows.table import take_rows
 
 
 def categories(n=150, seed=0):

@@ -294,7 +294,7 @@ def test_rows_are_compared_without_vectors(monkeypatch):
     expected = ValueMetric("of").fit(X)
     assert expected.tables_.width == expected.transform(X).shape[1]
     with monkeypatch.context() as patch:
-        patch.setattr("tabweave.blocks.value_tables.gram_factor", refused)
+        patch.setattr("tabweave.space.value_tables.gram_factor", refused)
         metric = ValueMetric("of").fit(X)
         assert np.array_equal(metric.pairwise_distances(X), expected.pairwise_distances(X))
         assert metric.explain(X[0], X[1]) == expected.explain(X[0], X[1])

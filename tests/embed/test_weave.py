@@ -33,7 +33,8 @@ from tabweave import (
     Weave,
     load,
 )
-from tabweave.blocks.numbers import Knots
+from tabweave.columns.spelling import Spelling
+from tabweave.columns.table import take_rows
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.datasets import led24, make_coupled, three_of_9
@@ -48,8 +49,7 @@ from tabweave.embed.weave import (
     two_knots,
 )
 from tabweave.engines import transform
-from tabweave.rows.spelling import Spelling
-from tabweave.rows.table import take_rows
+from tabweave.space.numbers import Knots
 
 
 def table(seed=0, n=80, columns=4):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tabweave import Counts, OneHot, SimilarityIndex, Table, Weave, count
-from tabweave.rows import vocabulary as _buckets
+from tabweave.columns import vocabulary as _buckets
 
 OTHER = _buckets.Bucket()
 

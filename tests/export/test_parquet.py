@@ -17,9 +17,9 @@ from tabweave import (
     ValueMetric,
     Weave,
 )
-from tabweave.blocks.block import Sum
 from tabweave.export.parquet import _about
 from tabweave.export.plan import plan_of
+from tabweave.space.block import Sum
 
 
 def read(path):

@@ -24,6 +24,7 @@ from tabweave import (
     ValueMetric,
     Weave,
 )
+from tabweave.columns.frames import OWN_CLOCK
 from tabweave.embed.autoencoder import OneHotAutoencoder
 from tabweave.export.sql import (
     _bigquery_seconds,
@@ -32,7 +33,6 @@ from tabweave.export.sql import (
     kind_of,
     literal,
 )
-from tabweave.rows.frames import OWN_CLOCK
 
 KEY = "row number"
 

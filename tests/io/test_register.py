@@ -133,7 +133,7 @@ def test_without_text_modules_are_imported():
         "from importlib.machinery import SourceFileLoader as L; L.get_source = lambda *_: None;"
         "import tabweave, tabweave.io.store as s;"
         "print(*tabweave.__all__, *tabweave.measures.list_measures(),"
-        "s._found('tabweave.blocks.trees.Tree').__name__)"
+        "s._found('tabweave.space.trees.Tree').__name__)"
     )
     expected = [*tabweave.__all__, *list_measures(), "Tree"]
     assert run(blind, SOURCE.parent) == expected

@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 from tabweave import Counts, Table
-from tabweave.blocks.value_tables import ValueTables
 from tabweave.measures import context
 from tabweave.measures.context import (
     ahmad,
@@ -22,6 +21,7 @@ from tabweave.measures.context import (
     mutual_prediction,
 )
 from tabweave.measures.register import MEASURES
+from tabweave.space.value_tables import ValueTables
 
 TABLES = (ahmad, cbdl_chi2, cbdl_prediction, dilca, le_ho)
 

@@ -25,15 +25,15 @@ from tabweave import (
     Weave,
     between,
 )
-from tabweave.blocks.block import Apart, total_gaps
-from tabweave.blocks.value_tables import ValueTables
+from tabweave.columns.table import take_rows
 from tabweave.datasets import make_coupled
 from tabweave.neighbors import index as index_module
-from tabweave.rows.table import take_rows
 from tabweave.space import graph as graph_module
+from tabweave.space.block import Apart, total_gaps
 from tabweave.space.graph import Walker
 from tabweave.space.scan import nearest_nodes
 from tabweave.space.space import Bound
+from tabweave.space.value_tables import ValueTables
 
 FAISS = "faiss is not installed"
 

@@ -12,7 +12,7 @@ from sklearn.metrics import f1_score, log_loss, r2_score
 
 import tabweave
 from tabweave import SupervisedWeave, Weave, WeaveClassifier, WeaveRegressor, WeightedKNN
-from tabweave.blocks.block import total_gaps
+from tabweave.columns.table import take_rows
 from tabweave.embed import supervised
 from tabweave.neighbors.predictors import (
     LOCAL,
@@ -32,8 +32,8 @@ from tabweave.neighbors.predictors import (
     tries,
     vote_weights,
 )
-from tabweave.rows.table import take_rows
 from tabweave.space import kernels
+from tabweave.space.block import total_gaps
 from tabweave.space.scan import Nodes, Queries
 from tabweave.space.space import gap_axes
 

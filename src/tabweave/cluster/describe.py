@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
-from tabweave.rows.frames import is_missing
-from tabweave.rows.table import Codes, Datetimes, Numbers, Sets, Table
+from tabweave.columns.frames import is_missing
+from tabweave.columns.table import Codes, Datetimes, Numbers, Sets, Table
 
 FIELDS = ("cluster", "size", "column", "value", "here", "overall", "z")
 
@@ -19,7 +19,7 @@ def describe_clusters(X: Any, labels: Any, *, n_values: int = 8, min_z: float = 
     Parameters
     ----------
     X : frame, array, mapping of columns, list of dicts or Table
-        The rows, any kind of column, read by the rules of :mod:`tabweave.rows.kinds`.
+        The rows, any kind of column, read by the rules of :mod:`tabweave.columns.kinds`.
     labels : array-like of shape (n_rows,)
         The cluster of each row, whoever found it.
     n_values : int, default=8

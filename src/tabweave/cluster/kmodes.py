@@ -22,8 +22,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions, njit, seed_of
 from tabweave.base import Estimator, TabularInput, ValueEmbedder
-from tabweave.blocks.block import in_threads
 from tabweave.cluster.mixtures import number_of_classes
+from tabweave.columns.table import Table, distinct_rows
+from tabweave.columns.vocabulary import Label, positions, slices
 from tabweave.counts.counting import n_threads
 from tabweave.counts.counts import checked_weight
 from tabweave.embed.value_metric import (
@@ -35,8 +36,7 @@ from tabweave.embed.value_metric import (
 )
 from tabweave.io.register import storable
 from tabweave.measures.frequency import entropy_weights
-from tabweave.rows.table import Table, distinct_rows
-from tabweave.rows.vocabulary import Label, positions, slices
+from tabweave.space.block import in_threads
 
 UNKNOWN = "<unknown>"
 Reach = Callable[[np.ndarray], np.ndarray]  # rows as centres to what each value pays under each

@@ -8,12 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabweave.blocks.numbers import quantile_bins, with_bins
-from tabweave.counts.counts import Counts
-from tabweave.embed.nonbend.model import DistinctRows, Prior
-from tabweave.embed.nonbend.variational import expect, first_fit
-from tabweave.rows.kinds import FEW_ROWS
-from tabweave.rows.table import (
+from tabweave.columns.kinds import FEW_ROWS
+from tabweave.columns.table import (
     Codes,
     Schema,
     Table,
@@ -21,6 +17,10 @@ from tabweave.rows.table import (
     ordinal_as_nominal,
     take_rows,
 )
+from tabweave.counts.counts import Counts
+from tabweave.embed.nonbend.model import DistinctRows, Prior
+from tabweave.embed.nonbend.variational import expect, first_fit
+from tabweave.space.numbers import quantile_bins, with_bins
 
 OF_MIXTURES = ("bic", "aic", "aic3", "adjusted_bic")
 _LARGER_IS_BETTER = ("bk", "silhouette", "gap", "stability")

@@ -25,10 +25,10 @@ from tabweave.cluster.mixtures import (
     some_rows,
     without_texts,
 )
+from tabweave.columns.kinds import aside_line
+from tabweave.columns.table import Schema, Table, distinct_rows, take_rows
 from tabweave.embed.onehot import OneHot
 from tabweave.embed.weave import Weave
-from tabweave.rows.kinds import aside_line
-from tabweave.rows.table import Schema, Table, distinct_rows, take_rows
 
 OF_PARTITIONS = ("entropy_bic", "entropy_aic", "bk", "silhouette", "gap", "stability")
 
@@ -96,7 +96,7 @@ def number_of_clusters(
     n_init : int, default=8
         Starts of each mixture, of which the likeliest is taken.
     schema : Schema or mapping of column to kind, optional
-        What the columns are; others are read by the rules of :mod:`tabweave.rows.kinds` (dates
+        What the columns are; others are read by the rules of :mod:`tabweave.columns.kinds` (dates
         and money in text are numbers). Categories most of whose values occur once are set aside
         unless declared: they tell no rows apart from the others, and
         every value costs a parameter of each cluster.

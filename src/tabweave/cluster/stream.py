@@ -24,14 +24,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import HasMethods, Interval, StrOptions, one_thread
 from tabweave.base import Estimator, TabularInput, ValueEmbedder
-from tabweave.blocks.block import cdist_squared
-from tabweave.blocks.value_tables import ValueTables
 from tabweave.cluster.kmodes import KModes
+from tabweave.columns.table import Codes, Schema, Table, remember_names
+from tabweave.columns.vocabulary import Vocabulary, positions, union
 from tabweave.embed.unicorn import UNICORN
 from tabweave.embed.windowed import Resumable, check_window_columns
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Schema, Table, remember_names
-from tabweave.rows.vocabulary import Vocabulary, positions, union
+from tabweave.space.block import cdist_squared
+from tabweave.space.value_tables import ValueTables
 
 
 @storable

@@ -21,9 +21,9 @@ import numpy as np
 from scipy import sparse
 
 from tabweave._compat import njit
+from tabweave.columns.table import Codes, Sets
+from tabweave.columns.vocabulary import Label, Vocabulary, identity, order, slices
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Sets
-from tabweave.rows.vocabulary import Label, Vocabulary, identity, order, slices
 
 DENSE_VALUES = 2048  # a dense V×V matrix up to here (32 MB), a sparse one beyond
 _DENSE_CELLS = 1 << 22

@@ -19,6 +19,26 @@ import numpy as np
 from scipy import sparse
 
 from tabweave._compat import html_table
+from tabweave.columns.frames import numbers
+from tabweave.columns.table import (
+    Codes,
+    Numbers,
+    Schema,
+    Sets,
+    Table,
+    counted_parts,
+    cycles_of,
+    numbers_counted,
+)
+from tabweave.columns.vocabulary import (
+    Label,
+    OfVocabulary,
+    Vocabulary,
+    from_json,
+    order,
+    positions,
+    to_json,
+)
 from tabweave.counts.counting import (
     Grid,
     Histogram,
@@ -44,26 +64,6 @@ from tabweave.counts.merging import (
 )
 from tabweave.io.archive import read, schema_from_json, schema_to_json, write
 from tabweave.io.register import storable
-from tabweave.rows.frames import numbers
-from tabweave.rows.table import (
-    Codes,
-    Numbers,
-    Schema,
-    Sets,
-    Table,
-    counted_parts,
-    cycles_of,
-    numbers_counted,
-)
-from tabweave.rows.vocabulary import (
-    Label,
-    OfVocabulary,
-    Vocabulary,
-    from_json,
-    order,
-    positions,
-    to_json,
-)
 
 Matrix = Any  # np.ndarray or scipy.sparse.csr_array
 

@@ -22,11 +22,11 @@ from scipy import sparse
 from scipy.special import xlogy
 
 from tabweave._compat import blas_threads, eigh, fix_signs, njit
+from tabweave.columns.table import Codes, Table
+from tabweave.columns.vocabulary import slices
 from tabweave.counts.counting import divisor
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Table
-from tabweave.rows.vocabulary import slices
 
 Kernel = Callable[..., np.ndarray]
 WIDTHS = tuple(2.0**e for e in range(-5, 6))

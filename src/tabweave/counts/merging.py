@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from scipy import sparse
 
+from tabweave.columns.table import Schema, counted_parts
+from tabweave.columns.vocabulary import Label, Vocabulary, union
 from tabweave.counts.counting import (
     DENSE_VALUES,
     Grid,
@@ -22,8 +24,6 @@ from tabweave.counts.counting import (
     starts_of,
     tidy,
 )
-from tabweave.rows.table import Schema, counted_parts
-from tabweave.rows.vocabulary import Label, Vocabulary, union
 
 if TYPE_CHECKING:
     from tabweave.counts.counts import Counts

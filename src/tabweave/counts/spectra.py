@@ -18,11 +18,11 @@ import numpy as np
 from scipy import sparse
 
 from tabweave._compat import blas_threads, eigh, fix_signs, njit, one_blas_thread
+from tabweave.columns.table import Codes, Numbers, Table
+from tabweave.columns.vocabulary import Vocabulary
 from tabweave.counts.counting import divisor, marginals, pack_columns
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Numbers, Table
-from tabweave.rows.vocabulary import Vocabulary
 
 
 def centred_product(counts: Counts, rows: np.ndarray) -> np.ndarray:

@@ -18,9 +18,9 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 
 from tabweave._compat import warn_caller
+from tabweave.columns.kinds import CODE_NAMES
+from tabweave.columns.vocabulary import Label, types_of
 from tabweave.counts.counts import Counts
-from tabweave.rows.kinds import CODE_NAMES
-from tabweave.rows.vocabulary import Label, types_of
 from tabweave.updates import origin_of
 
 MIN_VALUES_TO_REPORT = 20  # Fewer values of a column are too few to call many of them unknown.

@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, Options, StrOptions
 from tabweave.base import Estimator, TabularInput, ValueEmbedder
+from tabweave.columns.table import remember_names
 from tabweave.embed.onehot import OneHot
 from tabweave.embed.register import embedder
-from tabweave.rows.table import remember_names
 
 TOLERANCE = 1e-7  # the loss of one-hot rows is small: at scikit-learn's 1e-4 it has just begun
 _ACTIVATIONS = {

@@ -17,10 +17,10 @@ from sklearn.utils import check_random_state
 
 from tabweave._compat import Interval, fix_signs, one_thread
 from tabweave.base import ValueEmbedder
-from tabweave.blocks.value_tables import ValueTables, compacted
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import symmetric_uncertainty
 from tabweave.embed.register import embedder
+from tabweave.space.value_tables import ValueTables, compacted
 
 
 @embedder("cde", "clusters of values at several resolutions", "Jian, Cao, Pang, Lu & Gao 2017")

@@ -13,8 +13,7 @@ import numpy as np
 
 from tabweave._compat import StrOptions
 from tabweave.base import ValueEmbedder
-from tabweave.blocks.block import cdist_squared
-from tabweave.blocks.value_tables import ValueTables
+from tabweave.columns.table import Table
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_table_size, check_values, symmetric_uncertainty
 from tabweave.embed.register import embedder
@@ -25,7 +24,8 @@ from tabweave.measures.coupled import (
     object_kernels,
     squared_distance,
 )
-from tabweave.rows.table import Table
+from tabweave.space.block import cdist_squared
+from tabweave.space.value_tables import ValueTables
 
 
 @embedder("ckml", "coupled kernel metric: frequency and co-occurrence", "Zhu 2019, ch. 4")

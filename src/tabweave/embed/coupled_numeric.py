@@ -20,10 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import Estimator
+from tabweave.columns.inputs import check_input_features, read_with_fitted_schema
+from tabweave.columns.table import Schema, Table, remember_names, require_rows
 from tabweave.embed.register import embedder
 from tabweave.io.register import storable
-from tabweave.rows.inputs import check_input_features, read_with_fitted_schema
-from tabweave.rows.table import Schema, Table, remember_names, require_rows
 from tabweave.updates import completing
 
 MAX_NUMBER = 8e307  # of a number: differences of two must be finite

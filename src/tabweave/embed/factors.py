@@ -22,9 +22,10 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 
 from tabweave._compat import Interval, StrOptions, eigh, fix_signs, require
 from tabweave.base import Embedder, Estimator, ValueEmbedder
-from tabweave.blocks.block import Block
-from tabweave.blocks.numbers import Curves, step_from
-from tabweave.blocks.value_tables import ValueTables
+from tabweave.columns.frames import in_memory
+from tabweave.columns.inputs import numbers_only
+from tabweave.columns.table import Codes, Numbers, Schema, Table, require_rows
+from tabweave.columns.vocabulary import Label
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets
 from tabweave.counts.spectra import CrossMoments
@@ -32,10 +33,9 @@ from tabweave.embed.register import embedder
 from tabweave.embed.weave import sum_blocks
 from tabweave.engines import count_with, is_source
 from tabweave.io.register import storable
-from tabweave.rows.frames import in_memory
-from tabweave.rows.inputs import numbers_only
-from tabweave.rows.table import Codes, Numbers, Schema, Table, require_rows
-from tabweave.rows.vocabulary import Label
+from tabweave.space.block import Block
+from tabweave.space.numbers import Curves, step_from
+from tabweave.space.value_tables import ValueTables
 
 MAX_DENSE_FEATURES = 2048  # features up to which all eigenvalues are found at once
 EIGENVALUE_TOLERANCE = 1e-12  # share of the largest eigenvalue below which an axis is rounding

@@ -26,15 +26,15 @@ from scipy.optimize import minimize
 
 from tabweave._compat import Interval, StrOptions, seed_of
 from tabweave.base import ValueEmbedder
-from tabweave.blocks.value_tables import ValueTables, gram_factor
+from tabweave.columns.table import Codes, Table, distinct_rows
+from tabweave.columns.vocabulary import Label, positions, union
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import Factors, check_no_sets, named_weights
 from tabweave.embed.register import embedder
 from tabweave.embed.row_embedder import RowEmbedder
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Table, distinct_rows
-from tabweave.rows.vocabulary import Label, positions, union
+from tabweave.space.value_tables import ValueTables, gram_factor
 
 LINEAR = couplings.kernel_family((), (1,))
 

@@ -17,16 +17,7 @@ from sklearn.base import clone
 
 from tabweave._compat import HasMethods, Interval, StrOptions
 from tabweave.base import BinnedEmbedder, Embedder, ValueEmbedder
-from tabweave.blocks.block import Block, Blocks
-from tabweave.blocks.numbers import (
-    Absolute,
-    Curves,
-    Numbering,
-    Standard,
-    Transformed,
-    moments_of,
-)
-from tabweave.blocks.value_tables import ValueTables
+from tabweave.columns.table import Schema, Table, require_rows
 from tabweave.counts.counts import Counts, counted_schema
 from tabweave.counts.spectra import centred_product
 from tabweave.embed.coupled_numeric import CoupledNumeric
@@ -45,7 +36,16 @@ from tabweave.embed.weave import (
     project,
     sum_blocks,
 )
-from tabweave.rows.table import Schema, Table, require_rows
+from tabweave.space.block import Block, Blocks
+from tabweave.space.numbers import (
+    Absolute,
+    Curves,
+    Numbering,
+    Standard,
+    Transformed,
+    moments_of,
+)
+from tabweave.space.value_tables import ValueTables
 
 _BLOCKS = {"categorical", "numeric"}
 _NUMERIC: dict[str, type[Standard]] = {"standard": Standard, "absolute": Absolute}

@@ -8,12 +8,12 @@ from itertools import chain, count
 import numpy as np
 
 from tabweave.base import ValueEmbedder
-from tabweave.blocks.value_tables import ValueTables
+from tabweave.columns.table import Table
+from tabweave.columns.vocabulary import Label
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_table_size, check_values
 from tabweave.embed.register import embedder
-from tabweave.rows.table import Table
-from tabweave.rows.vocabulary import Label
+from tabweave.space.value_tables import ValueTables
 
 
 @embedder("onehot", "one dimension per value; the baseline", "one-hot encoding", page="baselines")

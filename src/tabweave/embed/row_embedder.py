@@ -11,9 +11,9 @@ from typing import Any, Self
 import numpy as np
 
 from tabweave.base import ValueEmbedder
+from tabweave.columns.table import Schema, Table, require_rows
 from tabweave.counts.counts import Counts, checked_weight
 from tabweave.engines import read_with_classes
-from tabweave.rows.table import Schema, Table, require_rows
 
 
 class RowEmbedder(ValueEmbedder):

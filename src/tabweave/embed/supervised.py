@@ -22,17 +22,11 @@ from sklearn.utils.multiclass import type_of_target
 
 from tabweave._compat import Interval, blas_threads, eigh, warn_caller
 from tabweave.base import ValueEmbedder
-from tabweave.blocks.block import Block, Blocks, Summed
-from tabweave.blocks.numbers import (
-    Curves,
-    Knots,
-    bin_knots,
-    binned,
-    knots_of,
-    ladder,
-    quantile_edges,
-)
-from tabweave.blocks.value_tables import ValueTables, compacted
+from tabweave.columns.frames import in_memory, object_array
+from tabweave.columns.spelling import Spelling
+from tabweave.columns.table import Table, take_rows, warn_of_predictive
+from tabweave.columns.targets import check_target, check_unit, target_array
+from tabweave.columns.vocabulary import positions
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts, checked_weight
 from tabweave.counts.couplings import Factors
@@ -53,11 +47,17 @@ from tabweave.embed.weave import (
 from tabweave.engines import is_distributed, read_with_classes
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
-from tabweave.rows.frames import in_memory, object_array
-from tabweave.rows.spelling import Spelling
-from tabweave.rows.table import Table, take_rows, warn_of_predictive
-from tabweave.rows.targets import check_target, check_unit, target_array
-from tabweave.rows.vocabulary import positions
+from tabweave.space.block import Block, Blocks, Summed
+from tabweave.space.numbers import (
+    Curves,
+    Knots,
+    bin_knots,
+    binned,
+    knots_of,
+    ladder,
+    quantile_edges,
+)
+from tabweave.space.value_tables import ValueTables, compacted
 
 T = TypeVar("T")
 FOLDS = 5
@@ -128,7 +128,7 @@ class SupervisedWeave(CacheNotSaved, Weave):
     brings (see :func:`class_ties`), at least 1 % of the largest. The discriminant is ridge
     regression of the classes on the values of all columns, ``B = (C₀ + λI)⁻¹ Zᵀ(Y - Ȳ)``, exact
     from counts of pairs. For a numeric target the classes are its bins, and points on a ladder (see
-    :func:`tabweave.blocks.numbers.ladder`) stand for their indicators.
+    :func:`tabweave.space.numbers.ladder`) stand for their indicators.
 
     ``fit_transform`` is cross-fitted, like that of scikit-learn's TargetEncoder: the vector of a
     row is computed without its own target, so that the target does not leak into another model (the

@@ -18,7 +18,8 @@ from scipy import sparse
 
 from tabweave._compat import Interval
 from tabweave.base import ValueEmbedder
-from tabweave.blocks.value_tables import ValueTables
+from tabweave.columns.table import Schema, require_rows
+from tabweave.columns.vocabulary import Vocabulary, union
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import chosen_kernels
 from tabweave.counts.merging import expand
@@ -28,8 +29,7 @@ from tabweave.embed.weave import mean_one
 from tabweave.embed.windowed import Memory, Remembering, check_window_columns
 from tabweave.engines import read_with_classes
 from tabweave.io.register import storable
-from tabweave.rows.table import Schema, require_rows
-from tabweave.rows.vocabulary import Vocabulary, union
+from tabweave.space.value_tables import ValueTables
 
 SMOOTHING = 5.0
 

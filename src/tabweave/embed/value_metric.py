@@ -16,14 +16,14 @@ from sklearn.base import clone
 
 from tabweave._compat import warn_caller
 from tabweave.base import Embedder, ValueEmbedder
-from tabweave.blocks.value_tables import Dissimilarities, ValueTables, lookup_sum
+from tabweave.columns.table import Schema, Table, check_feature_names, remember_names, require_rows
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets, check_table_size, check_values
 from tabweave.counts.unknown import check_types, report_unknown
 from tabweave.embed.register import embedder
 from tabweave.measures.frequency import occurrences
 from tabweave.measures.register import MEASURES, Measure, find
-from tabweave.rows.table import Schema, Table, check_feature_names, remember_names, require_rows
+from tabweave.space.value_tables import Dissimilarities, ValueTables, lookup_sum
 
 
 @embedder(

@@ -19,18 +19,10 @@ import numpy as np
 
 from tabweave._compat import Interval, warn_caller
 from tabweave.base import BinnedEmbedder, ValueEmbedder
-from tabweave.blocks.block import Block, Blocks, Summed
-from tabweave.blocks.dates import ring
-from tabweave.blocks.numbers import (
-    Curves,
-    Knots,
-    Numbering,
-    knots_of,
-    ladder,
-    moments_of,
-    step_from,
-)
-from tabweave.blocks.value_tables import ValueTables, along_values, coded
+from tabweave.columns.kinds import Finding
+from tabweave.columns.spelling import MANY, Spelling, spelling_of
+from tabweave.columns.table import Column, Schema, Table, cycle_of
+from tabweave.columns.vocabulary import Label, positions
 from tabweave.counts import couplings
 from tabweave.counts.counting import divisor, most_paired
 from tabweave.counts.counts import Counts
@@ -44,10 +36,18 @@ from tabweave.counts.couplings import (
 )
 from tabweave.counts.spectra import leading_axes, principal_axes
 from tabweave.embed.register import embedder
-from tabweave.rows.kinds import Finding
-from tabweave.rows.spelling import MANY, Spelling, spelling_of
-from tabweave.rows.table import Column, Schema, Table, cycle_of
-from tabweave.rows.vocabulary import Label, positions
+from tabweave.space.block import Block, Blocks, Summed
+from tabweave.space.dates import ring
+from tabweave.space.numbers import (
+    Curves,
+    Knots,
+    Numbering,
+    knots_of,
+    ladder,
+    moments_of,
+    step_from,
+)
+from tabweave.space.value_tables import ValueTables, along_values, coded
 
 N_BINS = 16
 MIN_ROWS_TO_WARN = 100  # Fewer rows are no surprise where nothing is learned.
@@ -163,7 +163,7 @@ class Weave(BinnedEmbedder, ValueEmbedder):
     of 4,096 values, and exact between the 64 most frequent ones. If at least half of the values are
     strings with a letter, half of the mismatch is one of spelling, by character n-grams, and a
     string not seen in fit lies between those that are spelled like it (:class:`~tabweave.Column`
-    has the switch, :mod:`tabweave.rows.spelling` the formulas).
+    has the switch, :mod:`tabweave.columns.spelling` the formulas).
 
     In tables of more than 2,048 columns pairs are not counted: values differ by mismatch (and
     spelling), numbers as above, and all columns have the same weight. ``n_clusters`` and
@@ -593,7 +593,7 @@ class Curve:
     """The curves of one column of numbers, at the knots of its bins.
 
     ``missing`` is where missing numbers are; None if they are no value: then they are at the mean,
-    each on an axis of its own (see :meth:`~tabweave.blocks.value_tables.ValueTables.with_gaps`).
+    each on an axis of its own (see :meth:`~tabweave.space.value_tables.ValueTables.with_gaps`).
     """
 
     name: str

@@ -19,6 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval
 from tabweave.base import Estimator, ValueEmbedder
+from tabweave.columns.frames import joined_name
+from tabweave.columns.table import Schema, Table, remember_names
 from tabweave.counts.counts import Counts, append, checked_weight
 from tabweave.embed.register import embedder
 from tabweave.embed.row_embedder import learns_from_rows
@@ -26,8 +28,6 @@ from tabweave.io.archive import read
 from tabweave.io.files import remove_leftovers
 from tabweave.io.register import storable
 from tabweave.io.store import KIND, Storable, opened
-from tabweave.rows.frames import joined_name
-from tabweave.rows.table import Schema, Table, remember_names
 from tabweave.updates import completing, exclusive, updating
 
 

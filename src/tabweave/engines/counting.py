@@ -18,15 +18,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tabweave.counts.counting import most_paired
-from tabweave.counts.counts import Counts
-from tabweave.engines.opening import open_fitted, open_source
-from tabweave.engines.progress import Estimate, ProgressCallback, check_counts_fit, estimated
-from tabweave.engines.pushdown import count_there
-from tabweave.engines.source import Source, family, join_batches, n_rows_of, some_rows
-from tabweave.rows.frames import is_inexact, named_columns, objects
-from tabweave.rows.kinds import Rules
-from tabweave.rows.table import (
+from tabweave.columns.frames import is_inexact, named_columns, objects
+from tabweave.columns.kinds import Rules
+from tabweave.columns.table import (
     INEXACT,
     SAMPLED,
     Codes,
@@ -41,7 +35,13 @@ from tabweave.rows.table import (
     set_aside,
     take_rows,
 )
-from tabweave.rows.vocabulary import Label, Rule, code_type, fold, identity
+from tabweave.columns.vocabulary import Label, Rule, code_type, fold, identity
+from tabweave.counts.counting import most_paired
+from tabweave.counts.counts import Counts
+from tabweave.engines.opening import open_fitted, open_source
+from tabweave.engines.progress import Estimate, ProgressCallback, check_counts_fit, estimated
+from tabweave.engines.pushdown import count_there
+from tabweave.engines.source import Source, family, join_batches, n_rows_of, some_rows
 
 _KINDS = {
     "text": "nominal",

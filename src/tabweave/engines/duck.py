@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from tabweave._compat import require, warn_caller
+from tabweave.columns.formats import THOUSANDS, is_iso
 from tabweave.engines.pushdown import NAME, SqlTable, kept
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, family, has_arrow
 from tabweave.io.files import csv_header, sql_name, sql_path, sql_text
-from tabweave.rows.formats import THOUSANDS, is_iso
 
 # Not BOOLEAN: DuckDB takes yes and no, t and f for bools, and a label must stay what it is.
 _GUESSED = "['BIGINT', 'DOUBLE', 'VARCHAR']"

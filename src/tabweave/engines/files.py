@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from tabweave._compat import require, warn_caller
+from tabweave.columns.table import Table
 from tabweave.engines.duck import CsvSource, DuckSource, JsonSource
 from tabweave.engines.frames import FrameSource
 from tabweave.engines.source import Source, errors_naming, family, has_arrow, n_rows_of, with_fields
@@ -31,7 +32,6 @@ from tabweave.io.files import (
     read_book,
     unpack,
 )
-from tabweave.rows.table import Table
 
 _FORMATS = {
     ".parquet": "parquet", ".pq": "parquet",

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tabweave.columns.frames import named_columns, objects
+from tabweave.columns.vocabulary import Bucket
 from tabweave.counts.counts import Counts
 from tabweave.engines.database import DatabaseSource, is_database
 from tabweave.engines.distributed import DaskSource, SparkSource
@@ -31,8 +33,6 @@ from tabweave.engines.source import (
     has_arrow,
     with_fields,
 )
-from tabweave.rows.frames import named_columns, objects
-from tabweave.rows.vocabulary import Bucket
 
 _EAGER = ("pandas", "polars", "modin", "cudf", "narwhals", "numpy", "tabweave")  # in memory
 ENGINES = ("auto", "memory", "arrow", "duckdb", "database", "pushdown", "dask", "spark")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
+from tabweave.columns.table import Codes, Sets, Table
 from tabweave.counts.counting import (
     DENSE_VALUES,
     WIDE,
@@ -26,7 +27,6 @@ from tabweave.counts.counting import (
     wide_bytes,
 )
 from tabweave.counts.counts import Counts
-from tabweave.rows.table import Codes, Sets, Table
 
 _PAIR_BYTES = 120  # of a sparse pair while two sums of counts become one
 _LABEL_BYTES = 400  # of a value: its text, and the dictionaries it is looked up in

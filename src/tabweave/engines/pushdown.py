@@ -22,6 +22,9 @@ from uuid import uuid4
 import numpy as np
 from scipy import sparse
 
+from tabweave.columns.frames import columns_of, is_inexact
+from tabweave.columns.table import Codes, Column, Cycle, Numbers, Schema, Table, cycles_of
+from tabweave.columns.vocabulary import Label, Vocabulary, bucket, identity
 from tabweave.counts.counting import (
     DIGITS,
     Grid,
@@ -35,9 +38,6 @@ from tabweave.counts.counting import (
 )
 from tabweave.counts.counts import Counts, NumberCounts
 from tabweave.io.files import sql_name
-from tabweave.rows.frames import columns_of, is_inexact
-from tabweave.rows.table import Codes, Column, Cycle, Numbers, Schema, Table, cycles_of
-from tabweave.rows.vocabulary import Label, Vocabulary, bucket, identity
 
 NAME = "tabweave_source"
 _OTHER = "⟨other: tabweave⟩"  # stands for all values that are not kept

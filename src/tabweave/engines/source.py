@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
+from tabweave.columns.frames import is_missing, is_ordered, named_columns
+from tabweave.columns.vocabulary import slices
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.files import in_utf8
-from tabweave.rows.frames import is_missing, is_ordered, named_columns
-from tabweave.rows.vocabulary import slices
 
 BATCH_ROWS = 1 << 19
 _LIBRARIES = {"duckdb", "_duckdb", "pyarrow", "polars", "adbc_driver_manager", "sqlite3"}

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
+from tabweave.columns.frames import named_columns
 from tabweave.counts.unknown import UnknownTally, tallying
 from tabweave.engines.opening import kind_of, open_fitted, open_source
 from tabweave.engines.progress import ProgressCallback, progress_reporter
@@ -26,7 +27,6 @@ from tabweave.engines.source import (
     text_of_cells,
 )
 from tabweave.io.files import replacing
-from tabweave.rows.frames import named_columns
 
 _ROWS = 1 << 17
 _VECTOR_BYTES = 1 << 27  # of a batch: the one before, its vectors, and these by dimension at a time

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
-from tabweave.blocks.block import Line, Lookup, Step, Sum
 from tabweave.export.plan import Plan, plan_of
 from tabweave.export.sql import is_float
 from tabweave.io.files import replacing
+from tabweave.space.block import Line, Lookup, Step, Sum
 
 _OPSETS = (("", 17), ("ai.onnx.ml", 4))
 _MOST_BYTES = 2_000_000_000  # of a protocol buffer

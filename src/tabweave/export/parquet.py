@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tabweave._compat import require
-from tabweave.blocks.block import Line, Lookup, Sum
+from tabweave.columns.vocabulary import Label
 from tabweave.export.plan import Plan, plan_of
 from tabweave.export.sql import check_text
 from tabweave.io.files import replacing, sql_text
-from tabweave.rows.vocabulary import Label
+from tabweave.space.block import Line, Lookup, Sum
 
 
 def parquet(embedder: Any, path: str | PathLike[str]) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import warn_caller
-from tabweave.blocks.block import Line, Lookup, Step, Sum
-from tabweave.rows.table import Column, Schema
+from tabweave.columns.table import Column, Schema
+from tabweave.space.block import Line, Lookup, Step, Sum
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.blocks.block import Line, Lookup, Step, Sum
-from tabweave.export.plan import Plan, plan_of
-from tabweave.io.files import sql_name, sql_text
-from tabweave.rows.formats import (
+from tabweave.columns.formats import (
     APOSTROPHES,
     BLANKS,
     CURRENCIES,
@@ -22,9 +19,12 @@ from tabweave.rows.formats import (
     MISSING_WORDS,
     PERIODS,
 )
-from tabweave.rows.frames import OWN_CLOCK
-from tabweave.rows.kinds import ISO_TEXT
-from tabweave.rows.vocabulary import Label
+from tabweave.columns.frames import OWN_CLOCK
+from tabweave.columns.kinds import ISO_TEXT
+from tabweave.columns.vocabulary import Label
+from tabweave.export.plan import Plan, plan_of
+from tabweave.io.files import sql_name, sql_text
+from tabweave.space.block import Line, Lookup, Step, Sum
 
 _AT_ONCE = 500  # rows of an INSERT
 MAX_POSTGRES_KEY_BYTES = 2704  # PostgreSQL indexes no longer values.

@@ -21,9 +21,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from tabweave.columns.table import Column, Origin, Schema
+from tabweave.columns.vocabulary import from_json, to_json
 from tabweave.io.files import replacing
-from tabweave.rows.table import Column, Origin, Schema
-from tabweave.rows.vocabulary import from_json, to_json
 
 VERSION = 1
 _SEAL = b"tabweave sha256 "

@@ -21,7 +21,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from tabweave._compat import require, warn_caller
-from tabweave.rows.vocabulary import Bucket
+from tabweave.columns.vocabulary import Bucket
 
 _PLAIN = (type(None), bool, int, float, str)
 _TEXT: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {

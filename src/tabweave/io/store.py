@@ -14,12 +14,12 @@ from os import PathLike
 from typing import Any
 
 from tabweave._compat import warn_caller
-from tabweave.blocks.value_tables import ValueTables
+from tabweave.columns.table import Schema
 from tabweave.counts.counts import Counts
 from tabweave.io import register
 from tabweave.io.archive import DAMAGE, read, write
 from tabweave.io.codec import Decoder, Encoder
-from tabweave.rows.table import Schema
+from tabweave.space.value_tables import ValueTables
 
 KIND = "estimator"
 # Of scikit-learn, what is made of plain values and arrays.

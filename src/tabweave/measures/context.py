@@ -14,6 +14,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import chdtrc
 
 from tabweave._compat import one_blas_thread
+from tabweave.columns.vocabulary import slices
 from tabweave.counts.counting import divisor
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import (
@@ -25,7 +26,6 @@ from tabweave.counts.couplings import (
     symmetric_uncertainty,
 )
 from tabweave.measures.register import measure
-from tabweave.rows.vocabulary import slices
 
 PSEUDO_ROWS = 1.0
 BLOCK_ENTRIES = 2**21  # rows × columns² at a time

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import warn_caller
-from tabweave.rows.formats import DIGIT_FORMATS, PERIODS
-from tabweave.rows.table import Codes, Column, Numbers, Schema, Table
-from tabweave.rows.vocabulary import Label, canonical, positions, types_of
+from tabweave.columns.formats import DIGIT_FORMATS, PERIODS
+from tabweave.columns.table import Codes, Column, Numbers, Schema, Table
+from tabweave.columns.vocabulary import Label, canonical, positions, types_of
 from tabweave.space.space import given_names
 
 

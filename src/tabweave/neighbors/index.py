@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import HasMethods, Interval, StrOptions, html_table, require
 from tabweave.base import Embedder, Estimator, TabularInput
+from tabweave.columns.table import Table, remember_names, take_rows
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.io.store import load as store_load
@@ -32,7 +33,6 @@ from tabweave.neighbors.stored import (
     row_ids,
     space_of,
 )
-from tabweave.rows.table import Table, remember_names, take_rows
 from tabweave.space.graph import WIDEST, Graph, Walker
 from tabweave.space.scan import (
     Copies,

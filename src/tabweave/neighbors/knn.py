@@ -19,12 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import Embedder, Estimator, TabularInput, ValueEmbedder
-from tabweave.embed.value_metric import fit_metric, read_asked, value_codes, value_lookups
-from tabweave.io.register import storable
-from tabweave.io.store import CacheNotSaved
-from tabweave.neighbors.stored import LARGEST_COORDINATE
-from tabweave.rows.frames import DATETIMES
-from tabweave.rows.table import (
+from tabweave.columns.frames import DATETIMES
+from tabweave.columns.table import (
     Column,
     Numbers,
     Schema,
@@ -38,8 +34,12 @@ from tabweave.rows.table import (
     require_rows,
     take_rows,
 )
-from tabweave.rows.targets import check_class_labels, check_target, target_array
-from tabweave.rows.vocabulary import slices
+from tabweave.columns.targets import check_class_labels, check_target, target_array
+from tabweave.columns.vocabulary import slices
+from tabweave.embed.value_metric import fit_metric, read_asked, value_codes, value_lookups
+from tabweave.io.register import storable
+from tabweave.io.store import CacheNotSaved
+from tabweave.neighbors.stored import LARGEST_COORDINATE
 from tabweave.space.scan import Copies, Found, Nodes, Queries, nearest_rows, without_self
 
 _WEIGHTS = ("none", "exp", "log", "org", "pow", "sqrt")
@@ -252,7 +252,7 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
 
     def _vote_all(self, table: Table, kind: int, votes: np.ndarray) -> None:
         """Let everyone within the k-th distance vote."""
-        from tabweave.blocks.block import in_threads
+        from tabweave.space.block import in_threads
         from tabweave.space.kernels import vote_all
 
         owned = (self._starts, self._owned, self._numbers, self._copies)

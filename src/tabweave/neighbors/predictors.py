@@ -25,15 +25,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from tabweave._compat import Interval, StrOptions, blas_threads, one_blas_thread, seed_of
 from tabweave.base import Estimator, TabularInput
-from tabweave.blocks.block import Block, Blocks, Summed, added, in_threads, total_gaps
-from tabweave.counts.counting import available_memory
-from tabweave.counts.counts import checked_weight
-from tabweave.embed.supervised import FOLDS, SupervisedWeave, Target
-from tabweave.io.register import storable
-from tabweave.io.store import CacheNotSaved
-from tabweave.neighbors.knn import check_classes, check_length, checked_target
-from tabweave.neighbors.stored import Stored, row_ids, space_of, without_column
-from tabweave.rows.table import (
+from tabweave.columns.table import (
     Schema,
     Table,
     canonical_codes,
@@ -43,8 +35,16 @@ from tabweave.rows.table import (
     take_rows,
     warn_of_predictive,
 )
-from tabweave.rows.targets import check_class_labels, target_numbers
-from tabweave.rows.vocabulary import slices
+from tabweave.columns.targets import check_class_labels, target_numbers
+from tabweave.columns.vocabulary import slices
+from tabweave.counts.counting import available_memory
+from tabweave.counts.counts import checked_weight
+from tabweave.embed.supervised import FOLDS, SupervisedWeave, Target
+from tabweave.io.register import storable
+from tabweave.io.store import CacheNotSaved
+from tabweave.neighbors.knn import check_classes, check_length, checked_target
+from tabweave.neighbors.stored import Stored, row_ids, space_of, without_column
+from tabweave.space.block import Block, Blocks, Summed, added, in_threads, total_gaps
 from tabweave.space.scan import Found, Nodes, Queries, nearest_nodes
 from tabweave.space.space import View, gap_axes
 from tabweave.updates import exclusive

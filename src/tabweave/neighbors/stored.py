@@ -20,13 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import require, warn_caller
 from tabweave.base import Embedder
-from tabweave.blocks.block import Block
-from tabweave.counts.unknown import report_unknown, spelled_columns
-from tabweave.embed.weave import Weave
-from tabweave.engines.transform import fitted_names
-from tabweave.io.register import storable
-from tabweave.neighbors.filters import hint, matching
-from tabweave.rows.frames import (
+from tabweave.columns.frames import (
     RowLabels,
     columns_of,
     index_labels,
@@ -36,7 +30,7 @@ from tabweave.rows.frames import (
     objects,
     row_labels,
 )
-from tabweave.rows.table import (
+from tabweave.columns.table import (
     Codes,
     Column,
     Numbers,
@@ -47,7 +41,13 @@ from tabweave.rows.table import (
     require_rows,
     take_rows,
 )
-from tabweave.rows.vocabulary import Label, Unknown, positions
+from tabweave.columns.vocabulary import Label, Unknown, positions
+from tabweave.counts.unknown import report_unknown, spelled_columns
+from tabweave.embed.weave import Weave
+from tabweave.engines.transform import fitted_names
+from tabweave.io.register import storable
+from tabweave.neighbors.filters import hint, matching
+from tabweave.space.block import Block
 from tabweave.space.space import HIDDEN, Space, Vectors, given_names
 
 LARGEST_COORDINATE = 1e150  # The squares of larger ones, summed, are infinite.

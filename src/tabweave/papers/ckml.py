@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tabweave.blocks.value_tables import ValueTables, lookup_sum
+from tabweave.columns.table import Table
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets
 from tabweave.embed import ckml
 from tabweave.io.register import storable
-from tabweave.rows.table import Table
+from tabweave.space.value_tables import ValueTables, lookup_sum
 
 
 @storable

@@ -10,7 +10,6 @@ import numpy as np
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import ValueEmbedder
-from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import named_weights
@@ -18,6 +17,7 @@ from tabweave.embed import helic
 from tabweave.embed.helic import Pairs, ValuePairs, coupling_spaces
 from tabweave.io.register import storable
 from tabweave.papers.untie import Adam
+from tabweave.space.value_tables import ValueTables
 
 
 @storable

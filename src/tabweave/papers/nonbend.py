@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tabweave.columns.vocabulary import canonical, positions
 from tabweave.counts.counts import Counts
 from tabweave.embed import nonbend
 from tabweave.embed.nonbend import VI, Gibbs
@@ -20,7 +21,6 @@ from tabweave.embed.nonbend.variational import (
     value_expectations,
 )
 from tabweave.io.register import storable
-from tabweave.rows.vocabulary import canonical, positions
 
 
 @storable

@@ -24,10 +24,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, seed_of
 from tabweave.base import Estimator, ValueEmbedder
+from tabweave.columns.vocabulary import canonical
 from tabweave.embed.nonbend import NonBEND
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.register import storable
-from tabweave.rows.vocabulary import canonical
 
 __all__ = [
     "MatrixFactorization",

@@ -19,14 +19,14 @@ from scipy.linalg import block_diag
 
 from tabweave._compat import Interval
 from tabweave.base import ValueEmbedder
-from tabweave.blocks.value_tables import ValueTables
+from tabweave.columns.vocabulary import positions
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import chosen_kernels
 from tabweave.counts.merging import expand
 from tabweave.embed import unicorn
 from tabweave.io.register import storable
 from tabweave.papers.untie import Adam, Features, features, weights_of
-from tabweave.rows.vocabulary import positions
+from tabweave.space.value_tables import ValueTables
 
 
 @storable

@@ -16,7 +16,6 @@ import numpy as np
 
 from tabweave._compat import Interval, seed_of
 from tabweave.base import ValueEmbedder
-from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import named_weights
@@ -24,6 +23,7 @@ from tabweave.counts.spectra import responses
 from tabweave.embed.nonbend.model import DistinctRowEmbedder, DistinctRows
 from tabweave.embed.weave import check_clusters
 from tabweave.io.register import storable
+from tabweave.space.value_tables import ValueTables
 
 N_STEPS = 20  # of Adam between two updates of H
 BOUNDED = couplings.kernel_family(degrees=()) | {

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tabweave.blocks.value_tables import lookup_sum
 from tabweave.embed import value_metric
 from tabweave.io.register import storable
 from tabweave.measures.frequency import on_match
+from tabweave.space.value_tables import lookup_sum
 
 
 @storable

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tabweave.columns.frames import is_missing
 from tabweave.plots.style import (
     OTHERS,
     PLAIN,
@@ -24,7 +25,6 @@ from tabweave.plots.style import (
     sequence,
     whole_numbers,
 )
-from tabweave.rows.frames import is_missing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

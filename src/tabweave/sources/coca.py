@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tabweave._compat import Interval, StrOptions, eigh, fix_signs, warn_caller
 from tabweave.base import Estimator
+from tabweave.columns.inputs import numbers_only
 from tabweave.io.register import storable
-from tabweave.rows.inputs import numbers_only
 from tabweave.sources.container import Sources
 from tabweave.sources.tables import IdIndex, labels_of_rows, read_labels
 

@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from tabweave._compat import warn_caller
+from tabweave.columns.vocabulary import Label
 from tabweave.io.register import storable
-from tabweave.rows.vocabulary import Label
 from tabweave.sources.graphs import adjacency, edge_matrix, read_graph, spectral, symmetric
 from tabweave.sources.tables import (
     IdIndex,

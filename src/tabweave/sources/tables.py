@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from tabweave.columns.frames import as_column, categories, columns_of
+from tabweave.columns.table import Codes, Numbers, Table
+from tabweave.columns.targets import target_array
+from tabweave.columns.vocabulary import Label, canonical, identity, positions
 from tabweave.io.register import storable
-from tabweave.rows.frames import as_column, categories, columns_of
-from tabweave.rows.table import Codes, Numbers, Table
-from tabweave.rows.targets import target_array
-from tabweave.rows.vocabulary import Label, canonical, identity, positions
 
 Matrix: TypeAlias = Any  # a float ndarray or a csr_array; both are indexed alike
 

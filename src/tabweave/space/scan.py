@@ -210,8 +210,8 @@ class Queries:
 
     def search(self, k: int, kernel: Any, size: int = _QUERIES) -> Found:
         """Let a kernel fill in the k nearest of each query, ``size`` queries at a time."""
-        from tabweave.blocks.block import in_threads
-        from tabweave.rows.vocabulary import slices
+        from tabweave.columns.vocabulary import slices
+        from tabweave.space.block import in_threads
 
         out, rows = np.empty((len(self), k)), np.empty((len(self), k), np.int64)
 

@@ -15,7 +15,9 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 from scipy.sparse.csgraph import connected_components
 
-from tabweave.blocks.block import (
+from tabweave.columns.table import Codes, Schema, Table, distinct_rows, ranks_of_cells, take_rows
+from tabweave.columns.vocabulary import Unknown, slices
+from tabweave.space.block import (
     Apart,
     Block,
     Step,
@@ -24,8 +26,6 @@ from tabweave.blocks.block import (
     summed_differences,
     total_gaps,
 )
-from tabweave.rows.table import Codes, Schema, Table, distinct_rows, ranks_of_cells, take_rows
-from tabweave.rows.vocabulary import Unknown, slices
 from tabweave.space.scan import Copies, Hits, Nodes, Queries
 
 _CHUNK = 1 << 16  # rows whose coordinates are computed at a time
@@ -51,7 +51,7 @@ class Space:
     lines : list of Block
         The others, which are compared by their coordinates.
     power, root
-        As in :class:`~tabweave.blocks.block.Block`.
+        As in :class:`~tabweave.space.block.Block`.
     own : bool
         Whether values are compared as their blocks do, or by the power of their coordinates.
     unknown : {"centroid", "error"}

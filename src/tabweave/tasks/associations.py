@@ -20,11 +20,11 @@ from scipy.interpolate import PchipInterpolator
 from scipy.special import chdtrc, fdtrc, ndtr, stdtr
 
 from tabweave._compat import require
-from tabweave.blocks.numbers import BINNED, quantile_bins, with_bins
+from tabweave.columns.table import Schema, Table, ordinal_as_nominal, take_rows
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import entropies
 from tabweave.counts.spectra import CrossMoments
-from tabweave.rows.table import Schema, Table, ordinal_as_nominal, take_rows
+from tabweave.space.numbers import BINNED, quantile_bins, with_bins
 
 MEASURES = (
     "strength",
@@ -134,7 +134,7 @@ def associations(
         The rows, or their counts, of which only the categorical columns are used.
     schema : Schema or mapping of column to kind, optional
         The kinds of the columns that it names; the others are inferred by the rules of
-        :mod:`tabweave.rows.kinds`. Identifiers are set aside, since they predict every column.
+        :mod:`tabweave.columns.kinds`. Identifiers are set aside, since they predict every column.
     n_bins : int, default=10
         Number of quantile bins of numbers, for ``strength`` and for comparisons with categories.
     missing : {"value", "drop"}, default="value"

@@ -22,14 +22,14 @@ from scipy import sparse, stats
 from scipy.special import erf
 
 from tabweave._compat import seed_of
-from tabweave.blocks.numbers import quantiles
+from tabweave.columns.formats import CellError
+from tabweave.columns.frames import columns_of
+from tabweave.columns.kinds import aside_line
+from tabweave.columns.table import Column, Schema, Table
+from tabweave.columns.vocabulary import positions, union
 from tabweave.counts.counts import Counts
 from tabweave.counts.merging import check_same_columns
-from tabweave.rows.formats import CellError
-from tabweave.rows.frames import columns_of
-from tabweave.rows.kinds import aside_line
-from tabweave.rows.table import Column, Schema, Table
-from tabweave.rows.vocabulary import positions, union
+from tabweave.space.numbers import quantiles
 from tabweave.tasks.associations import pair_tables
 
 ENOUGH_AS_LARGE = 400  # A p-value is known after so many simulated statistics as large as observed.
@@ -125,10 +125,10 @@ def drift_report(
     before, after : Table, frame, mapping of columns, or Counts
         Two windows, or a window and what came before it: no row may be in both. Counts hold
         thousands of buckets of numbers; those in one count as equal. How columns are read is
-        inferred (:mod:`tabweave.rows.kinds`: dates, times of day and money in text are compared as
-        numbers), identifiers are set aside. Columns
-        that both sides have are compared; the report also names the other columns, and those whose
-        kind changed: words or lists instead of numbers.
+        inferred (:mod:`tabweave.columns.kinds`: dates, times of day and money in text are
+        compared as numbers), identifiers are set aside. Columns that both sides have are
+        compared; the report also names the other columns, and those whose kind changed: words or
+        lists instead of numbers.
     level : float, default=0.05
         Chance of any false alarm among the columns, and likewise among the couplings.
     min_size : float, default=0.0

@@ -23,8 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions, require, seed_of
 from tabweave.base import Estimator, TabularInput
-from tabweave.io.register import storable
-from tabweave.rows.formats import (
+from tabweave.columns.formats import (
     APOSTROPHES,
     BLANKS,
     DIGIT_FORMATS,
@@ -34,7 +33,7 @@ from tabweave.rows.formats import (
     present_texts,
     write_datetime,
 )
-from tabweave.rows.frames import (
+from tabweave.columns.frames import (
     DATETIMES,
     columns_of,
     is_missing,
@@ -42,9 +41,10 @@ from tabweave.rows.frames import (
     object_array,
     typed,
 )
-from tabweave.rows.inputs import check_input_features, read_with_fitted_schema
-from tabweave.rows.table import Codes, Datetimes, Numbers, Schema, Sets, Table, take_rows
-from tabweave.rows.vocabulary import Label, canonical
+from tabweave.columns.inputs import check_input_features, read_with_fitted_schema
+from tabweave.columns.table import Codes, Datetimes, Numbers, Schema, Sets, Table, take_rows
+from tabweave.columns.vocabulary import Label, canonical
+from tabweave.io.register import storable
 from tabweave.tasks.row_model import (
     ENGINES,
     Guess,
@@ -85,7 +85,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         Largest number of rows to learn from, drawn at random if there are more.
     schema : Schema or mapping of column to kind, optional
         The kinds of the columns that it names; the others are inferred by the rules of
-        :mod:`tabweave.rows.kinds`. Identifiers are set aside: their missing cells stay missing.
+        :mod:`tabweave.columns.kinds`. Identifiers are set aside: their missing cells stay missing.
     random_state : int, RandomState or None, default=0
         Seed of the mixture, and of the rows that are drawn.
 

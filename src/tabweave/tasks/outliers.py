@@ -20,10 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions, seed_of
 from tabweave.base import Estimator, TabularInput
-from tabweave.io.register import storable
-from tabweave.rows.frames import row_labels
-from tabweave.rows.inputs import read_with_fitted_schema
-from tabweave.rows.table import (
+from tabweave.columns.frames import row_labels
+from tabweave.columns.inputs import read_with_fitted_schema
+from tabweave.columns.table import (
     Datetimes,
     Numbers,
     Schema,
@@ -32,6 +31,7 @@ from tabweave.rows.table import (
     datetime_as_numeric,
     take_rows,
 )
+from tabweave.io.register import storable
 from tabweave.tasks.row_model import FLOOR, Cells, Reason, Round, RowModel, rows_to_learn, shown
 
 N_FOLDS = 4

@@ -13,8 +13,8 @@ from typing import Any
 from sklearn.base import clone
 
 from tabweave._compat import require
+from tabweave.columns.table import Table
 from tabweave.embed.windowed import Windowed, check_window_columns
-from tabweave.rows.table import Table
 from tabweave.updates import exclusive
 
 try:  # a soft base class: pipelines of river ask for theirs

@@ -21,16 +21,8 @@ from scipy.linalg.lapack import dpotrf
 from scipy.sparse import coo_array, csr_array
 
 from tabweave._compat import eigh, one_blas_thread, seed_of
-from tabweave.blocks.numbers import BINNED, quantile_bins, with_bins
-from tabweave.counts.counting import available_memory
-from tabweave.counts.counts import Counts
-from tabweave.counts.spectra import CrossMoments
-from tabweave.counts.unknown import check_types
-from tabweave.embed.nonbend import VI
-from tabweave.embed.nonbend.nonbend import NonBEND, subspace_weights, value_probabilities
-from tabweave.io.register import storable
-from tabweave.rows.frames import object_array
-from tabweave.rows.table import (
+from tabweave.columns.frames import object_array
+from tabweave.columns.table import (
     Codes,
     Column,
     Datetimes,
@@ -43,7 +35,15 @@ from tabweave.rows.table import (
     require_rows,
     take_rows,
 )
-from tabweave.rows.vocabulary import Label, Vocabulary, positions, slices
+from tabweave.columns.vocabulary import Label, Vocabulary, positions, slices
+from tabweave.counts.counting import available_memory
+from tabweave.counts.counts import Counts
+from tabweave.counts.spectra import CrossMoments
+from tabweave.counts.unknown import check_types
+from tabweave.embed.nonbend import VI
+from tabweave.embed.nonbend.nonbend import NonBEND, subspace_weights, value_probabilities
+from tabweave.io.register import storable
+from tabweave.space.numbers import BINNED, quantile_bins, with_bins
 from tabweave.space.scan import Nodes, Queries, nearest_nodes
 
 ENGINES = ("counts", "mixture", "neighbors")

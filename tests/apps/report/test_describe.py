@@ -179,7 +179,7 @@ def test_large_tables_are_drawn_in_part():
 
 def test_associations_say_how_many_rows_they_are_of(mixed, monkeypatch):
     from tabweave import associations
-    from tabweave.rows.table import take_rows
+    from tabweave.columns.table import take_rows
 
     rows = mixed(300)
     whole = describe(rows)["associations"]

@@ -11,7 +11,7 @@ from tabweave.apps import report as room
 from tabweave.apps.report import describe, page, report
 from tabweave.apps.report import html as _page
 from tabweave.apps.report.html import LONGEST, bin_names, cell, quoted, rounded, shown, written
-from tabweave.rows.table import Codes, Numbers, Sets
+from tabweave.columns.table import Codes, Numbers, Sets
 
 NASTY = [
     "<script>alert(1)</script>",

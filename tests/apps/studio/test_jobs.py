@@ -114,7 +114,7 @@ def test_the_report_is_a_page(client, done):
 
 
 def test_explains_as_the_library_does(client, done, expected):
-    from tabweave.rows.table import take_rows
+    from tabweave.columns.table import take_rows
 
     model, features, vectors = expected
     a, b = (take_rows(features, np.array([row])) for row in (3, 9))

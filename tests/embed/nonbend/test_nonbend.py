@@ -14,7 +14,6 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave import Counts, Table
-from tabweave.blocks.value_tables import ValueTables
 from tabweave.datasets import make_coupled
 from tabweave.embed.nonbend import VI, Gibbs, NonBEND, variational
 from tabweave.embed.nonbend.gibbs import Sampler, log_joint, sweep
@@ -27,6 +26,7 @@ from tabweave.embed.nonbend.variational import (
     tidied,
     value_expectations,
 )
+from tabweave.space.value_tables import ValueTables
 
 
 def planted(k, n, n_columns=10, n_values=4, concentration=0.2, seed=0):

@@ -14,10 +14,10 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave import Column
+from tabweave.columns.table import Table
 from tabweave.embed.sets import SetTfidf
 from tabweave.embed.sets import tfidf as _terms
 from tabweave.embed.sets.tfidf import TermCounts
-from tabweave.rows.table import Table
 
 TABLE_I = {
     "Reactome": [["REACT_1497"], ["REACT_1698", "REACT_1791"]],

@@ -129,7 +129,7 @@ def _preview(embedder: Any, table: Any) -> None:
     """Show the first rows, and as many of their dimensions as fit on a line."""
     import numpy as np
 
-    from tabweave.rows.table import take_rows
+    from tabweave.columns.table import take_rows
 
     names = list(embedder.get_feature_names_out())
     vectors = embedder.transform(take_rows(table, np.arange(min(_PREVIEW, table.n_rows))))

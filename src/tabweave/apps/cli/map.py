@@ -153,7 +153,7 @@ def _draw_page(path: Path, points: Any, learned: Learned, color: str, title: str
     from tabweave.apps.report import page
     from tabweave.apps.report.html import rounded
     from tabweave.apps.report.rows import map_cells
-    from tabweave.rows.table import take_rows
+    from tabweave.columns.table import take_rows
 
     names = list(dict.fromkeys([color, *learned.rows.columns]))[:_MOST_COLUMNS]
     some = np.arange(len(points))
@@ -215,7 +215,7 @@ def _colours(learned: Learned, name: str) -> tuple[list[str], Any]:
 
     from tabweave.apps.report.reading import as_values
     from tabweave.apps.report.rows import joined
-    from tabweave.rows.table import Numbers, Sets
+    from tabweave.columns.table import Numbers, Sets
 
     ((_, data),) = learned.column(name)
     values: Any = joined(data, learned.rows.n_rows) if isinstance(data, Sets) else as_values(data)

@@ -227,7 +227,7 @@ def _values(
 def _read_range(text: str, name: str, learned: Learned) -> Any:
     """Return the condition that 30..40, 30.. or ..40 means in a column."""
     from tabweave import between
-    from tabweave.rows.table import Numbers
+    from tabweave.columns.table import Numbers
 
     ((column, cells),) = learned.column(name)
     labels = () if isinstance(cells, Numbers) else cells.labels
@@ -254,8 +254,8 @@ def _number(text: str, name: str) -> float:
 
 def _read(text: str, name: str, learned: Learned) -> Any:
     """Return the value that a text means in a column."""
-    from tabweave.rows.spelling import is_spelled
-    from tabweave.rows.table import Numbers
+    from tabweave.columns.spelling import is_spelled
+    from tabweave.columns.table import Numbers
 
     ((column, cells),) = learned.column(name)
     if column.kind == "datetime" or column.decimal is not None:
@@ -431,7 +431,7 @@ def distance_of(embedder: Any, table: Any, a: int, b: int) -> float:
 def _two(table: Any, a: int, b: int) -> list[Any]:
     import numpy as np
 
-    from tabweave.rows.table import take_rows
+    from tabweave.columns.table import take_rows
 
     return [take_rows(table, np.array([row])) for row in (a, b)]
 

@@ -659,7 +659,7 @@ def _print_drift(report: Any, before: Any, after: Any, most: int = 10) -> None:
         if names:
             note(f"only {whose} has {', '.join(map(repr, names))}; not compared")
     if report.aside:
-        from tabweave.rows.kinds import aside_line
+        from tabweave.columns.kinds import aside_line
 
         note(aside_line(dict(report.aside)))
 

@@ -10,13 +10,13 @@ import numpy as np
 from tabweave.apps.report.html import cell, rounded, shown
 from tabweave.apps.report.reading import Reading
 from tabweave.base import Embedder
-from tabweave.blocks.block import Block, label_column, summed_differences
+from tabweave.columns.table import Codes, Datetimes, Numbers, Sets
+from tabweave.columns.vocabulary import Vocabulary, order
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import corrected_uncertainty, information
 from tabweave.embed.hierarchy.tree import dissimilarity, from_linkage
 from tabweave.plots.structure import circle_order, leaves_in_order
-from tabweave.rows.table import Codes, Datetimes, Numbers, Sets
-from tabweave.rows.vocabulary import Vocabulary, order
+from tabweave.space.block import Block, label_column, summed_differences
 
 TOP = 5
 PLAIN = ("values", "numbers", "constant")  # reasons that say no more than the kind does

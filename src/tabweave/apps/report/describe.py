@@ -41,13 +41,13 @@ from tabweave.apps.report.rows import (
     near_layout,
 )
 from tabweave.base import Embedder
+from tabweave.columns.kinds import aside_line
+from tabweave.columns.table import Codes, Table, take_rows
 from tabweave.counts.counts import Counts
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.files import replacing
 from tabweave.measures import MEASURES
-from tabweave.rows.kinds import aside_line
-from tabweave.rows.table import Codes, Table, take_rows
 from tabweave.space.scan import Nearest
 
 __all__ = ["describe", "map_widget", "page", "report"]

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.rows.table import Codes, Datetimes, Numbers, Sets
-from tabweave.rows.vocabulary import Label
+from tabweave.columns.table import Codes, Datetimes, Numbers, Sets
+from tabweave.columns.vocabulary import Label
 
 SCRIPTS = (
     "base.js", "columns.js", "couplings.js", "values.js", "map.js", "clusters.js", "odd.js",

@@ -10,10 +10,8 @@ import numpy as np
 from tabweave.apps.report.columns import by_frequency, missing_rows, near_and_far, value_counts
 from tabweave.apps.report.html import percent, quoted, rounded, row_count, shown, written
 from tabweave.apps.report.reading import Reading, as_values, is_doubtful
-from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import chance_information, information
-from tabweave.rows.formats import looks_missing
-from tabweave.rows.table import (
+from tabweave.columns.formats import looks_missing
+from tabweave.columns.table import (
     Codes,
     Column,
     Numbers,
@@ -24,6 +22,8 @@ from tabweave.rows.table import (
     row_keys,
     take_rows,
 )
+from tabweave.counts.counts import Counts
+from tabweave.counts.couplings import chance_information, information
 
 if TYPE_CHECKING:
     from tabweave.tasks.outliers import OutlierCells

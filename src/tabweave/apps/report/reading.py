@@ -9,10 +9,19 @@ from typing import Any
 import numpy as np
 
 from tabweave.apps.report.html import between, bin_names
-from tabweave.blocks.numbers import binned, quantile_edges
-from tabweave.rows.kinds import Finding
-from tabweave.rows.table import Codes, Column, Datetimes, Numbers, Schema, Sets, Table, require_rows
-from tabweave.rows.vocabulary import canonical
+from tabweave.columns.kinds import Finding
+from tabweave.columns.table import (
+    Codes,
+    Column,
+    Datetimes,
+    Numbers,
+    Schema,
+    Sets,
+    Table,
+    require_rows,
+)
+from tabweave.columns.vocabulary import canonical
+from tabweave.space.numbers import binned, quantile_edges
 
 MOST_COLUMNS = 1_000
 MOST_VALUES = 10_000
@@ -39,7 +48,7 @@ class Reading:
     @cached_property
     def codes(self) -> dict[str, np.ndarray]:
         """Each column's cells as codes in the order of values: equal cells have equal codes."""
-        from tabweave.rows.table import canonical_codes
+        from tabweave.columns.table import canonical_codes
 
         return dict(zip(self.table.schema.names, canonical_codes(self.table), strict=True))
 

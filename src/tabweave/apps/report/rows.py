@@ -16,7 +16,7 @@ from tabweave._compat import eigh, fix_signs
 from tabweave.apps.report.columns import by_frequency
 from tabweave.apps.report.html import cell, cluster_name, rounded, shown
 from tabweave.apps.report.reading import Reading, as_values
-from tabweave.rows.table import (
+from tabweave.columns.table import (
     Codes,
     Datetimes,
     Numbers,
@@ -25,7 +25,7 @@ from tabweave.rows.table import (
     distinct_rows,
     take_rows,
 )
-from tabweave.rows.vocabulary import Label
+from tabweave.columns.vocabulary import Label
 from tabweave.space.scan import Nearest
 
 _BLOCK = 1 << 22  # numbers held at a time: 32 MB

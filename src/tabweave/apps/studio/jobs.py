@@ -27,9 +27,9 @@ import numpy as np
 from tabweave._compat import one_thread
 from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.studio.files import Refused, Source
+from tabweave.columns.kinds import aside_line
 from tabweave.engines import Progress, progress_reporter
 from tabweave.io.files import replacing
-from tabweave.rows.kinds import aside_line
 
 AT_ONCE = 2
 KEPT = 12  # finished jobs; the oldest goes first
@@ -419,7 +419,7 @@ def _of_sample(reading: Any, question: Question, wishes: Any) -> dict[str, Any]:
     """Return the description of some rows, under their numbers in the whole table."""
     from tabweave.apps.report.describe import look_at
     from tabweave.apps.report.reading import only_met
-    from tabweave.rows.table import take_rows
+    from tabweave.columns.table import take_rows
 
     n_rows = reading.table.n_rows
     rows = np.sort(np.random.default_rng(0).choice(n_rows, N_SAMPLE, replace=False))

@@ -16,10 +16,10 @@ from tabweave._compat import require
 from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.studio.files import Source
 from tabweave.apps.studio.jobs import Job, Question, read
+from tabweave.columns.table import cell_of, take_rows
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.io.files import replacing
 from tabweave.neighbors.index import SimilarityIndex
-from tabweave.rows.table import cell_of, take_rows
 
 DOWNLOADS = {
     "vectors.csv": "text/csv",

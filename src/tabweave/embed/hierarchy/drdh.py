@@ -17,12 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions, one_blas_thread, require, seed_of
 from tabweave.base import Estimator, TabularInput
-from tabweave.blocks.block import Block, summed_differences
+from tabweave.columns.table import Codes, Table, check_codes, distinct_rows, remember_names
 from tabweave.embed.hierarchy.tree import DistanceHierarchy
 from tabweave.embed.register import embedder
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
-from tabweave.rows.table import Codes, Table, check_codes, distinct_rows, remember_names
+from tabweave.space.block import Block, summed_differences
 from tabweave.space.scan import Copies, Found, Nodes, Queries, nearest_rows, without_self
 
 

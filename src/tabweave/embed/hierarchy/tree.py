@@ -15,15 +15,15 @@ import numpy as np
 
 from tabweave._compat import StrOptions
 from tabweave.base import Embedder
-from tabweave.blocks.block import Block, Blocks, label_column
-from tabweave.blocks.trees import LevelBlock, LineBlock, Tree, TreeBlock
+from tabweave.columns.table import Codes, Column, Numbers, Schema, Table, require_rows
+from tabweave.columns.targets import check_discrete
+from tabweave.columns.vocabulary import Label
 from tabweave.counts.counts import Counts, counted_schema
 from tabweave.counts.couplings import partners, shares
 from tabweave.embed.register import embedder
 from tabweave.embed.row_embedder import readable
-from tabweave.rows.table import Codes, Column, Numbers, Schema, Table, require_rows
-from tabweave.rows.targets import check_discrete
-from tabweave.rows.vocabulary import Label
+from tabweave.space.block import Block, Blocks, label_column
+from tabweave.space.trees import LevelBlock, LineBlock, Tree, TreeBlock
 
 LINKAGES = ("single", "average", "complete")
 

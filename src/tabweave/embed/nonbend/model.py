@@ -12,11 +12,11 @@ import numpy as np
 from scipy.special import gammaln
 
 from tabweave._compat import njit
+from tabweave.columns.table import Codes, Table, check_offsets, distinct_rows
+from tabweave.columns.vocabulary import Vocabulary
 from tabweave.counts.counts import Counts
 from tabweave.embed.row_embedder import RowEmbedder
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Table, check_offsets, distinct_rows
-from tabweave.rows.vocabulary import Vocabulary
 
 MIN_LOG = -38.0  # exp of this is below half a unit in the last place of 1
 

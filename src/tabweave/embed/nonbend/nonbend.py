@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 
 from tabweave._compat import Interval, StrOptions, validate_parameter_constraints
 from tabweave.base import ValueEmbedder
-from tabweave.blocks.value_tables import ValueTables
+from tabweave.columns.table import distinct_rows
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_table_size
 from tabweave.embed.nonbend.gibbs import Gibbs
@@ -25,7 +25,7 @@ from tabweave.embed.nonbend.model import DistinctRowEmbedder, Fit, Prior, locate
 from tabweave.embed.nonbend.variational import VI, Passes, assign, fit_batches
 from tabweave.embed.register import embedder
 from tabweave.engines import progress_reporter
-from tabweave.rows.table import distinct_rows
+from tabweave.space.value_tables import ValueTables
 
 MAX_CELLS = 10_000_000
 

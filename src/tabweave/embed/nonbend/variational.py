@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import betaln, digamma
 
 from tabweave._compat import Interval, StrOptions, njit
-from tabweave.blocks.block import in_threads
+from tabweave.columns.table import Schema, Table, append_rows, remember_names, take_rows
 from tabweave.counts.counts import Counts
 from tabweave.embed.nonbend.gibbs import sampled_fit
 from tabweave.embed.nonbend.model import (
@@ -29,7 +29,7 @@ from tabweave.embed.nonbend.model import (
 )
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.register import storable
-from tabweave.rows.table import Schema, Table, append_rows, remember_names, take_rows
+from tabweave.space.block import in_threads
 
 SAMPLE_ROWS = 20_000  # of all batches, which every fit starts on
 BLOCK_ROWS = 1 << 14

@@ -20,10 +20,10 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from tabweave._compat import Interval, StrOptions, eigh, njit, one_blas_thread
 from tabweave.base import Estimator
+from tabweave.columns.inputs import numbers_only
 from tabweave.embed.register import embedder
 from tabweave.embed.sets.pursuit import FAST_SUMS, code_errors, energies, pursue, stopping
 from tabweave.engines.progress import ProgressCallback, progress_reporter
-from tabweave.rows.inputs import numbers_only
 
 MAX_DENSE_ENTRIES = 1 << 24  # of one atom's error matrix: beyond, it stays a product
 

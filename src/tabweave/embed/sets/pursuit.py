@@ -15,8 +15,8 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from tabweave._compat import njit, one_blas_thread
-from tabweave.blocks.block import in_threads
-from tabweave.rows.vocabulary import slices
+from tabweave.columns.vocabulary import slices
+from tabweave.space.block import in_threads
 
 CHUNK_ENTRIES = 1 << 22  # atoms and coefficients held before they are packed: 48 MB
 _TIE = 1.0 - 1e-10  # products this close are equal: the first atom wins, however they were rounded

@@ -27,12 +27,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import Estimator, TabularInput
+from tabweave.columns.inputs import check_categorical, check_input_features, read_with_fitted_schema
+from tabweave.columns.table import Codes, Schema, Sets, Table, remember_names, require_rows
+from tabweave.columns.vocabulary import Label, identity, order, positions
+from tabweave.columns.vocabulary import union as label_union
 from tabweave.embed.register import embedder
 from tabweave.io.register import storable
-from tabweave.rows.inputs import check_categorical, check_input_features, read_with_fitted_schema
-from tabweave.rows.table import Codes, Schema, Sets, Table, remember_names, require_rows
-from tabweave.rows.vocabulary import Label, identity, order, positions
-from tabweave.rows.vocabulary import union as label_union
 from tabweave.updates import completing
 
 MAX_TERMS = 1 << 20  # of one cell

@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions, seed_of
 from tabweave.base import Estimator, TabularInput
+from tabweave.columns.table import Schema, Table, check_feature_names, remember_names, require_rows
+from tabweave.columns.targets import check_class_labels, check_target, target_array, target_numbers
 from tabweave.io.register import storable
-from tabweave.rows.table import Schema, Table, check_feature_names, remember_names, require_rows
-from tabweave.rows.targets import check_class_labels, check_target, target_array, target_numbers
 from tabweave.sources.container import Sources
 from tabweave.sources.gbc.prediction import (
     ClassSmoother,

@@ -26,10 +26,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tabweave._compat import HasMethods, Interval, StrOptions, one_thread, seed_of
 from tabweave.base import Estimator
+from tabweave.columns.inputs import numbers_only
+from tabweave.columns.targets import check_class_labels, target_array, target_numbers
+from tabweave.columns.vocabulary import canonical
 from tabweave.io.register import storable
-from tabweave.rows.inputs import numbers_only
-from tabweave.rows.targets import check_class_labels, target_array, target_numbers
-from tabweave.rows.vocabulary import canonical
 from tabweave.sources.coca import cells, column_means
 from tabweave.sources.container import Sources
 from tabweave.sources.hemap.transfer import (

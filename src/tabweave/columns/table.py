@@ -18,8 +18,7 @@ import numpy as np
 from sklearn.utils.validation import _check_feature_names
 
 from tabweave._compat import html_table, warn_caller
-from tabweave.io.register import storable
-from tabweave.rows.formats import (
+from tabweave.columns.formats import (
     DATE_ORDERS,
     MISSING_WORDS,
     PANDAS_MISSING_WORDS,
@@ -31,7 +30,7 @@ from tabweave.rows.formats import (
     has_thousands,
     numbers_written,
 )
-from tabweave.rows.frames import (
+from tabweave.columns.frames import (
     CLOCK,
     CLOCK_TIMES,
     DATETIMES,
@@ -55,8 +54,8 @@ from tabweave.rows.frames import (
     take_sets,
     times_held,
 )
-from tabweave.rows.frames import numbers as cells_numbers
-from tabweave.rows.kinds import (
+from tabweave.columns.frames import numbers as cells_numbers
+from tabweave.columns.kinds import (
     FEW_ROWS,
     NO_AMOUNT,
     Asks,
@@ -70,8 +69,9 @@ from tabweave.rows.kinds import (
     judge,
     unreadable_cells,
 )
-from tabweave.rows.spelling import is_spelled, is_text
-from tabweave.rows.vocabulary import Label, canonical, code_type, identity, order, positions
+from tabweave.columns.spelling import is_spelled, is_text
+from tabweave.columns.vocabulary import Label, canonical, code_type, identity, order, positions
+from tabweave.io.register import storable
 
 __all__ = ["KINDS", "Codes", "Column", "Datetimes", "Kind", "Numbers", "Schema", "Sets", "Table"]
 
@@ -206,7 +206,7 @@ class Table:
             What an undeclared column of numbers or datetimes is.
         rules : {"whole", "sample", "first", "texts", "all"}, optional
             Whether to look at the values of undeclared columns, too, and to set identifiers aside:
-            :mod:`tabweave.rows.kinds` has the rules, :meth:`kinds` says what they found. "first"
+            :mod:`tabweave.columns.kinds` has the rules, :meth:`kinds` says what they found. "first"
             are the first rows of a stream, from which less follows, "sample" some of ``n_rows``
             rows; "texts" sets only text aside, "all" nothing.
         n_rows : int, optional
@@ -240,8 +240,8 @@ class Table:
         """Return what each column is, why, and whether it is set aside.
 
         Of a table that was read by its types alone, this is what the rules of
-        :mod:`tabweave.rows.kinds` make of it where any table may come: in :class:`~tabweave.Weave`,
-        reports and the command line.
+        :mod:`tabweave.columns.kinds` make of it where any table may come: in
+        :class:`~tabweave.Weave`, reports and the command line.
         """
         found = [_finding(column, data, self.n_rows) for column, data in self]
         for column in self.schema.aside:

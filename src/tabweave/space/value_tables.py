@@ -18,7 +18,23 @@ from typing import Any, Literal
 import numpy as np
 
 from tabweave._compat import eigh, fix_signs, one_blas_thread
-from tabweave.blocks.block import (
+from tabweave.columns.spelling import Spelling
+from tabweave.columns.table import Codes, Sets, Table
+from tabweave.columns.vocabulary import (
+    Bucket,
+    Label,
+    OfVocabulary,
+    Unknown,
+    Vocabulary,
+    check_seen,
+    positions,
+    slices,
+)
+from tabweave.counts.counting import compiled, group_columns
+from tabweave.counts.counts import Counts
+from tabweave.counts.couplings import N_COMMON, WIDEST, Factors
+from tabweave.io.register import storable
+from tabweave.space.block import (
     Apart,
     Block,
     Blocks,
@@ -35,22 +51,6 @@ from tabweave.blocks.block import (
     row_writer,
     sum_writer,
     value_writer,
-)
-from tabweave.counts.counting import compiled, group_columns
-from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import N_COMMON, WIDEST, Factors
-from tabweave.io.register import storable
-from tabweave.rows.spelling import Spelling
-from tabweave.rows.table import Codes, Sets, Table
-from tabweave.rows.vocabulary import (
-    Bucket,
-    Label,
-    OfVocabulary,
-    Unknown,
-    Vocabulary,
-    check_seen,
-    positions,
-    slices,
 )
 
 

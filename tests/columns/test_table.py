@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from tabweave import Column, Counts, OneHot, Schema, Table, Weave
-from tabweave.rows.formats import CellError
-from tabweave.rows.kinds import FEW_ROWS
-from tabweave.rows.table import (
+from tabweave.columns.formats import CellError
+from tabweave.columns.kinds import FEW_ROWS
+from tabweave.columns.table import (
     UNREADABLE,
     Codes,
     Datetimes,
@@ -446,7 +446,7 @@ class TestGuards:
         assert len(np.unique(keys)) == 1000
 
     def test_very_many_rows_are_sampled(self, monkeypatch):
-        monkeypatch.setattr("tabweave.rows.table.SAMPLED", 10)
+        monkeypatch.setattr("tabweave.columns.table.SAMPLED", 10)
         assert sampled_rows(10) is None
         some = sampled_rows(50)
         assert len(some) == 10 and (np.diff(some) > 0).all()

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from tabweave.rows.frames import object_array, objects, typed
-from tabweave.rows.vocabulary import canonical
+from tabweave.columns.frames import object_array, objects, typed
+from tabweave.columns.vocabulary import canonical
 
 _MOST_FRACTIONS = 20  # numbers with fractions that may be classes, such as half stars
 

@@ -20,8 +20,8 @@ import numpy as np
 from scipy import sparse
 
 from tabweave._compat import njit
+from tabweave.columns.vocabulary import Bucket, Label, slices
 from tabweave.io.register import storable
-from tabweave.rows.vocabulary import Bucket, Label, slices
 
 MANY = 129  # values up to which a column is compared by its values alone
 _BITS = 16

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from tabweave import Counts, MixedEmbedder, SupervisedWeave, Table, Weave
-from tabweave.blocks.dates import cycle_of_clock, ring, ring_knots
-from tabweave.rows.table import CYCLES
+from tabweave.columns.table import CYCLES
+from tabweave.space.dates import cycle_of_clock, ring, ring_knots
 
 RNG = np.random.default_rng(0)
 YEARS = pd.Timestamp("2020-01-01") + pd.to_timedelta(RNG.integers(0, 10**8, 800), unit="s")

@@ -41,7 +41,7 @@ reports, the command line); what a schema declares is never asked. In words:
 - A constant column is set aside, too, if all rows are there to see it; of a stream it counts for
   nothing as long as it is constant.
 - Text of more than 129 values stays ``nominal``, and counts by its spelling, too; with five words
-  on average it is called sentences (:mod:`tabweave.rows.spelling`).
+  on average it is called sentences (:mod:`tabweave.columns.spelling`).
 - Of more than 524,288 rows as many are looked at, drawn by row number, the same from every source.
 - Two numbers in a cell (``120/80``) stay ``nominal``: split them into columns to have them compared
   as numbers.
@@ -64,7 +64,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from tabweave.rows.formats import (
+from tabweave.columns.formats import (
     DATE_ORDERS,
     DURATIONS,
     FEW_TEXTS,
@@ -101,7 +101,7 @@ from tabweave.rows.formats import (
     ranges_in_order,
     units_written,
 )
-from tabweave.rows.frames import code_for_missing
+from tabweave.columns.frames import code_for_missing
 
 Kind = Literal["nominal", "ordinal", "numeric", "datetime", "set"]
 # Whether all rows are at hand, a sample of them (which proves no constant) or the first of a

@@ -22,8 +22,8 @@ from zlib import crc32
 
 import numpy as np
 
+from tabweave.columns.formats import CellError
 from tabweave.io.register import storable
-from tabweave.rows.formats import CellError
 
 Label = str | int | float | bool | bytes | None
 Unknown = Literal["centroid", "error"]

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabweave import OneHot, Table
-from tabweave.rows import vocabulary as labels_
-from tabweave.rows.vocabulary import Bucket, Vocabulary, canonical
+from tabweave.columns import vocabulary as labels_
+from tabweave.columns.vocabulary import Bucket, Vocabulary, canonical
 
 plain = st.one_of(
     st.none(),
@@ -236,7 +236,7 @@ def test_a_vocabulary_equals_no_other_thing():
 
 
 def test_a_label_that_no_row_has_is_not_unknown():
-    from tabweave.rows.table import Codes
+    from tabweave.columns.table import Codes
 
     unseen = np.array([False, True])
     labels_.check_seen("a", unseen, Codes(np.array([0, 0], np.uint8), ["u", "z"]))

@@ -16,7 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tabweave.blocks.block import (
+from tabweave.columns.frames import columns_of, objects
+from tabweave.columns.table import Codes, Sets, Table
+from tabweave.columns.vocabulary import Label, Unknown, canonical, identity, positions
+from tabweave.io.register import storable
+from tabweave.space.block import (
     Block,
     Line,
     Lookup,
@@ -26,10 +30,6 @@ from tabweave.blocks.block import (
     summed_differences,
     value_writer,
 )
-from tabweave.io.register import storable
-from tabweave.rows.frames import columns_of, objects
-from tabweave.rows.table import Codes, Sets, Table
-from tabweave.rows.vocabulary import Label, Unknown, canonical, identity, positions
 
 SEPARATOR = "/"
 Edge = tuple[Label, int, float]  # name, number of the parent, weight

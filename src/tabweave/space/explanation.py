@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import html_table, require
-from tabweave.rows.vocabulary import Label
+from tabweave.columns.vocabulary import Label
 
 
 class Explanation(dict[str, float]):

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from tabweave import FAMD, Column, SimilarityIndex, Table, Weave
-from tabweave.rows import frames
-from tabweave.rows.frames import (
+from tabweave.columns import frames
+from tabweave.columns.frames import (
     CLOCK,
     OWN_CLOCK,
     _plain_datetimes,

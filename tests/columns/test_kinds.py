@@ -26,7 +26,7 @@ from tabweave import (
     export,
     load,
 )
-from tabweave.rows.formats import (
+from tabweave.columns.formats import (
     date_order,
     is_iso,
     looks_missing,
@@ -34,7 +34,7 @@ from tabweave.rows.formats import (
     parse_date,
     ranges_in_order,
 )
-from tabweave.rows.kinds import (
+from tabweave.columns.kinds import (
     FEW_ROWS,
     Finding,
     Kinds,
@@ -495,7 +495,7 @@ class TestEverySource:
         )
         frame["month"] = np.arange(N) // 5
         frame.loc[frame.index[-1], "late"] = 1.5
-        for module in ("rows.table", "engines.counting"):
+        for module in ("columns.table", "engines.counting"):
             monkeypatch.setattr(f"tabweave.{module}.SAMPLED", sampled)
         monkeypatch.setattr("tabweave.engines.source.BATCH_ROWS", 7)
         frame.to_csv(tmp_path / "x.csv", index=False)
@@ -754,7 +754,7 @@ def test_digits_that_are_dates(kind, cells, name, format):
 
 
 def test_digits_are_numbers_again_if_one_that_was_not_looked_at_is_no_date(monkeypatch):
-    monkeypatch.setattr("tabweave.rows.table.sampled_rows", lambda _: np.arange(20))
+    monkeypatch.setattr("tabweave.columns.table.sampled_rows", lambda _: np.arange(20))
     for kind, stays in ((int, "numeric"), (str, "nominal")):
         cells = [*map(kind, DAYS * 2), kind(20240231)]
         judged = Table.of({"date": cells[:-1]}, rules="whole").schema["date"]
@@ -926,7 +926,7 @@ COLUMNS = {
 def test_what_is_not_asked_would_not_have_been_answered(rules, monkeypatch):
     """Most columns are told from a glance: with all rules asked of all of them it is the same."""
     found = Table.of(COLUMNS, rules=rules)
-    monkeypatch.setattr("tabweave.rows.table._is_plain", lambda *_: False)
+    monkeypatch.setattr("tabweave.columns.table._is_plain", lambda *_: False)
     asked = Table.of(COLUMNS, rules=rules)
     assert [(c.name, c.kind, c.asks) for c in found.schema.columns] == [
         (c.name, c.kind, c.asks) for c in asked.schema.columns

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabweave.blocks.numbers import Knots
+from tabweave.columns.table import CYCLES, Cycle
+from tabweave.columns.vocabulary import positions
 from tabweave.counts.counts import Counts
-from tabweave.rows.table import CYCLES, Cycle
-from tabweave.rows.vocabulary import positions
+from tabweave.space.numbers import Knots
 
 _ENOUGH = 0.9  # of a cycle that rows must last to show it
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tabweave import Table
-from tabweave.rows.formats import (
+from tabweave.columns.formats import (
     PERIODS,
     _year,
     date_format,
@@ -28,7 +28,7 @@ from tabweave.rows.formats import (
     ranges_in_order,
     write_datetime,
 )
-from tabweave.rows.kinds import Finding
+from tabweave.columns.kinds import Finding
 
 
 @pytest.mark.parametrize(

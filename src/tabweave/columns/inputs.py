@@ -10,9 +10,9 @@ import numpy as np
 from scipy.sparse import issparse
 
 from tabweave._compat import warn_caller
-from tabweave.rows.frames import DATETIMES, columns_of
-from tabweave.rows.table import Codes, Schema, Table, check_feature_names
-from tabweave.rows.vocabulary import types_of
+from tabweave.columns.frames import DATETIMES, columns_of
+from tabweave.columns.table import Codes, Schema, Table, check_feature_names
+from tabweave.columns.vocabulary import types_of
 
 MIN_ROWS_TO_WARN = 20  # Fewer rows say little of whether the values of a column repeat.
 _NO_NUMBERS = "could not convert string", "setting an array element"  # of text, of lists

@@ -5,8 +5,10 @@ from sklearn.metrics import mutual_info_score
 from sklearn.preprocessing import FunctionTransformer
 
 from tabweave import HELIC, Column, Counts, MixedEmbedder, Schema, Table, Weave
-from tabweave.blocks import numbers as numbers_
-from tabweave.blocks.numbers import (
+from tabweave.columns.table import cycle_of, take_rows
+from tabweave.embed.mixed import class_weights
+from tabweave.space import numbers as numbers_
+from tabweave.space.numbers import (
     KNOTS,
     RUNGS,
     WIDTH,
@@ -23,8 +25,6 @@ from tabweave.blocks.numbers import (
     smaller_share,
     step_from,
 )
-from tabweave.embed.mixed import class_weights
-from tabweave.rows.table import cycle_of, take_rows
 
 
 def ladder(z):
@@ -237,7 +237,7 @@ def test_moments_of_grades_are_those_of_their_ranks():
 
 
 def test_a_variance_beyond_float_leaves_the_ranks():
-    from tabweave.blocks import numbers as of_numbers
+    from tabweave.space import numbers as of_numbers
 
     knots = of_numbers.Knots(np.array([0.0, 1.0, 5.0]), np.arange(3), np.full(3, 1 / 3), None)
     plain = of_numbers.ladder(knots, 2.0, np.inf)
@@ -259,7 +259,7 @@ def test_a_bin_without_numbers_has_its_middle_for_a_mean():
 
 
 def test_a_ladder_needs_two_knots_that_differ():
-    from tabweave.blocks import numbers as of_numbers
+    from tabweave.space import numbers as of_numbers
 
     one = of_numbers.Knots(np.array([3.0]), np.arange(1), np.ones(1), None)
     assert of_numbers.ladder(one, 3.0, 1.0).tolist() == [[0]]

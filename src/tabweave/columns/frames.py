@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tabweave.rows.formats import (
+from tabweave.columns.formats import (
     DIGIT_FORMATS,
     MISSING_WORDS,
     CellError,
@@ -34,7 +34,7 @@ from tabweave.rows.formats import (
     present_texts,
     remark_on_mark,
 )
-from tabweave.rows.vocabulary import (
+from tabweave.columns.vocabulary import (
     Label,
     canonical,
     code_type,
@@ -909,7 +909,7 @@ def numbers(
 ) -> np.ndarray:
     """Return a column as float64 with NaN for missing; say which value is no number.
 
-    ``format`` says how numbers are written as text (:mod:`tabweave.rows.formats`).
+    ``format`` says how numbers are written as text (:mod:`tabweave.columns.formats`).
     """
     if format is not None and infer_kind(column) == "nominal":
         return _numbers_of_text(column, format)

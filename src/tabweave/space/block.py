@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tabweave._compat import njit
+from tabweave.columns.table import Codes, Sets, Table
+from tabweave.columns.vocabulary import Label, Unknown, slices
 from tabweave.counts.counting import compiled, n_threads
-from tabweave.rows.table import Codes, Sets, Table
-from tabweave.rows.vocabulary import Label, Unknown, slices
 
 Writer = Callable[[slice, np.ndarray], None]  # writes the coordinates of some rows into an array
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabweave import Column, Schema, SimilarityIndex, SupervisedWeave, Table, Weave, _compat, load
-from tabweave.rows import spelling
-from tabweave.rows.spelling import (
+from tabweave.columns import spelling
+from tabweave.columns.spelling import (
     N_BUCKETS,
     Spelling,
     is_spelled,
@@ -302,7 +302,7 @@ def test_strings_are_compared_some_at_a_time(monkeypatch):
     exact = (known.points(asked) @ known.matrix.T).toarray()
     np.testing.assert_allclose(whole[1], -np.sort(-exact, axis=1)[:, :3])
     np.testing.assert_array_equal(np.take_along_axis(exact, whole[0], 1), whole[1])
-    monkeypatch.setattr("tabweave.rows.spelling._CHUNK", 2 * len(NAMES))
+    monkeypatch.setattr("tabweave.columns.spelling._CHUNK", 2 * len(NAMES))
     for part, all_ in zip(known.similar(asked, 3), whole, strict=True):
         np.testing.assert_array_equal(part, all_)
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from tabweave import Column, Table
-from tabweave.blocks.trees import LevelBlock, LineBlock
+from tabweave.columns.table import Codes
 from tabweave.embed.hierarchy import Tree
-from tabweave.rows.table import Codes
+from tabweave.space.trees import LevelBlock, LineBlock
 
 DRINKS = {"Coffee": ["Latte", "Black coffee"], "Tea": {"Oolong": 0.5, "Black tea": None}}
 

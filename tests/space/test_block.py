@@ -18,7 +18,9 @@ from tabweave import (
     ValueMetric,
     Weave,
 )
-from tabweave.blocks.block import (
+from tabweave.columns.table import Codes, take_rows
+from tabweave.embed.coupled_numeric import CoupledNumeric
+from tabweave.space.block import (
     Blocks,
     Line,
     Lookup,
@@ -34,8 +36,6 @@ from tabweave.blocks.block import (
     value_writer,
     wider,
 )
-from tabweave.embed.coupled_numeric import CoupledNumeric
-from tabweave.rows.table import Codes, take_rows
 
 LEVELS = ("low", "mid", "high")
 SCHEMA = {"grade": Column("grade", "ordinal", levels=LEVELS), "tags": "set"}

@@ -23,21 +23,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from tabweave._compat import njit
-from tabweave.blocks.block import (
-    Block,
-    Line,
-    Lookup,
-    Piece,
-    Step,
-    Turn,
-    Writer,
-    added,
-    label_column,
-)
-from tabweave.counts.counting import first_of, merged_values
-from tabweave.counts.counts import Counts, NumberCounts
-from tabweave.io.register import storable
-from tabweave.rows.table import (
+from tabweave.columns.table import (
     CYCLES,
     Codes,
     Column,
@@ -48,7 +34,21 @@ from tabweave.rows.table import (
     cycles_of,
     values_schema,
 )
-from tabweave.rows.vocabulary import Label, Unknown, Vocabulary, positions, slices
+from tabweave.columns.vocabulary import Label, Unknown, Vocabulary, positions, slices
+from tabweave.counts.counting import first_of, merged_values
+from tabweave.counts.counts import Counts, NumberCounts
+from tabweave.io.register import storable
+from tabweave.space.block import (
+    Block,
+    Line,
+    Lookup,
+    Piece,
+    Step,
+    Turn,
+    Writer,
+    added,
+    label_column,
+)
 
 KNOTS = np.arange(-3.0, 4.0)  # in standard deviations
 WIDTH = 3
@@ -693,7 +693,7 @@ def column_parts(columns: Iterable[Column], counts: Counts) -> dict[str, str]:
     for column in columns:
         cycles: Sequence[Any] = ()
         if column.kind == "datetime":
-            from tabweave.blocks.dates import cycle_of_clock, lasting_cycles
+            from tabweave.space.dates import cycle_of_clock, lasting_cycles
 
             find = cycle_of_clock if column.is_clock else lasting_cycles
             cycles = find(counts, column.name)
@@ -842,7 +842,7 @@ class Knots(NamedTuple):
 def knots_of(counts: Counts, name: str, numbering: Numbering) -> Knots:
     """Return the points on a line of a column's bins in counts of bins, or of its grades."""
     if name in numbering.cycles:
-        from tabweave.blocks.dates import ring_knots
+        from tabweave.space.dates import ring_knots
 
         return ring_knots(counts, name, numbering.cycles[name], cycle_of(name)[1])
     column = counts.vocabulary.index(name)

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from tabweave import Counts, Table, ValueMetric, ValueTables
-from tabweave.blocks import value_tables as tables
-from tabweave.blocks.value_tables import along_values, code_words, compacted, gram_factor
+from tabweave.columns.spelling import Spelling
+from tabweave.columns.table import take_rows
 from tabweave.counts.couplings import Factors
-from tabweave.rows.spelling import Spelling
-from tabweave.rows.table import take_rows
+from tabweave.space import value_tables as tables
+from tabweave.space.value_tables import along_values, code_words, compacted, gram_factor
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -1,1 +1,0 @@
-"""Blocks: what a column contributes to the vector of a row."""

@@ -97,7 +97,7 @@ def number_of_clusters(
         Starts of each mixture, of which the likeliest is taken.
     schema : Schema or mapping of column to kind, optional
         What the columns are; others are read by the rules of :mod:`tabweave.columns.kinds` (dates
-        and money in text are numbers). Categories most of whose values occur once are set aside
+        and money in text are numbers). Categories most of whose values occur once are dropped
         unless declared: they tell no rows apart from the others, and
         every value costs a parameter of each cluster.
     random_state : int, RandomState or None, default=0

@@ -8,6 +8,7 @@ also embedded by classical scaling, and ``distortion_`` says how well that went.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -21,6 +22,7 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets, check_table_size, check_values
 from tabweave.counts.unknown import check_types, report_unknown
 from tabweave.embed.register import embedder
+from tabweave.io.register import storable
 from tabweave.measures.frequency import occurrences
 from tabweave.measures.register import MEASURES, Measure, find
 from tabweave.space.value_tables import Dissimilarities, ValueTables, lookup_sum
@@ -171,35 +173,31 @@ class ValueMetric(ValueEmbedder):
         chosen, counts = self._chosen(), self.counts_
         check_counts(chosen, counts)
         self.measure_ = chosen
-        if self.measure_.form == "pairwise":
+        if chosen.form == "pairwise":
             return
-        check_table_size(counts, f"measure {self.measure_.name!r}")
+        check_table_size(counts, f"measure {chosen.name!r}")
         present = counts.present(self._gap_columns())
-        result = self.measure_.function(present)
-        if self.measure_.form == "ratio":
+        result = chosen.function(present)
+        if chosen.form == "ratio":
             halves = (self._with_missing(half, present) for half in result)
             self.numerators_, self.denominators_ = halves
             result = [one_minus(*pair) for pair in zip(*result, strict=True)]
-        found = checked(result, self.measure_.name, present)
-        self.dissimilarities_ = self._with_missing(found, present)
+        tables = checked(result, chosen.name, present)
+        self.dissimilarities_ = self._with_missing(tables, present)
         if len(counts.names) == 1 and counts.sizes[0] > 1 and not self.dissimilarities_[0].any():
             warn_caller(
                 f"measure {chosen.name!r} tells no two values of column {counts.names[0]!r} apart: "
                 "it compares them by what other columns hold, and there is none; use 'hamming'"
             )
-        self._scaling = self._new_scaling()
-
-    def _new_scaling(self) -> Scaling:
-        return Scaling(self.dissimilarities_, self.counts_, self._gap_columns())
+        self._scaling = Scaling(self.dissimilarities_, counts, self._gap_columns())
 
     def _with_missing(self, tables: Sequence[np.ndarray], present: Counts) -> list[np.ndarray]:
         """Return tables with a line for missing where it is no value: of expected entries."""
         out = []
         for table, labels, f in zip(tables, self.counts_.labels, occurrences(present), strict=True):
             if len(table) < len(labels):
-                at, whole = labels.index(None), with_unknown(table, f, again=True)
-                order = np.insert(np.arange(len(table)), at, len(table))
-                table = whole[np.ix_(order, order)]
+                order = np.insert(np.arange(len(table)), labels.index(None), len(table))
+                table = with_unknown(table, f, again=True)[np.ix_(order, order)]
             out.append(table)
         return out
 
@@ -207,9 +205,9 @@ class ValueMetric(ValueEmbedder):
     def tables_(self) -> ValueTables:  # type: ignore[override]
         """The vector of each value."""
         if self.measure_.form == "pairwise":  # no vectors, just the vocabulary
-            none = [np.zeros((size, 0)) for size in self.counts_.sizes]
-            return ValueTables.from_features(none, self.counts_, compact=False)
-        return self._scaled().tables
+            empty = [np.zeros((size, 0)) for size in self.counts_.sizes]
+            return ValueTables.from_features(empty, self.counts_, compact=False)
+        return self._scaling.tables
 
     @property
     def blocks_(self) -> Dissimilarities:
@@ -222,20 +220,12 @@ class ValueMetric(ValueEmbedder):
     @property
     def distortion_(self) -> np.ndarray:
         """The relative error of the vectors of each column."""
-        return self._scaled().distortion[0]
+        return self._scaling.distortion[0]
 
     @property
     def total_distortion_(self) -> float:
         """The relative error of all vectors together."""
-        return self._scaled().distortion[1]
-
-    def _scaled(self) -> Scaling:
-        if "_scaling" not in vars(self):  # read from a file
-            self._scaling = self._new_scaling()
-        return self._scaling
-
-    def _tabweave_state(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_scaling"}
+        return self._scaling.distortion[1]
 
     # -- using -----------------------------------------------------------------------------
 
@@ -338,8 +328,7 @@ def checked(result: Any, name: str, counts: Counts) -> list[np.ndarray]:
     out = []
     for column, size, given in zip(counts.names, counts.sizes.tolist(), result, strict=True):
         d = np.array(given, dtype=np.float64)
-        fault = _fault(d, size)
-        if fault:
+        if fault := _fault(d, size):
             raise ValueError(
                 f"expected a table of dissimilarities from measure {name!r} for column "
                 f"{column!r}, got {fault}"
@@ -387,37 +376,31 @@ def one_minus(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     return np.maximum(1 - ratio, 0)
 
 
+@storable
+@dataclass(frozen=True, eq=False)
 class Scaling:
     """Vectors of values, made when first asked for: comparing rows needs none of them."""
 
-    def __init__(
-        self, dissimilarities: list[np.ndarray], counts: Counts, gaps: Sequence[str] = ()
-    ) -> None:
-        self.dissimilarities = dissimilarities
-        self.counts = counts
-        self.gaps = gaps
+    squares: list[np.ndarray]
+    counts: Counts
+    gaps: list[str]
 
     @cached_property
     def tables(self) -> ValueTables:
-        """The vectors, by classical scaling of each column."""
-        grams = [d / -2 for d in self.dissimilarities]
+        """The vectors whose squared distances come near, by classical scaling of each column."""
+        grams = [d / -2 for d in self.squares]
         return ValueTables.from_grams(grams, self.counts).with_gaps(self.counts, self.gaps)
 
     @cached_property
     def distortion(self) -> tuple[np.ndarray, float]:
-        """What :func:`distortion` says of them."""
-        return distortion(self.dissimilarities, self.tables)
-
-
-def distortion(dissimilarities: list[np.ndarray], tables: ValueTables) -> tuple[np.ndarray, float]:
-    """Return the relative error of the vectors' squared distances, per column and in total."""
-    errors, largest = np.zeros((2, len(dissimilarities)))
-    for a, (d, squares) in enumerate(zip(dissimilarities, tables.squares(), strict=True)):
-        largest[a] = d.max(initial=0)
-        error = np.abs(squares[:-1, :-1] - d).max(initial=0)
-        errors[a] = error if error > ROUNDING_TOLERANCE * largest[a] else 0
-    share = np.divide(errors, largest, out=np.zeros_like(errors), where=largest > 0)
-    return share, float(errors.sum() / max(largest.sum(), np.finfo(float).tiny))
+        """The relative error of the vectors' squared distances, per column and in total."""
+        errors, largest = np.zeros((2, len(self.squares)))
+        for a, (d, squares) in enumerate(zip(self.squares, self.tables.squares(), strict=True)):
+            largest[a] = d.max(initial=0)
+            error = np.abs(squares[:-1, :-1] - d).max(initial=0)
+            errors[a] = error if error > ROUNDING_TOLERANCE * largest[a] else 0
+        share = np.divide(errors, largest, out=np.zeros_like(errors), where=largest > 0)
+        return share, float(errors.sum() / max(largest.sum(), np.finfo(float).tiny))
 
 
 MAX_TABLE_ENTRIES = 1 << 27  # entries of all tables of pairs together: 1 GB

@@ -11,7 +11,7 @@ from tabweave.io.register import lazy
 _HOMES = {
     "CCDSDC": "stream_clusters",
     "CCTED": "stream_clusters",
-    "CKML": "ckml",
+    "CKML": "value_metric",
     "DCD": "stream_clusters",
     "HELIC": "helic",
     "PROTOCOLS": "protocol",

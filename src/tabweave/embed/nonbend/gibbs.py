@@ -14,14 +14,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from tabweave._compat import Interval, StrOptions, njit
-from tabweave.embed.nonbend.model import (
-    MIN_LOG,
-    DistinctRows,
-    Fit,
-    Prior,
-    add_assigned,
-    value_evidence,
-)
+from tabweave.embed.nonbend.model import DistinctRows, Fit, Prior, add_assigned, value_evidence
 from tabweave.engines.progress import ProgressCallback
 from tabweave.io.register import storable
 
@@ -221,7 +214,7 @@ def _choose(scores, n_slots, uniform):
     total = 0.0
     for t in range(n_slots):
         gap = scores[t] - top
-        if gap > MIN_LOG:
+        if gap > -38.0:  # below, exp is less than half a unit in the last place of 1
             total += np.exp(gap)
         scores[t] = total
     aim = uniform * total

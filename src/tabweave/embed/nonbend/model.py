@@ -18,8 +18,6 @@ from tabweave.counts.counts import Counts
 from tabweave.embed.row_embedder import RowEmbedder
 from tabweave.io.register import storable
 
-MIN_LOG = -38.0  # exp of this is below half a unit in the last place of 1
-
 
 class DistinctRowEmbedder(RowEmbedder):
     """A row embedder whose digest is the distinct rows, with their weights."""

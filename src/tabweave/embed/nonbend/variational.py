@@ -19,14 +19,7 @@ from tabweave._compat import Interval, StrOptions, njit
 from tabweave.columns.table import Schema, Table, append_rows, remember_names, take_rows
 from tabweave.counts.counts import Counts
 from tabweave.embed.nonbend.gibbs import sampled_fit
-from tabweave.embed.nonbend.model import (
-    MIN_LOG,
-    DistinctRows,
-    Fit,
-    Prior,
-    add_assigned,
-    value_evidence,
-)
+from tabweave.embed.nonbend.model import DistinctRows, Fit, Prior, add_assigned, value_evidence
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.register import storable
 from tabweave.space.block import in_threads
@@ -258,7 +251,8 @@ def _responsibilities(row, base, values, scores):
     total = 0.0
     for t in range(n_subspaces):
         gap = scores[t] - top
-        scores[t] = np.exp(gap) if gap > MIN_LOG else 0.0
+        # Below -38, exp is less than half a unit in the last place of 1.
+        scores[t] = np.exp(gap) if gap > -38.0 else 0.0
         total += scores[t]
     for t in range(n_subspaces):
         scores[t] /= total

@@ -605,16 +605,6 @@ def test_heavy_integer_weights_are_exact_in_pieces():
         assert found[2] == float(squares - mean * mean)
 
 
-def test_files_whose_sparse_counts_are_damaged_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(_counting, "DENSE_VALUES", 0)
-    counts = Counts.of({"a": ["u", "v"], "b": ["x", "y"]})
-    header, arrays = counts._stored()
-    assert Counts._restored(header, arrays) == counts
-    for indices in ([0, 9, 1, 3, 0, 2, 1, 3], [0, -1, 1, 3, 0, 2, 1, 3]):
-        with pytest.raises(ValueError, match=r"index|indices"):
-            Counts._restored(header, arrays | {"indices": np.array(indices)})
-
-
 def test_windows_of_plain_rows_are_counted_straight_into_the_matrix(monkeypatch):
     rows = {"a": ["u", "v", "u"], "b": ["x", "y", "y"]}
     start = Counts.of(Table.of(rows))

@@ -345,7 +345,7 @@ def test_resume_refuses_other_models(tmp_path):
     with pytest.raises(ValueError, match="expected a UNICORN, got a Windowed"):
         UNICORN().resume(path)
     nominal(rows()).save(path)
-    with pytest.raises(ValueError, match="holds counts, not estimator"):
+    with pytest.raises(ValueError, match="expected a Windowed, got a Counts"):
         Windowed(OneHot(), decay=0.5).resume(path)
     path.write_bytes(b"PK half a file")
     with pytest.raises(ValueError, match="damaged"):

@@ -519,10 +519,9 @@ class TestRefusal:
 def forged(path, change):
     """Write a file with a good seal and a bad content."""
     Weave(schema=NOMINAL).fit(ROWS).save(path)
-    header, arrays = _persist.read(path, _store.KIND)
-    header.pop("tabweave")
+    header, arrays = _persist.read(path)
     change(header, header["value"]["object"][1], arrays)
-    _persist.write(path, _store.KIND, header, arrays)
+    _persist.write(path, header, arrays)
 
 
 def put(name, value):
@@ -663,14 +662,13 @@ def test_a_forged_sparse_matrix_is_refused(tmp_path, monkeypatch, part):
     monkeypatch.setattr(counting, "DENSE_VALUES", 0)
     path = tmp_path / "sparse.tabweave"
     Weave(schema=NOMINAL).fit(ROWS).save(path)
-    header, arrays = _persist.read(path, _store.KIND)
-    header.pop("tabweave")
+    header, arrays = _persist.read(path)
     found = re.search(r"\"sparse\": (\[\"csr_array.*?\}\]\])", json.dumps(header))
     names = [entry["array"] for entry in json.loads(found.group(1))[2]]
     name = names[1 if part == "columns" else 2]
     indices = arrays[name].copy()
     indices[1] = 10**6 if part == "columns" else indices[2] + 1
-    _persist.write(path, _store.KIND, header, arrays | {name: indices})
+    _persist.write(path, header, arrays | {name: indices})
     with pytest.raises(ValueError, match=r"sparse\.tabweave is damaged"):
         tabweave.load(path)
 
@@ -737,5 +735,5 @@ def test_a_file_says_of_which_class_it_is(tmp_path):
     from tabweave.io import archive
 
     tabweave.OneHot().fit({"a": ["u", "v"]}).save(tmp_path / "m")
-    header, _ = archive.read(tmp_path / "m", "estimator")
+    header, _ = archive.read(tmp_path / "m")
     assert header["class"].endswith(".OneHot")

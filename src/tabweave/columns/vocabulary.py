@@ -30,6 +30,7 @@ Unknown = Literal["centroid", "error"]
 _BLOCK = 1 << 16  # codes looked up at a time
 
 
+@storable
 class Bucket(str):
     """The label of the values that a column does not keep: one for all, or one of several.
 
@@ -435,20 +436,6 @@ def take(table: np.ndarray, codes: np.ndarray) -> np.ndarray:
     for part in slices(len(codes), 1, _BLOCK):
         np.take(table, codes[part], out=out[part], mode="clip")
     return out
-
-
-def to_json(label: Label) -> Any:
-    """Return a JSON value that :func:`from_json` turns back into the same label."""
-    if isinstance(label, Bucket):
-        return {"bucket": [label.number, label.total]}
-    return {"bytes": label.hex()} if isinstance(label, bytes) else label
-
-
-def from_json(value: Any) -> Label:
-    """Undo :func:`to_json`."""
-    if not isinstance(value, dict):
-        return cast(Label, value)
-    return Bucket(*value["bucket"]) if "bucket" in value else bytes.fromhex(value["bytes"])
 
 
 # -- buckets ------------------------------------------------------------------------------------

@@ -999,6 +999,10 @@ class Histogram:
     starts: np.ndarray
     times: np.ndarray
 
+    def _check_loaded(self) -> None:
+        if len(self.times) != len(self.starts) or (np.diff(self.starts) <= 0).any():
+            raise ValueError(f"expected a histogram of rising numbers, got {len(self.starts)}")
+
     @classmethod
     def of(cls, values: np.ndarray, weight: np.ndarray | None = None) -> Histogram:
         """Return the histogram of numbers, without those that are missing."""

@@ -34,10 +34,8 @@ from tabweave.columns.vocabulary import (
     Label,
     OfVocabulary,
     Vocabulary,
-    from_json,
     order,
     positions,
-    to_json,
 )
 from tabweave.counts.counting import (
     Grid,
@@ -62,8 +60,8 @@ from tabweave.counts.merging import (
     in_same_buckets,
     with_classes,
 )
-from tabweave.io.archive import read, schema_from_json, schema_to_json, write
 from tabweave.io.register import storable
+from tabweave.io.store import load, save
 
 Matrix = Any  # np.ndarray or scipy.sparse.csr_array
 
@@ -451,69 +449,22 @@ class Counts(OfVocabulary):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write to one file, without pickle; the file appears complete or not at all."""
-        write(path, "counts", *self._stored())
-
-    def _stored(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        header = {
-            "schema": None if self.schema is None else schema_to_json(self.schema),
-            "n": self.n,
-            "labels": [[to_json(v) for v in labels] for labels in self.labels],
-            "classes": self.classes and [to_json(v) for v in self.classes],
-            "grids": [list(self.grids[name]) for name in self.grids],
-            "buckets": [[*own.grid, len(own.starts)] for own in self.histograms.values()],
-        }
-        arrays: dict[str, np.ndarray] = {}
-        if sparse.issparse(self.pairs):
-            arrays |= {k: getattr(self.pairs, k) for k in ("data", "indices", "indptr")}
-        elif self.pairs is not None:
-            arrays["pairs"] = self.pairs
-        parts = {"class_pairs": self.class_pairs, "class_n": self.class_n}
-        parts["digits"] = self.exact_moments
-        if self.histograms:
-            own = self.histograms.values()
-            parts["starts"] = np.concatenate([histogram.starts for histogram in own])
-            parts["times"] = np.concatenate([histogram.times for histogram in own])
-        arrays |= {name: part for name, part in parts.items() if part is not None}
-        return header, arrays
+        save(self, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Counts:
         """Read what :meth:`save` wrote."""
-        header, arrays = read(path, "counts")
-        try:
-            return cls._restored(header, arrays)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(f"{path} is damaged: {error}") from error
-
-    @classmethod
-    def _restored(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Counts:
-        if header["schema"] is None:
-            return cls()
-        schema = schema_from_json(header["schema"])
-        labels = [tuple(map(from_json, column)) for column in header["labels"]]
-        vocabulary = Vocabulary(tuple(counted_parts(schema)), tuple(labels))
-        pairs = arrays.get("pairs")
-        if "indptr" in arrays:
-            parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-            pairs = sparse.csr_array(parts, shape=(vocabulary.n_values, vocabulary.n_values))
-            pairs.check_format(full_check=True)
-        out = cls(
-            schema=schema,
-            n=header["n"],
-            vocabulary=vocabulary,
-            pairs=pairs,
-            classes=header["classes"] and tuple(map(from_json, header["classes"])),
-            class_pairs=arrays.get("class_pairs"),
-            class_n=arrays.get("class_n"),
-            numbers=_loaded_numbers(schema, header, arrays),
-        )
-        out._check_loaded()
-        return out
+        counts = load(path)
+        if not isinstance(counts, cls):
+            raise ValueError(f"{path}: expected counts, got a {type(counts).__name__}")
+        return counts
 
     def _check_loaded(self) -> None:
         if self.schema is None:
             return
         size = self.vocabulary.n_values
+        if self.names != list(counted_parts(self.schema)):
+            raise ValueError(f"the counted columns {self.names} are not those of the schema")
         if len(self.labels) != len(self.names) or np.shape(self.pairs) != (size, size):
             raise ValueError(f"the pair counts do not fit {size} values")
         if self.class_pairs is not None and len(self.class_pairs) != size:
@@ -546,22 +497,6 @@ def _counted_columns(
             columns.append(coded_bins(phase, cycle.edges, range(cycle.n_bins)))
     numeric = [data.values for _, data in table if isinstance(data, Numbers)]
     return columns, NumberCounts(add_up_columns(numeric, weight), histograms, grids)
-
-
-def _loaded_numbers(
-    schema: Schema, header: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> NumberCounts:
-    """Return what a file holds of numbers: sums, and histograms one after the other."""
-    histograms, first = {}, 0
-    for part, (*grid, size) in zip(numbers_counted(schema), header["buckets"], strict=True):
-        own = slice(first, first + size)
-        starts, times, first = arrays["starts"][own], arrays["times"][own], own.stop
-        if len(starts) != size or len(times) != size or (np.diff(starts) <= 0).any():
-            raise ValueError(f"the histogram of {part!r} is not one of {size} rising numbers")
-        histograms[part] = Histogram(Grid(*map(int, grid)), starts, times)
-    names = [column.name for column in schema.numeric]
-    grids = {n: Grid(*map(int, own)) for n, own in zip(names, header["grids"], strict=True)}
-    return NumberCounts(arrays["digits"], histograms, grids)
 
 
 def checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:

@@ -24,10 +24,9 @@ from tabweave.columns.table import Schema, Table, remember_names
 from tabweave.counts.counts import Counts, append, checked_weight
 from tabweave.embed.register import embedder
 from tabweave.embed.row_embedder import learns_from_rows
-from tabweave.io.archive import read
 from tabweave.io.files import remove_leftovers
 from tabweave.io.register import storable
-from tabweave.io.store import KIND, Storable, opened
+from tabweave.io.store import Storable, load
 from tabweave.updates import completing, exclusive, updating
 
 
@@ -49,7 +48,7 @@ class Resumable(Storable):
     @updating
     def resume(self, path: str | PathLike[str]) -> Self:
         """Go on from a checkpoint of the same parameters; the numbers are the same to the bit."""
-        saved = opened(path, *read(path, KIND))
+        saved = load(path)
         theirs = fingerprint(saved) if isinstance(saved, BaseEstimator) else {}
         _check_same_model(path, type(saved), theirs, self)
         for name in vars(self).keys() - theirs.keys():

@@ -1,1 +1,1 @@
-"""Files: written completely or not at all, without pickle."""
+"""Files: written completely or not at all, read when packed; saved estimators, without pickle."""

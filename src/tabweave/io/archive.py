@@ -14,15 +14,12 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from tabweave.columns.table import Column, Origin, Schema
-from tabweave.columns.vocabulary import from_json, to_json
 from tabweave.io.files import replacing
 
 VERSION = 1
@@ -39,11 +36,9 @@ DAMAGE = (
 )
 
 
-def write(
-    path: str | PathLike[str], kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> None:
+def write(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Write to a temporary name beside the target, then rename: readers see all or nothing."""
-    text = json.dumps({"tabweave": kind, "version": VERSION, **header})
+    text = json.dumps({"tabweave": VERSION, **header})
     # The name of another process's file is never taken: "x" refuses it.
     members = {"header": np.frombuffer(text.encode(), np.uint8), **arrays}
     with replacing(path) as temporary, open(temporary, "x+b") as file:
@@ -115,11 +110,8 @@ def _check_seal(file: IO[bytes]) -> None:
         raise ValueError("its content is not what was written")
 
 
-def read(path: str | PathLike[str], *kinds: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read what :func:`write` wrote; refuse anything else by name.
-
-    The header says under ``"tabweave"`` which of the kinds it is.
-    """
+def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Header and arrays of a file that :func:`write` wrote; any other is refused by its name."""
     try:
         with open(path, "rb") as file:
             if file.read(4) != b"PK\x03\x04":
@@ -131,48 +123,14 @@ def read(path: str | PathLike[str], *kinds: str) -> tuple[dict[str, Any], dict[s
             with np.load(file, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
         header = json.loads(arrays.pop("header").tobytes())
-        found, version = str(header["tabweave"]), int(header.pop("version"))
+        version = int(header.pop("tabweave"))
     except DAMAGE as error:
         if isinstance(error, OSError) and not Path(path).is_file():
             raise
         raise ValueError(f"{path} is damaged or was not written by tabweave ({error})") from error
-    if version > VERSION:
+    if version != VERSION:
         raise ValueError(
-            f"{path} has format {version}; this version of tabweave reads up to {VERSION}: "
-            f"upgrade it"
+            f"{path}: expected format {VERSION} of tabweave's files, got {version}; upgrade "
+            "tabweave"
         )
-    if found not in kinds:
-        raise ValueError(f"{path} holds {found}, not {' or '.join(kinds)}")
     return header, arrays
-
-
-def schema_to_json(schema: Schema) -> dict[str, Any]:
-    """Return a schema as JSON values."""
-    for column in schema.columns:
-        if not isinstance(column.spelling, bool | None):
-            raise TypeError(
-                f"cannot save column {column.name!r}: expected spelling to be True, False or None, "
-                f"got the encoder {column.spelling!r}, and files hold no code of yours"
-            )
-    out = asdict(schema)
-    for column in (*out["columns"], *out["aside"]):
-        if column["levels"] is not None:
-            column["levels"] = [to_json(v) for v in column["levels"]]
-    return out
-
-
-def schema_from_json(data: dict[str, Any]) -> Schema:
-    """Undo :func:`schema_to_json`."""
-    columns, aside = (
-        tuple(map(_column_from_json, data.pop(part, ()))) for part in ("columns", "aside")
-    )
-    return Schema(columns, **data, aside=aside)
-
-
-def _column_from_json(column: dict[str, Any]) -> Column:
-    levels = column.pop("levels")
-    if "origin" in column:
-        origin = Origin(*column["origin"])
-        cells = tuple((text, count) for text, count in origin.unreadable)
-        column["origin"] = origin._replace(unreadable=cells)
-    return Column(**column, levels=None if levels is None else tuple(map(from_json, levels)))

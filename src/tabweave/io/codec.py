@@ -21,7 +21,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from tabweave._compat import require, warn_caller
-from tabweave.columns.vocabulary import Bucket
 
 _PLAIN = (type(None), bool, int, float, str)
 _TEXT: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
@@ -32,11 +31,6 @@ _TEXT: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
     "decimal": (decimal.Decimal, str, decimal.Decimal),
     "uuid": (uuid.UUID, str, uuid.UUID),
     "dtype": (np.dtype, lambda d: d.str, np.dtype),
-    "bucket": (
-        Bucket,
-        lambda b: f"{b.number}/{b.total}",
-        lambda t: Bucket(*map(int, t.split("/"))),
-    ),
 }
 _OF_TYPE = {entry[0]: tag for tag, entry in _TEXT.items()}
 _SPARSE = {
@@ -305,7 +299,7 @@ def restored(cls: Any, state: dict[str, Any]) -> Any:
             raise ValueError(f"{cls.__name__} has no attribute {name!r} to be set")
     if dataclasses.is_dataclass(cls):
         return _restored_data(cls, state)
-    if issubclass(cls, tuple):
+    if issubclass(cls, tuple | str):
         return cls(**state)
     if issubclass(cls, BaseEstimator):
         state = _without_cache(cls, state)

@@ -14,14 +14,10 @@ from os import PathLike
 from typing import Any
 
 from tabweave._compat import warn_caller
-from tabweave.columns.table import Schema
-from tabweave.counts.counts import Counts
 from tabweave.io import register
 from tabweave.io.archive import DAMAGE, read, write
 from tabweave.io.codec import Decoder, Encoder
-from tabweave.space.value_tables import ValueTables
 
-KIND = "estimator"
 # Of scikit-learn, what is made of plain values and arrays.
 _SKLEARN = {
     "cluster": "KMeans MiniBatchKMeans",
@@ -90,7 +86,7 @@ def save(value: Any, path: str | PathLike[str]) -> None:
     if not isinstance(tree, dict) or "object" not in tree:
         raise TypeError(f"cannot save {value!r}: give an estimator or another object of tabweave")
     header = {"class": tree["object"][0], "sklearn": _sklearn_version(), "value": tree}
-    write(path, KIND, header, encoder.arrays)
+    write(path, header, encoder.arrays)
 
 
 def load(path: str | PathLike[str]) -> Any:
@@ -115,12 +111,7 @@ def load(path: str | PathLike[str]) -> Any:
     ...     load(path)
     OneHot()
     """
-    header, arrays = read(path, KIND, "counts")
-    return opened(path, header, arrays)
-
-
-def opened(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, Any]) -> Any:
-    """Return the object of a file that was read."""
+    header, arrays = read(path)
     used: set[str] = set()
 
     def found(name: str) -> Any:
@@ -129,8 +120,6 @@ def opened(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, 
 
     decoder = Decoder(arrays, found)
     try:
-        if header["tabweave"] == "counts":
-            return Counts._restored(header, arrays)
         value = decoder.decode(header["value"])
         if decoder.unused:
             raise ValueError(f"it has {len(decoder.unused)} arrays too many")
@@ -187,14 +176,13 @@ def _of_sklearn() -> frozenset[str]:
 
 
 def _check(value: Any) -> None:
-    """Refuse what no fitted estimator looks like."""
-    own = vars(value)
-    for name, kind in (("tables_", ValueTables), ("schema_", Schema)):
-        if not isinstance(own.get(name), kind | None):
-            raise ValueError(f"{name} is a {type(own[name]).__name__}")
-    if not hasattr(own.get("counts_", Counts()), "schema"):
-        raise ValueError(f"counts_ is a {type(own['counts_']).__name__}")
-    schema, width = own.get("schema_"), own.get("n_features_in_")
+    """Raise for what no fitted estimator looks like: by what each part must be able to say."""
+    state = getattr(value, "__dict__", {})
+    for name, member in (("tables_", "gather"), ("schema_", "given"), ("counts_", "schema")):
+        part = state.get(name)
+        if part is not None and not hasattr(part, member):
+            raise ValueError(f"{name} is a {type(part).__name__}")
+    schema, width = state.get("schema_"), state.get("n_features_in_")
     if schema is not None and width is not None and len(schema.given) != width:
         raise ValueError(f"{len(schema.given)} columns where {width} were fitted")
 

@@ -37,8 +37,8 @@ from tabweave.space.block import Block
 from tabweave.space.numbers import Curves, step_from
 from tabweave.space.value_tables import ValueTables
 
-MAX_DENSE_FEATURES = 2048  # features up to which all eigenvalues are found at once
-EIGENVALUE_TOLERANCE = 1e-12  # share of the largest eigenvalue below which an axis is rounding
+MAX_DENSE_FEATURES = 2048  # With more features, only the leading eigenvalues are found.
+ROUNDING = 1e-12  # Eigenvalues below this share of the largest are rounding.
 
 
 class Factorial(Embedder):
@@ -68,17 +68,17 @@ class Factorial(Embedder):
         A number's coordinate is its correlation with the axis. A value's is the mean of the rows
         that have it; in MCA divided by the root of the eigenvalue (principal coordinates).
         """
-        axes = self._axes()
+        axes = self.learn().axes_
         return self._framed(axes.labels, axes.coordinates(self._principal))
 
     def column_contributions(self) -> Any:
         """Return the share of each value and numeric column in the variance of each axis."""
-        axes = self._axes()
+        axes = self.learn().axes_
         return self._framed(axes.labels, axes.vectors**2)
 
     def column_cosines(self) -> Any:
         """Return cos²: how much of what is known of a value or number the axis shows."""
-        axes = self._axes()
+        axes = self.learn().axes_
         return self._framed(axes.labels, axes.cosines(self._principal))
 
     def row_contributions(self, X: Any) -> np.ndarray:
@@ -112,27 +112,23 @@ class Factorial(Embedder):
         {('mood', 'bad'): -0.89, ('mood', 'good'): 0.89}
         """
         f = self.transform(X)
-        more = Table.of(columns)
-        if more.n_rows != len(f):
-            raise ValueError(f"expected columns of {len(f)} rows as in X, got {more.n_rows}")
+        table = Table.of(columns)
+        if table.n_rows != len(f):
+            raise ValueError(f"expected columns of {len(f)} rows as in X, got {table.n_rows}")
         labels, coordinates = [], [np.zeros((0, f.shape[1]))]
         scale = np.sqrt(self.eigenvalues_) if self._principal else 1.0
-        for column, data in more:
+        for column, data in table:
             if isinstance(data, Numbers):
                 labels.append((column.name, None))
                 coordinates.append(_correlations(data.values, f)[None, :])
             elif isinstance(data, Codes):
-                counts_of_values = np.bincount(data.codes, minlength=len(data.labels))
-                present = np.flatnonzero(counts_of_values)
-                sums = np.stack(
-                    [
-                        np.bincount(data.codes, coordinate, len(counts_of_values))
-                        for coordinate in f.T
-                    ],
-                    axis=1,
+                present, codes, sizes = np.unique(
+                    data.codes, return_inverse=True, return_counts=True
                 )
+                sums = np.zeros((len(present), f.shape[1]))
+                np.add.at(sums, codes, f)
                 labels += [(column.name, data.labels[i]) for i in present]
-                coordinates.append(sums[present] / counts_of_values[present, None] / scale)
+                coordinates.append(sums / sizes[:, None] / scale)
             else:
                 raise ValueError(f"column {column.name!r} holds sets; give single values")
         return self._framed(labels, np.vstack(coordinates)).sort_index(level=0, sort_remaining=True)
@@ -146,18 +142,14 @@ class Factorial(Embedder):
         out = np.zeros(table.n_rows)
         for a, codes in enumerate(counts.vocabulary.codes(table)):
             out += np.append(square[counts.span(a)], 0.0)[codes]
-        moments = vars(self).get("moments_")
-        if moments is not None and moments.names:
+        moments = getattr(self, "moments_", None)
+        if moments is not None:
             mean, deviation = standard(moments, counts.n)
             for j, name in enumerate(moments.names):
                 if deviation[j] > 0:
                     z = axes.scale[~valued][j] * (table[name].values - mean[j]) / deviation[j]
                     out += np.where(np.isnan(z), 0, z) ** 2
         return out
-
-    def _axes(self) -> Axes:
-        self.learn()
-        return self.axes_
 
     def _framed(self, labels: Sequence[tuple[str, Label]], values: np.ndarray) -> Any:
         pandas = require("pandas", "frames")
@@ -252,15 +244,14 @@ class MCA(Factorial, ValueEmbedder):
     def _learn(self, counts: Counts) -> ValueTables:
         check_no_sets(counts, "MCA")
         k = max(len(counts.names), 1)
-        features = Features.of(counts, None, np.full(len(counts.names), 1 / np.sqrt(k)))
+        features = Features.of(counts, None).scaled(np.full(len(counts.value_counts), k**-0.5))
         axes = features.axes(int(self.n_components))
         self.corrected_eigenvalues_ = benzecri(axes.eigenvalues, k)
         if self.correction == "benzecri":
-            every = features.eigenvalues()
-            ratio = _share(self.corrected_eigenvalues_, benzecri(every, k).sum())
-            axes = replace(axes, ratio=ratio)
+            total = benzecri(features.eigenvalues(), k).sum()
         elif self.correction == "greenacre":
             total = greenacre_total(features.frobenius(), k, counts.vocabulary.n_values)
+        if self.correction is not None:
             axes = replace(axes, ratio=_share(self.corrected_eigenvalues_, total))
         self.axes_ = axes
         return ValueTables.from_features(axes.tables(counts), counts, combine="sum")
@@ -342,34 +333,28 @@ class FAMD(Factorial):
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add rows, or those of a source, to what was seen so far; nothing is learned yet."""
-        return self._add(X, first="counts_" not in vars(self))
+        return self._add(X, first=not hasattr(self, "counts_"))
 
     def _add(self, X: Any, *, first: bool) -> Self:
         self._validate_params()
-        counts, moments, schema = self._seen(X) if first else self._seen(X, self.counts_)
-        if first:
-            self._start(counts, schema)
+        schema, older = (Schema.of(self.schema), None) if first else (self.schema_, self.moments_)
+        read_schema: Schema | None = None
+        if not in_memory(X) and is_source(X):
+            counted = Counts() if first else self.counts_.select(schema.names)
+            counts, moments = count_with(X, schema, counted, CrossMoments.of)
+        else:
+            table = self._read(X, schema) if first else self._read_fitted(X)
+            if first:
+                require_rows(table)
+            counts, moments = Counts.of(table), CrossMoments.of(table, older)
+            read_schema = table.schema
+        if older is None:
+            self._start(counts, read_schema)
+            self.moments_ = moments
         else:
             self._hold(self.counts_ + counts)
-            moments = self.moments_ + moments
-        self.moments_ = moments
+            self.moments_ = older + moments
         return self
-
-    def _seen(
-        self, X: Any, seen: Counts | None = None
-    ) -> tuple[Counts, CrossMoments, Schema | None]:
-        """Return counts and moments of rows, wherever they are, and the schema of the first."""
-        if not in_memory(X) and is_source(X):
-            schema = Schema.of(self.schema) if seen is None else self.schema_
-            fitted = Counts() if seen is None else seen.select(schema.names)
-            counts, moments = count_with(X, schema, fitted, CrossMoments.of)
-            return counts, moments, None
-        if seen is not None:
-            table = self._read_fitted(X)
-            return Counts.of(table), CrossMoments.of(table, self.moments_), None
-        table = self._read(X, Schema.of(self.schema))
-        require_rows(table)
-        return Counts.of(table), CrossMoments.of(table), table.schema
 
     def forget(self, X: Any) -> Self:
         """Remove rows that were added before, exactly as if they had never been counted."""
@@ -493,8 +478,8 @@ class MFA(FAMD):
         self.group_eigenvalues_: dict[str, float] = {}
         for name, group in self._groups().items():
             in_group = np.isin(features.columns, group)
-            first = features.only(in_group).eigenvalues(1).max(initial=0.0)
-            self.group_eigenvalues_[name] = float(first)
+            first = features.largest_eigenvalue(np.flatnonzero(in_group))
+            self.group_eigenvalues_[name] = first
             scale[in_group] = 1 / np.sqrt(first) if first > 0 else 0.0
         return features.scaled(scale)
 
@@ -550,7 +535,7 @@ class CA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add rows to the table."""
-        if "_sums" not in vars(self):
+        if not hasattr(self, "_sums"):
             return self.fit(X)
         self._validate_params()
         return self._learn(self._sums + profile_sums(self._checked(X, reset=False)))
@@ -590,16 +575,20 @@ class CA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.total_inertia_ = float(np.trace(scatter))
         self.explained_inertia_ratio_ = _share(values, self.total_inertia_)
         self._standard = np.where(share > 0, 1 / root, 0)[:, None] * vectors
+        self._column_inertias = np.diagonal(scatter)
         self._n_features_out = len(values)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the principal coordinates of the rows of a table; an empty row is the centre."""
         check_is_fitted(self, "_sums")
+        return self._centred(X) @ self._standard
+
+    def _centred(self, X: Any) -> np.ndarray:
+        """Return each row as shares, less those of all rows; an empty row is the centre."""
         X = self._checked(X, reset=False)
         total = X.sum(axis=1, keepdims=True)
-        centred = X / np.where(total > 0, total, 1) - self.column_masses_ * (total > 0)
-        return centred @ self._standard
+        return X / np.where(total > 0, total, 1) - self.column_masses_ * (total > 0)
 
     def column_coordinates(self) -> np.ndarray:
         """Return the principal coordinates of the columns."""
@@ -614,14 +603,8 @@ class CA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def column_cosines(self) -> np.ndarray:
         """Return cos²: how much of a column's distance from the centre each axis shows."""
         check_is_fitted(self, "_sums")
-        total = self._inertia_of_columns()
+        total = self._column_inertias
         return self._vectors**2 * self.eigenvalues_ / np.where(total > 0, total, 1)[:, None]
-
-    def _inertia_of_columns(self) -> np.ndarray:
-        product, columns = self._sums[:-1], self._sums[-1]
-        share = columns / columns.sum()
-        variances = np.diagonal(product) / columns.sum() - share**2
-        return variances / np.where(share > 0, share, 1)
 
     def row_contributions(self, X: Any) -> np.ndarray:
         """Return the share of each row in the inertia of each axis."""
@@ -631,19 +614,17 @@ class CA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     def row_cosines(self, X: Any) -> np.ndarray:
         """Return cos²: how much of a row's distance from the centre each axis shows."""
-        f, X = self.transform(X), self._checked(X, reset=False)
+        f = self.transform(X)
         share = np.where(self.column_masses_ > 0, self.column_masses_, 1)
-        total = X.sum(axis=1, keepdims=True)
-        deviations = X / np.where(total > 0, total, 1) - self.column_masses_
-        length = (deviations**2 / share).sum(axis=1)
+        length = (self._centred(X) ** 2 / share).sum(axis=1)
         return f**2 / np.where(length > 0, length, 1)[:, None]
 
     def supplementary(self, X: Any, columns: Any) -> np.ndarray:
         """Return the principal coordinates of other columns of counts of the same rows."""
-        f, more = self.transform(X), np.asarray(columns, dtype=np.float64)
-        check_non_negative(more, "CA")
-        total = more.sum(axis=0)
-        return (more / np.where(total > 0, total, 1)).T @ f / np.sqrt(self.eigenvalues_)
+        f, counts = self.transform(X), np.asarray(columns, dtype=np.float64)
+        check_non_negative(counts, "CA")
+        total = counts.sum(axis=0)
+        return (counts / np.where(total > 0, total, 1)).T @ f / np.sqrt(self.eigenvalues_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -677,10 +658,8 @@ class Features:
     root: np.ndarray  # w
 
     @classmethod
-    def of(
-        cls, counts: Counts, moments: CrossMoments | None, scale: np.ndarray | None = None
-    ) -> Features:
-        """Return the features of counts and moments, each column times ``scale``."""
+    def of(cls, counts: Counts, moments: CrossMoments | None) -> Features:
+        """Return the features of counts and moments."""
         share = counts.value_counts / counts.n
         inverse = 1 / np.sqrt(share * counts.n)
         if sparse.issparse(counts.pairs):
@@ -701,8 +680,7 @@ class Features:
             columns += moments.names
             share = np.append(share, np.full(len(moments.names), np.nan))
             root = np.append(root, np.zeros(len(moments.names)))
-        out = cls(labels, np.array(columns, object), share, np.ones(len(root)), matrix, root)
-        return out if scale is None else out.scaled(np.repeat(scale, counts.sizes))
+        return cls(labels, np.array(columns, object), share, np.ones(len(root)), matrix, root)
 
     def scaled(self, by: np.ndarray) -> Features:
         """Return the features multiplied."""
@@ -712,21 +690,19 @@ class Features:
             matrix = self.matrix * np.outer(by, by)
         return replace(self, scale=self.scale * by, matrix=matrix, root=self.root * by)
 
-    def only(self, is_chosen: np.ndarray) -> Features:
-        """Return some of the features."""
-        at = np.flatnonzero(is_chosen)
-        parts = {name: getattr(self, name)[at] for name in ("columns", "share", "scale", "root")}
-        labels = [self.labels[i] for i in at]
-        return replace(self, labels=labels, matrix=self.matrix[at][:, at], **parts)
+    def largest_eigenvalue(self, ids: np.ndarray) -> float:
+        """Return the largest eigenvalue of some of the features alone; 0 if they do not vary."""
+        part = replace(self, matrix=self.matrix[ids][:, ids], root=self.root[ids])
+        return float(leading(part.covariance(), 1)[0].max(initial=0.0))
 
-    def eigenvalues(self, n_axes: int | None = None) -> np.ndarray:
-        """Return the largest eigenvalues, or all."""
-        if n_axes is None and len(self.root) > MAX_DENSE_FEATURES:
+    def eigenvalues(self) -> np.ndarray:
+        """Return all eigenvalues."""
+        if len(self.root) > MAX_DENSE_FEATURES:
             raise ValueError(
                 f"Benzécri's shares need all eigenvalues of {len(self.root)} values, more than "
                 f"{MAX_DENSE_FEATURES}; use correction='greenacre', which needs their sum alone"
             )
-        return leading(self.covariance(), len(self.root) if n_axes is None else n_axes)[0]
+        return leading(self.covariance(), len(self.root))[0]
 
     def covariance(self) -> Any:
         """Return the covariances, as an array or, of many values, as an operator."""
@@ -754,10 +730,7 @@ class Features:
         variances = np.maximum(np.asarray(self.matrix.diagonal()) - self.root**2, 0)
         total = float(variances.sum())
         return Axes(
-            labels=self.labels,
-            columns=self.columns,
-            share=self.share,
-            scale=self.scale,
+            *(self.labels, self.share, self.scale),
             eigenvalues=values,
             vectors=vectors,
             total=total,
@@ -773,7 +746,6 @@ class Axes:
     """The axes of a factorial map, and what they are made of."""
 
     labels: list[tuple[str, Label]]
-    columns: np.ndarray
     share: np.ndarray
     scale: np.ndarray
     eigenvalues: np.ndarray
@@ -816,12 +788,12 @@ class Axes:
         width = np.where(deviation > 0, deviation, 1.0)
         knots = np.stack([mean, mean + step_from(mean, width)], axis=1)
         steps = (knots[:, 1] - mean) / width
-        none = np.zeros(slope.shape[1])
+        centre = np.zeros(slope.shape[1])
         return Curves(
             names=list(moments.names),
             knots=list(knots),
-            rows=[np.stack([none, coordinates]) for coordinates in slope * steps[:, None]],
-            missing=[none for _ in slope],
+            rows=[np.stack([centre, coordinates]) for coordinates in slope * steps[:, None]],
+            missing=[centre for _ in slope],
         )
 
 
@@ -838,7 +810,7 @@ def leading(matrix: Any, n_axes: int) -> tuple[np.ndarray, np.ndarray]:
         values, vectors = eigh(matrix, n_axes)
     order = np.argsort(-values, kind="stable")
     values, vectors = values[order], vectors[:, order]
-    is_leading = values > EIGENVALUE_TOLERANCE * max(values.max(), 1.0)
+    is_leading = values > ROUNDING * max(values.max(), 1.0)
     return values[is_leading], fix_signs(vectors[:, is_leading])
 
 
@@ -848,7 +820,7 @@ def benzecri(eigenvalues: np.ndarray, n_columns: int) -> np.ndarray:
     if k < 2:
         return np.zeros(len(eigenvalues))
     above = np.maximum(eigenvalues - 1 / k, 0)
-    return (k / (k - 1) * np.where(above > EIGENVALUE_TOLERANCE, above, 0)) ** 2
+    return (k / (k - 1) * np.where(above > ROUNDING, above, 0)) ** 2
 
 
 def greenacre_total(squares: float, n_columns: int, n_values: int) -> float:
@@ -883,9 +855,7 @@ def _correlations(values: np.ndarray, f: np.ndarray) -> np.ndarray:
     is_present = ~np.isnan(values)
     if not is_present.any():
         return np.zeros(f.shape[1])
-    x, f = (
-        values[is_present] - values[is_present].mean(),
-        f[is_present] - f[is_present].mean(axis=0),
-    )
+    x, f = values[is_present], f[is_present]
+    x, f = x - x.mean(), f - f.mean(axis=0)
     length = np.sqrt((x @ x) * (f**2).sum(axis=0))
     return (x @ f) / np.where(length > 0, length, 1)

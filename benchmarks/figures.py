@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from matplotlib.figure import Figure
 from sklearn.cluster import KMeans
+from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 from sklearn.neighbors import KNeighborsClassifier
 
 from _report import FOLDER, Report
@@ -37,7 +38,7 @@ from tabweave.counts import couplings
 from tabweave.datasets import load
 from tabweave.evaluate import average_ranks, clustering_f, precision_at_k, recall_at_k
 from tabweave.papers import PROTOCOLS, data_factors, stream_windows
-from tabweave.papers.recommend import MatrixFactorization, find_groups, mae, make_ratings, rmse
+from tabweave.papers.recommend import MatrixFactorization, find_groups, make_ratings
 
 SIZES = (1, 5, 10, 20, 50)
 # Table 3.2: objects, attributes, classes, mean and largest number of values, class imbalance
@@ -279,7 +280,9 @@ def ratings(report: Report) -> None:
             )
             said, truth = model.predict(data.users[held], data.items[held]), data.ratings[held]
             numbers = [len(set(g.values())) if g else 1 for g in groups]
-            found.setdefault(method, []).append([rmse(truth, said), mae(truth, said), *numbers])
+            found.setdefault(method, []).append(
+                [root_mean_squared_error(truth, said), mean_absolute_error(truth, said), *numbers]
+            )
     for method, rows in found.items():
         a, b, users, items = np.mean(rows, axis=0)
         report.line(f"| {method} | {a:.4f} | {b:.4f} | {users:.0f} | {items:.0f} |")

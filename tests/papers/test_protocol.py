@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from tabweave.papers import PROTOCOLS, best_of, monte_carlo_splits, stream_windows
+from tabweave.papers import PROTOCOLS, monte_carlo_splits, stream_windows
 
 Y = np.array(["a"] * 60 + ["b"] * 37 + ["c"] * 6 + ["d"])  # 104 objects, d is alone
 
@@ -150,15 +150,6 @@ class TestStream:
             stream_windows(Y, 0)
         with pytest.raises(ValueError, match="expected mix="):
             stream_windows(Y, mix="sorted")
-
-
-def test_best_of_takes_the_first_lowest():
-    fits = [("a", 2.0), ("b", 1.0), ("c", 1.0)]
-    assert best_of(iter(fits), key=lambda fit: fit[1]) == ("b", 1.0)
-    with pytest.raises(ValueError, match="fit 1 is NaN"):
-        best_of([1.0, float("nan")], key=float)
-    with pytest.raises(ValueError, match="at least one fit"):
-        best_of([], key=float)
 
 
 def test_the_protocols_differ_in_splits_ties_and_classes():

@@ -4,7 +4,7 @@ Comes in: the classes of the objects. Goes out: arrays of row numbers, reproduci
 ``random_state``. [Zhu 2019, sections 3.4 and 8.4.1]
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -175,43 +175,6 @@ def stream_windows(
     # Where windows need fewer objects, thin out the whole stream instead of cutting its end.
     kept = order[np.sort(rng.permutation(codes.size)[: sizes.sum()])]
     return [rng.permutation(window) for window in np.split(kept, sizes.cumsum()[:-1])]
-
-
-def best_of(fits: Iterable[Fit], key: Callable[[Fit], float]) -> Fit:
-    """Choose the fit with the lowest objective; the first one among equals.
-
-    Parameters
-    ----------
-    fits : iterable
-        Fitted models, e.g. k-modes from many random starts; may be a generator.
-    key : callable
-        Gives the objective of a fit. It must not look at the true classes.
-
-    Returns
-    -------
-    object
-        One of ``fits``.
-
-    References
-    ----------
-    Zhu (2019), section 5.6.1: the result with the lowest objective of 100 runs.
-
-    Examples
-    --------
-    >>> from tabweave.papers import best_of
-    >>> best_of([{"cost": 3.0}, {"cost": 2.0}], key=lambda fit: fit["cost"])
-    {'cost': 2.0}
-    """
-    best: list[tuple[float, Fit]] = []
-    for i, fit in enumerate(fits):
-        objective = key(fit)
-        if np.isnan(objective):
-            raise ValueError(f"the objective of fit {i} is NaN; drop that fit or repair its key")
-        if not best or objective < best[0][0]:
-            best = [(objective, fit)]
-    if not best:
-        raise ValueError("expected at least one fit to choose from, got none")
-    return best[0][1]
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.metrics import root_mean_squared_error
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -34,12 +35,10 @@ __all__ = [
     "RatingData",
     "find_groups",
     "load_movielens",
-    "mae",
     "make_ratings",
-    "rmse",
 ]
 
-_BLOCK = 1 << 14  # rows or ratings at a time
+BLOCK_ROWS = 1 << 14  # Rows or ratings that are worked on at a time.
 
 
 @storable
@@ -69,7 +68,7 @@ class MatrixFactorization(Estimator):
 
     Attributes
     ----------
-    users_, items_ : Side
+    users_, items_ : RatedSide
         The names, groups and sampled factors of the users and of the items.
     mean_, range_ : float, tuple of float
         Mean rating, and the lowest and highest.
@@ -145,24 +144,28 @@ class MatrixFactorization(Estimator):
         ratings = checked_ratings(users, items, ratings)
         rng = np.random.default_rng(seed_of(self.random_state))
         self.mean_, self.range_ = float(ratings.mean()), (ratings.min(), ratings.max())
-        self.users_ = Side.of(users, user_groups, "user", self.n_factors, rng)
-        self.items_ = Side.of(items, item_groups, "item", self.n_factors, rng)
+        self.users_ = RatedSide.of(users, user_groups, "user", self.n_factors, rng)
+        self.items_ = RatedSide.of(items, item_groups, "item", self.n_factors, rng)
         u, v = self.users_.index(users), self.items_.index(items)
-        rows = Ratings.of(u, v, ratings - self.mean_, len(self.users_.names))
-        columns = Ratings.of(v, u, ratings - self.mean_, len(self.items_.names))
+        residuals = ratings - self.mean_
+        sides = (
+            (self.users_, self.items_, Ratings.of(u, v, residuals, len(self.users_.names))),
+            (self.items_, self.users_, Ratings.of(v, u, residuals, len(self.items_.names))),
+        )
         report = progress_reporter(self.progress, "sweeps", self.n_iter)
         errors = []
         for sweep in range(self.n_iter):
-            for side, other, ratings_of_side in (
-                (self.users_, self.items_, rows),
-                (self.items_, self.users_, columns),
-            ):
+            for side, other, ratings_of_side in sides:
                 side.sample_priors(rng)
-                side.sample_factors(ratings_of_side, other.factors, self.precision, rng)
-            errors.append(rmse(ratings - self.mean_, self._products(u, v)))
+                normals = rng.normal(size=side.factors.shape)
+                side.factors = draw_factors(
+                    ratings_of_side, other.factors, self.precision, side, normals
+                )
+            expected = products(self.users_.factors, self.items_.factors, u, v)
+            errors.append(root_mean_squared_error(residuals, expected))
             if sweep >= self.burn_in:
-                self.users_.keep()
-                self.items_.keep()
+                for side in (self.users_, self.items_):
+                    side.draws.append(side.factors.astype(np.float32))
             report("sampling", sweep + 1, f"error {errors[-1]:.4f}")
         self.rmse_ = np.array(errors)
         return self
@@ -174,32 +177,26 @@ class MatrixFactorization(Estimator):
         if u.shape != v.shape:
             raise ValueError(f"expected as many users as items, got {len(u)} and {len(v)}")
         total = np.zeros(len(u))
-        for left, right in zip(self.users_.kept, self.items_.kept, strict=True):
-            total += self._products(u, v, left, right)
-        out = self.mean_ + total / len(self.users_.kept)
+        for left, right in zip(self.users_.draws, self.items_.draws, strict=True):
+            total += products(left, right, u, v)
+        out = self.mean_ + total / len(self.users_.draws)
         return np.clip(out, *self.range_) if self.clip else out
 
-    def _products(
-        self,
-        u: np.ndarray,
-        v: np.ndarray,
-        left: np.ndarray | None = None,
-        right: np.ndarray | None = None,
-    ) -> np.ndarray:
-        left = self.users_.factors if left is None else left
-        right = self.items_.factors if right is None else right
-        unseen = np.zeros((1, left.shape[1]), left.dtype)  # factors of an unknown name
-        left, right = np.vstack([left, unseen]), np.vstack([right, unseen])
-        out = np.empty(len(u))
-        for start in range(0, len(u), _BLOCK):
-            part = slice(start, start + _BLOCK)
-            (left[u[part]] * right[v[part]]).sum(axis=1, dtype=np.float64, out=out[part])
-        return out
+
+def products(left: np.ndarray, right: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Return the inner product of each pair of factors; those of an unknown name are 0."""
+    unseen = np.zeros((1, left.shape[1]), left.dtype)
+    left, right = np.vstack([left, unseen]), np.vstack([right, unseen])
+    out = np.empty(len(u))
+    for start in range(0, len(u), BLOCK_ROWS):
+        part = slice(start, start + BLOCK_ROWS)
+        (left[u[part]] * right[v[part]]).sum(axis=1, dtype=np.float64, out=out[part])
+    return out
 
 
 @storable
 @dataclass(eq=False)
-class Side:
+class RatedSide:
     """The users or the items: names, groups, factors and the priors of the groups."""
 
     names: np.ndarray
@@ -207,10 +204,10 @@ class Side:
     factors: np.ndarray
     means: np.ndarray
     precisions: np.ndarray
-    kept: list[np.ndarray]
+    draws: list[np.ndarray]  # the factors of the sweeps that predictions average
 
     @classmethod
-    def of(cls, seen: Any, groups: Any, what: str, d: int, rng: Any) -> Side:
+    def of(cls, seen: Any, groups: Any, what: str, d: int, rng: Any) -> RatedSide:
         """Return a side with random factors, from the names that rated and those with a group."""
         names = np.unique(checked_names(seen, f"{what}s"))
         groups = groups.to_dict() if hasattr(groups, "to_dict") else groups  # a series, say
@@ -219,9 +216,9 @@ class Side:
         else:
             grouped = checked_names(list(groups), f"{what}_groups", like=names)
             names = np.unique(np.concatenate([names, grouped]))
-            lost = [name for name in names.tolist() if name not in groups]
-            if lost:
-                raise ValueError(f"{what}_groups: expected a group of {lost[0]!r}, got none")
+            for name in names.tolist():
+                if name not in groups:
+                    raise ValueError(f"{what}_groups: expected a group of {name!r}, got none")
             labels = [groups[name] for name in names.tolist()]
             codes = np.unique(np.asarray(labels), return_inverse=True)[1]
         k = int(codes.max()) + 1
@@ -239,17 +236,6 @@ class Side:
         for g in range(len(self.means)):
             members = self.factors[self.groups == g]
             self.means[g], self.precisions[g] = draw_prior(members, rng)
-
-    def sample_factors(
-        self, ratings: Ratings, other: np.ndarray, precision: float, rng: np.random.Generator
-    ) -> None:
-        """Draw all factors given the ratings and the other side's factors."""
-        normals = rng.normal(size=self.factors.shape)
-        self.factors = draw_factors(ratings, other, precision, self, normals)
-
-    def keep(self) -> None:
-        """Keep the factors of this sweep for predictions."""
-        self.kept.append(self.factors.astype(np.float32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +273,7 @@ def draw_prior(members: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarra
 
 
 def draw_factors(
-    ratings: Ratings, other: np.ndarray, beta: float, side: Side, normals: np.ndarray
+    ratings: Ratings, other: np.ndarray, beta: float, side: RatedSide, normals: np.ndarray
 ) -> np.ndarray:
     """Draw every user's (or item's) factors given its ratings and its group's prior.
 
@@ -303,8 +289,8 @@ def draw_factors(
     squares = np.einsum("ia,ib->iab", other, other).reshape(-1, d * d)
     prior = np.einsum("gab,gb->ga", side.precisions, side.means)
     out = np.empty((n, d))
-    for start in range(0, n, _BLOCK):  # a matrix for each row: not of all at once
-        part = slice(start, start + _BLOCK)
+    for start in range(0, n, BLOCK_ROWS):  # a matrix for each row: not of all at once
+        part = slice(start, start + BLOCK_ROWS)
         groups = side.groups[part]
         total = (rated[part] @ squares).reshape(-1, d, d)
         root = np.linalg.cholesky(side.precisions[groups] + beta * total)
@@ -312,16 +298,6 @@ def draw_factors(
         drawn = np.linalg.solve(root, shift) + normals[part, :, None]
         out[part] = np.linalg.solve(root.transpose(0, 2, 1), drawn)[..., 0]
     return out
-
-
-def rmse(truth: Any, predicted: Any) -> float:
-    """Return the root of the mean squared error."""
-    return float(np.sqrt(np.mean((np.asarray(truth) - np.asarray(predicted)) ** 2)))
-
-
-def mae(truth: Any, predicted: Any) -> float:
-    """Return the mean absolute error."""
-    return float(np.mean(np.abs(np.asarray(truth) - np.asarray(predicted))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -455,9 +431,8 @@ def find_groups(
     scale = np.sqrt(vectors.var(axis=0).sum())
     if not scale:
         return dict.fromkeys(names, 0)
-    most = int(min(max_groups, len(np.unique(vectors, axis=0))))
     mixture = BayesianGaussianMixture(
-        n_components=most,
+        n_components=int(min(max_groups, len(np.unique(vectors, axis=0)))),
         covariance_type="diag",
         weight_concentration_prior=alpha,
         random_state=rng,

@@ -98,7 +98,8 @@ def run(family: str, seed: int) -> dict[str, Any]:
     """Train members on folds (dealt twice) and on all labels, as GBC does; try every rule."""
     task = task_of(family, seed)
     train, test = split(task, 0.16 if family == ONE else LABELS, seed)
-    members = with_joined(sources(task, np.ones((len(task.y), len(task.tables)), bool)))
+    whole = sources(task, np.ones((len(task.y), len(task.tables)), bool))
+    members = with_joined(whole, whole)
     codes = np.unique(task.y, return_inverse=True)[1]
     rng = np.random.default_rng(seed)
     trees = {**gbc.PARAMS, **TREES, **gbc.FIXED, "seed": int(rng.integers(2**31))}

@@ -10,7 +10,7 @@ expected score is a target as if it were a label of -1 or 1. For comparison:
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
@@ -33,7 +33,6 @@ from tabweave.sources.gbc.team import (
 from tabweave.sources.gbc.training import (
     Problem,
     Trained,
-    Watch,
     by_name,
     labeled_fusion,
     sampled_edges,
@@ -296,6 +295,25 @@ def normalized(losses: np.ndarray) -> np.ndarray:
     return out / out.sum()
 
 
+class Watch(NamedTuple):
+    """The ids whose scores are wanted after each round, and who is who among them."""
+
+    ids: np.ndarray
+    some: np.ndarray  # of the labels
+    labeled: np.ndarray
+    pairs: list[np.ndarray]
+
+    @classmethod
+    def of(cls, problem: Problem, pairs: list[np.ndarray], *, max_rows: int = 5_000) -> Watch:
+        """Watch labeled ids (some of them, if there are many) and the ends of some edges."""
+        n = len(problem.labeled)
+        sampled = np.linspace(0, n - 1, min(n, max_rows)).astype(np.intp)
+        labeled = problem.labeled[sampled]
+        ids = np.unique(np.concatenate([labeled, *(ends.ravel() for ends in pairs)]))
+        at = np.searchsorted(ids, labeled)
+        return cls(ids, sampled, at, [np.searchsorted(ids, ends) for ends in pairs])
+
+
 def boost(
     problem: Problem,
     n_rounds: int,
@@ -343,7 +361,6 @@ def boost(
         graph_weights,
         Smoothing((0.0,) * len(p.graphs)),
         np.full(len(sources.names), np.nan),
-        {},
     )
 
 

@@ -26,6 +26,7 @@ from tabweave.sources.tables import (
     conformed,
     look_up,
     plain,
+    position_of_each,
     read_ids,
     read_table,
     union,
@@ -281,8 +282,7 @@ class Sources:
         """Return the sources of some ids, in the order given; other rows and edges are left out."""
         check_unique(read_ids(ids, "ids"), "ids")
         at = self._index_of_all(ids)
-        new = np.full(len(self), -1, dtype=np.intp)
-        new[at] = np.arange(len(at))
+        new = position_of_each(at, len(self))
         tables = {}
         for name, table in self._tables.items():
             present = np.flatnonzero(new[table.rows] >= 0)

@@ -284,6 +284,20 @@ def union(arrays: Sequence[np.ndarray]) -> np.ndarray:
     return out
 
 
+def position_of_each(index: np.ndarray, n: int) -> np.ndarray:
+    """The position in ``index`` of each number below n, -1 for one that is not there."""
+    out = np.full(n, -1, dtype=np.intp)
+    out[index] = np.arange(len(index))
+    return out
+
+
+def without_attributes(model: Any, *names: str) -> None:
+    """Let a model, fitted again on other things, lose what only an earlier fit has."""
+    for name in names:
+        if hasattr(model, name):
+            delattr(model, name)
+
+
 @storable
 class IdIndex:
     """Finds ids: ``index(ids)`` gives the position of each, -1 for one that is not there."""

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import r2_score
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions, seed_of
@@ -32,8 +32,15 @@ from tabweave.sources.gbc.prediction import (
     Smoothing,
 )
 from tabweave.sources.gbc.team import Binned, Logistic, Loss, Squared, contributions, mean_scores
-from tabweave.sources.gbc.training import JOINED, Problem, Settings, Trained, Training, by_name
-from tabweave.sources.tables import SourceTable, as_floats, labels_of_rows, read_labels
+from tabweave.sources.gbc.training import JOINED, Problem, Trained, Training, by_name
+from tabweave.sources.tables import (
+    SourceTable,
+    as_floats,
+    labels_of_rows,
+    position_of_each,
+    read_labels,
+    without_attributes,
+)
 
 PARAMS = {
     "learning_rate": 0.1,
@@ -57,15 +64,6 @@ FIXED = {
 }
 _NOT_TABLES = {"constant", "graphs", "other classes"}  # among the shares of a prediction
 ONLY = "X"  # the name of the one table that plain rows make
-
-
-class Answer(NamedTuple):
-    """The predictions of a row, with and without its neighbours, and the scores they come from."""
-
-    final: np.ndarray
-    plain: np.ndarray
-    fused: np.ndarray
-    start: np.ndarray  # the constant in the fused scores
 
 
 class Explained(NamedTuple):
@@ -151,10 +149,11 @@ class GBC(TabularInput, Estimator):
         if metric not in ("logloss", "error"):
             raise ValueError(f"params: expected metric 'logloss' or 'error', got {metric!r}")
         params = {**self._params, **booster_params, **FIXED, "seed": int(rng.integers(2**31))}
-        members = with_joined(sources) if self._joins() else sources
+        members = with_joined(sources, sources) if self._joins() else sources
         binned = Binned(members, params, targets.shape[1])
         loss, smoother = self._loss, self._smoother
-        problem = Problem(binned, loss, smoother, labeled, targets, strata, weights, metric)
+        start = loss.start(targets, weights)
+        problem = Problem(binned, loss, smoother, labeled, targets, start, strata, weights, metric)
         trained = self._train(problem, rng)
         self._keep(sources, problem, trained)
         return self
@@ -164,9 +163,7 @@ class GBC(TabularInput, Estimator):
         return self.weights == "learned"
 
     def _train(self, problem: Problem, rng: np.random.Generator) -> Trained:
-        terms = self.consensus, self.connectivity, self.graph_smoothing
-        settings = Settings(self.n_rounds, *terms, self.weights, self.cv)
-        return Training(problem, settings, rng).run()
+        return Training(problem, self, rng).run()
 
     def _keep(self, sources: Sources, problem: Problem, trained: Trained) -> None:
         members = problem.binned.sources
@@ -179,7 +176,7 @@ class GBC(TabularInput, Estimator):
         if JOINED in self.boosters_ and not self.joined_weight_:
             del self.boosters_[JOINED]
             self._fusion = replace(trained.fusion, weights=trained.fusion.weights[:-1])
-        self.reference_ = (members if self.joined_weight_ else sources).select(sources.ids[:0])
+        self.reference_ = sources.select(sources.ids[:0])
         self.n_rounds_, self.lambdas_ = trained.n_rounds, trained.lambdas
         self.history_, self.search_ = trained.history, trained.search
         self.source_weights_, self.source_importances_ = weights, importances
@@ -204,13 +201,15 @@ class GBC(TabularInput, Estimator):
         An array for plain rows, else a dict of source to dict of column to importance.
         """
         check_is_fitted(self, "boosters_")
-        gains = {name: np.zeros(len(self.reference_.columns(name))) for name in self.boosters_}
+        parts = {
+            name: np.zeros(len(self.reference_.columns(name))) for name in self.source_weights_
+        }
         for name in self.boosters_:
-            gain = gains[name]
-            for booster in self._models(name):
-                gain = gain + booster.feature_importance("gain", iteration=self.n_rounds_)
-            gains[name] = self._weight(name) * gain / (gain.sum() or 1.0)
-        parts = split_joined(gains, self.reference_)
+            models = self._models(name)
+            gain = sum(one.feature_importance("gain", iteration=self.n_rounds_) for one in models)
+            if models:
+                parts[name] = self._weight(name) * gain / (np.sum(gain) or 1.0)
+        parts = split_joined(parts, self.reference_)
         total = sum(gain.sum() for gain in parts.values()) or 1.0
         if hasattr(self, "schema_"):
             return parts[ONLY] / total
@@ -266,7 +265,7 @@ class GBC(TabularInput, Estimator):
         out = []
         for i, row in enumerate(at.tolist()):
             start = certainty[i] * self._start
-            explained = self._explained(Answer(final[row], unsmoothed[row], fused[row], start))
+            explained = self._explained(final[row], unsmoothed[row], fused[row], start)
             one: dict[str, Any] = {"constant": explained.constant}
             parts_by_source: dict[str, np.ndarray] = {}
             for name, (rows, values) in shares.items():
@@ -303,13 +302,31 @@ class GBC(TabularInput, Estimator):
             models = self._models(name)
             raw = sum(contributions(one, matrix, n_rounds) for one in models) / len(models)
             raw = raw.reshape(len(at), len(self._start), -1) * weights[i, at, None, None]
-            row = np.full(len(sources), -1)
-            row[at] = np.arange(len(at))
-            out[name] = row, raw
+            out[name] = position_of_each(at, len(sources)), raw
         return certainty, out
 
-    def _explained(self, answer: Answer) -> Explained:
-        """Return what is explained of a row."""
+    def _explained(
+        self, final: np.ndarray, unsmoothed: np.ndarray, fused: np.ndarray, start: np.ndarray
+    ) -> Explained:
+        """What is explained of a row.
+
+        Given are its prediction with and without its neighbours, the fused scores it comes from,
+        and the constant in them.
+        """
+        raise NotImplementedError
+
+    def _score(self, measure: Any, X: Any, y: Any, sample_weight: Any) -> float:
+        """A measure over the ids (or rows) that ``y`` has labels for."""
+        labeled: Any = slice(None)
+        if isinstance(X, Sources):
+            labeled, labels = read_labels(X.ids, y)
+            weights = _weights_of(X.ids, labeled, sample_weight)
+        else:
+            labels, weights = _in_order(X, y, sample_weight)
+        return float(measure(labels, self.predict(X)[labeled], sample_weight=weights))
+
+    def predict(self, X: Any, ids: Any = None) -> np.ndarray:
+        """The class or number of every id, or of some."""
         raise NotImplementedError
 
     def _read(self, X: Any) -> Sources:
@@ -339,8 +356,7 @@ class GBC(TabularInput, Estimator):
         fused = Fused.of(self._fusion, self._start, self._scores(sources), labeled[is_known])
         graphs = [sources.graph(name) for name in sources.graph_names]
         strengths = tuple(smooth * self.graph_smoothing_[name] for name in sources.graph_names)
-        # Files of the time when neighbours were always alike have nothing else to say.
-        mixing = [vars(self).get("_mixing", {}).get(name) for name in sources.graph_names]
+        mixing = [self._mixing.get(name) for name in sources.graph_names]
         smoothing, labels = Smoothing(strengths, self.trust_), self._labels
         fused = fused._replace(prior=self._smoother.prior(labels))
         return self._smoother(fused, graphs, smoothing, labels[is_known], mixing), fused.scores
@@ -406,9 +422,8 @@ class GBCClassifier(ClassifierMixin, GBC):
     n_rounds_ : int
         Rounds in use.
     history_ : list of dict
-        After each round: training and held-out losses of the sources, the weights of sources and
-        graphs that follow from them, and (every fifth round) the held-out loss of the fused
-        prediction.
+        After each round of the validation: held-out losses of the sources, the weights that follow
+        from them, and (every fifth round) the held-out loss of the fused prediction.
     search_ : dict of str to list of dict
         What was tried for λ0 and λ1 ("lambdas"), for smoothing, and for smoothing after
         "self_training", and the held-out loss.
@@ -494,14 +509,11 @@ class GBCClassifier(ClassifierMixin, GBC):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy over the ids (or rows) that ``y`` has labels for."""
-        if not isinstance(X, Sources):
-            return super().score(X, *_in_order(X, y, sample_weight))
-        labeled, labels = read_labels(X.ids, y)
-        weights = _weights_of(X.ids, labeled, sample_weight)
-        return float(np.average(self.predict(X)[labeled] == labels, weights=weights))
+        return self._score(accuracy_score, X, y, sample_weight)
 
-    def _explained(self, answer: Answer) -> Explained:
-        final, unsmoothed, fused, start = answer
+    def _explained(
+        self, final: np.ndarray, unsmoothed: np.ndarray, fused: np.ndarray, start: np.ndarray
+    ) -> Explained:
         chosen, tiny = int(final.argmax()), 1e-300
         odds = [
             float(np.log((p[chosen] + tiny) / (1 - p[chosen] + tiny))) for p in (final, unsmoothed)
@@ -568,17 +580,13 @@ class GBCRegressor(RegressorMixin, GBC):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R² over the ids (or rows) that ``y`` has numbers for."""
-        if not isinstance(X, Sources):
-            return super().score(X, *_in_order(X, y, sample_weight))
-        labeled, labels = read_labels(X.ids, y)
-        weights = _weights_of(X.ids, labeled, sample_weight)
-        return float(
-            r2_score(labels.astype(float), self.predict(X)[labeled], sample_weight=weights)
-        )
+        return self._score(r2_score, X, y, sample_weight)
 
-    def _explained(self, answer: Answer) -> Explained:
-        constant = self._center + self._unit * float(answer.start[0])
-        graphs = self._unit * float(answer.final[0] - answer.plain[0])
+    def _explained(
+        self, final: np.ndarray, unsmoothed: np.ndarray, fused: np.ndarray, start: np.ndarray
+    ) -> Explained:
+        constant = self._center + self._unit * float(start[0])
+        graphs = self._unit * float(final[0] - unsmoothed[0])
         return Explained(0, self._unit, constant, graphs, None)
 
 
@@ -599,8 +607,7 @@ def read_training(
                 "expected at least one table, got graphs only; turn one into a table with "
                 "sources.with_features_of(graph)"
             )
-        vars(model).pop("feature_names_in_", None)
-        vars(model).pop("schema_", None)
+        without_attributes(model, "feature_names_in_", "schema_")
         model.n_features_in_ = sum(len(X.columns(name)) for name in X.names)
         labeled, labels = read_labels(X.ids, y)
         if not len(labeled):
@@ -673,34 +680,26 @@ def refused(model: Any) -> dict[str, str]:
     return out
 
 
-def with_joined(sources: Sources, like: Sources | None = None) -> Sources:
-    """Return sources with one more table of all columns side by side, as another one has it."""
-    names = sources.names if like is None else tuple(n for n in like.names if n != JOINED)
-    if like is None and JOINED in names:
+def with_joined(sources: Sources, like: Sources) -> Sources:
+    """Sources with one more table: all columns of ``like`` side by side."""
+    names = like.names
+    if JOINED in names:
         raise ValueError(
             f"expected tables of other names, got {JOINED!r}, which is the name for all of them "
             f"joined"
         )
     if len(names) < 2:
         return sources
-    shapes = sources if like is None else like
-    if like is not None:
-        bare = Sources._of(
-            like.ids, {n: like._table(n) for n in names}, like._links, like._directed
-        )
-        sources = sources.like(bare)
     rows = np.flatnonzero(sources.present.any(axis=1))
-    position = np.full(len(sources), -1)
-    position[rows] = np.arange(len(rows))
-    widths = [len(shapes.columns(name)) for name in names]
-    sparse = any(sp.issparse(shapes.matrix(name)) for name in names)
+    position = position_of_each(rows, len(sources))
+    sparse = any(sp.issparse(like.matrix(name)) for name in names)
     blocks = [
-        _expanded(sources, n, w, position, len(rows), sparse)
-        for n, w in zip(names, widths, strict=True)
+        _expanded(sources, name, len(like.columns(name)), position, len(rows), sparse)
+        for name in names
     ]
     matrix = sp.csr_array(sp.hstack(blocks)) if sparse else np.hstack(blocks)
-    columns = tuple(f"{name}: {column}" for name in names for column in shapes.columns(name))
-    labels = tuple(label for name in names for label in shapes.labels(name))
+    columns = tuple(f"{name}: {column}" for name in names for column in like.columns(name))
+    labels = tuple(label for name in names for label in like.labels(name))
     tables = {name: sources._table(name) for name in sources.names}
     tables[JOINED] = SourceTable(rows, matrix, columns, labels)
     return Sources._of(sources.ids, tables, sources._links, sources._directed)
@@ -723,17 +722,12 @@ def _expanded(
 
 
 def split_joined(parts: dict[str, np.ndarray], like: Sources) -> dict[str, np.ndarray]:
-    """Return the values of columns by source, those of all columns shared out among them."""
-    joined = parts.get(JOINED)
+    """The values of columns by source, those of all columns shared out among them."""
     out = {name: values for name, values in parts.items() if name != JOINED}
-    if joined is None:
-        return out
-    start = 0
-    for name in like.names:
-        width = len(like.columns(name))
-        if name != JOINED:
-            out[name] = out.get(name, np.zeros(width)) + joined[start : start + width]
-            start += width
+    if JOINED in parts:
+        ends = np.cumsum([len(like.columns(name)) for name in like.names])
+        for name, part in zip(like.names, np.split(parts[JOINED], ends[:-1]), strict=True):
+            out[name] = out.get(name, 0.0) + part
     return out
 
 
@@ -742,10 +736,8 @@ def read_rows(model: Any, X: Any) -> Sources:
     if isinstance(X, Sources):
         if hasattr(model, "schema_"):
             raise TypeError("expected plain rows as in fit, got Sources")
-        sources = X.surroundings
-        if JOINED not in model.reference_.names:
-            return sources.like(model.reference_)
-        return with_joined(sources, model.reference_)
+        sources = X.surroundings.like(model.reference_)
+        return with_joined(sources, model.reference_) if model.joined_weight_ else sources
     if not hasattr(model, "schema_"):
         raise TypeError(
             f"expected Sources with some of the tables and graphs of fit, got {type(X).__name__}"
@@ -771,7 +763,7 @@ def _read_sparse(model: Any, X: Any, *, reset: bool) -> Sources:
     matrix = sp.csr_array(X, dtype=float)
     if reset:
         model.schema_ = Schema.of(dict.fromkeys(range(matrix.shape[1]), "numeric"))
-        vars(model).pop("feature_names_in_", None)
+        without_attributes(model, "feature_names_in_")
         model.n_features_in_ = matrix.shape[1]
     elif matrix.shape[1] != model.n_features_in_:
         raise ValueError(

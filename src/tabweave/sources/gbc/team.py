@@ -17,6 +17,7 @@ from scipy.special import expit
 from tabweave._compat import require
 from tabweave.sources.container import Sources
 from tabweave.sources.graphs import averaging
+from tabweave.sources.tables import position_of_each
 
 Pair = tuple[np.ndarray, np.ndarray]
 
@@ -134,6 +135,13 @@ class Team:
                 scores[i, self._rows[i]] = self.start + _scores(booster, False)
         self.n_rounds += 1
 
+    def train(self, n_rounds: int, wanted: np.ndarray | None = None) -> Self:
+        """Make the boosters and grow their trees, so many rounds."""
+        self.begin(wanted)
+        for _ in range(n_rounds):
+            self.step()
+        return self
+
     def _objective(self, terms: Terms, means: Any) -> Any:
         def objective(raw: np.ndarray, _: Any) -> Any:
             scores = self.start + raw.reshape(len(raw), -1)
@@ -218,9 +226,7 @@ class Binned:
         self.rows: list[np.ndarray] = []  # the row of every id in each table, -1 if it has none
         self.datasets: list[Any] = []  # None for a table without rows
         for name in sources.names:
-            row = np.full(len(sources), -1, dtype=np.intp)
-            row[sources.rows(name)] = np.arange(len(sources.rows(name)))
-            self.rows.append(row)
+            self.rows.append(position_of_each(sources.rows(name), len(sources)))
             self.datasets.append(self._dataset(name) if len(sources.rows(name)) else None)
 
     def _dataset(self, name: str) -> Any:

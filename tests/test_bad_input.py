@@ -25,7 +25,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from tabweave import Column, Counts, OneHot, Schema, Table
-from tabweave.columns.table import Codes, Numbers
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import Numbers
 from tabweave.engines import is_source
 
 NAN, INF = float("nan"), float("inf")

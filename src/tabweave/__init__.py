@@ -37,8 +37,8 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave.apps import report as report
     from tabweave.apps import studio as studio
     from tabweave.cluster import KModes as KModes
-    from tabweave.columns.table import Column as Column
-    from tabweave.columns.table import Schema as Schema
+    from tabweave.columns.column import Column as Column
+    from tabweave.columns.column import Schema as Schema
     from tabweave.columns.table import Table as Table
     from tabweave.counts.counts import Counts as Counts
     from tabweave.embed.autoencoder import OneHotAutoencoder as OneHotAutoencoder

@@ -20,19 +20,19 @@ from tabweave._compat import (
     page_of_class,
     validate_parameter_constraints,
 )
+from tabweave.columns.column import Column, Schema
+from tabweave.columns.decision import FEW_ROWS, Finding
 from tabweave.columns.frames import in_memory
 from tabweave.columns.inputs import check_categorical, check_input_features, warn_of_numbers
-from tabweave.columns.kinds import FEW_ROWS, Finding, Kinds, aside_line
+from tabweave.columns.kinds import Kinds, aside_line
+from tabweave.columns.nominal import said_of_strings
 from tabweave.columns.table import (
-    Column,
-    Schema,
     Table,
     as_rows,
     check_feature_names,
     check_keys,
     remember_names,
     require_rows,
-    said_of_strings,
 )
 from tabweave.columns.targets import check_discrete
 from tabweave.columns.vocabulary import Label, Vocabulary

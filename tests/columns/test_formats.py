@@ -7,28 +7,26 @@ import numpy as np
 import pytest
 
 from tabweave import Table
-from tabweave.columns.formats import (
+from tabweave.columns.datetime import (
     PERIODS,
     _year,
     date_format,
     date_order,
     date_orders,
     digits_of,
-    has_thousands,
     is_clock,
     is_compact_dates,
     is_compact_months,
     is_iso,
-    number_of,
-    numbers_written,
     parse_clock,
     parse_date,
     parse_period,
     periods_written,
-    ranges_in_order,
     write_datetime,
 )
-from tabweave.columns.kinds import Finding
+from tabweave.columns.decision import Finding
+from tabweave.columns.numeric import has_thousands, number_of, numbers_written
+from tabweave.columns.ordinal import ranges_in_order
 
 
 @pytest.mark.parametrize(

@@ -11,23 +11,19 @@ import pytest
 
 from tabweave import FAMD, Column, SimilarityIndex, Table, Weave
 from tabweave.columns import frames
+from tabweave.columns.datetime import CLOCK, OWN_CLOCK, _plain_datetimes, datetimes, zone_info
 from tabweave.columns.frames import (
-    CLOCK,
-    OWN_CLOCK,
-    _plain_datetimes,
     _with_missing,
     as_column,
     categories,
     columns_of,
-    datetimes,
     encode,
     in_memory,
     infer_kind,
-    numbers,
-    sets,
     typed,
-    zone_info,
 )
+from tabweave.columns.numeric import numbers
+from tabweave.columns.sets import sets
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats.contingency import association
 
 from tabweave import SupervisedWeave, Table, WeaveClassifier, WeaveRegressor
-from tabweave.columns.table import _strength, predictive_identifiers
+from tabweave.columns.identifiers import _strength, predictive_identifiers
 
 N = 400
 RNG = np.random.default_rng(0)

@@ -26,23 +26,13 @@ from tabweave import (
     export,
     load,
 )
-from tabweave.columns.formats import (
-    date_order,
-    is_iso,
-    looks_missing,
-    parse_clock,
-    parse_date,
-    ranges_in_order,
-)
-from tabweave.columns.kinds import (
-    FEW_ROWS,
-    Finding,
-    Kinds,
-    _look_like_codes,
-    aside_line,
-    is_one_word,
-    judge,
-)
+from tabweave.columns.datetime import date_order, is_iso, parse_clock, parse_date
+from tabweave.columns.decision import FEW_ROWS, Finding
+from tabweave.columns.kinds import Kinds, aside_line, decide_kind
+from tabweave.columns.nominal import is_one_word
+from tabweave.columns.numeric import _look_like_codes
+from tabweave.columns.ordinal import ranges_in_order
+from tabweave.columns.texts import looks_missing
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -625,7 +615,7 @@ def test_kinds_are_printed_as_a_table():
                                                     (1500, 2101, False)])  # fmt: skip
 def test_whole_numbers_that_may_be_years(low, high, years):
     values = np.array([low, high, *np.arange(1600, 1680)], float)
-    found = judge("n", Table.of({"n": values})["n"], len(values), "whole")
+    found = decide_kind("n", Table.of({"n": values})["n"], len(values), "whole")
     assert (found is not None and found.why == "years, or numbers like them") == years
 
 
@@ -661,7 +651,7 @@ def test_six_columns_are_named_and_the_others_counted():
 def why_of(cells, name="x", rules="whole", n_rows=None):
     """Return what the rules say of a column, if they say anything."""
     data = Table.of({name: cells})[name]
-    found = judge(name, data, n_rows or len(cells), rules)
+    found = decide_kind(name, data, n_rows or len(cells), rules)
     return None if found is None else found.why
 
 
@@ -879,7 +869,7 @@ def test_how_many_rows_prove_an_identifier(n_rows, rules, distinct, why):
 def test_labels_that_no_row_has_are_no_identifiers():
     cells = pd.Categorical(["a", "b"] * 20, [*"ab", *words_with(90, 90)])
     data = Table.of({"x": cells})["x"]
-    assert len(data.labels) > 40 and judge("x", data, 40, "whole") is None
+    assert len(data.labels) > 40 and decide_kind("x", data, 40, "whole") is None
 
 
 def test_half_of_the_labels_may_have_blanks():

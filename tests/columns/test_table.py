@@ -13,18 +13,15 @@ import pyarrow as pa
 import pytest
 
 from tabweave import Column, Counts, OneHot, Schema, Table, Weave
-from tabweave.columns.formats import CellError
-from tabweave.columns.kinds import FEW_ROWS
+from tabweave.columns.datetime import Datetimes
+from tabweave.columns.decision import FEW_ROWS
+from tabweave.columns.nominal import Codes, check_codes
+from tabweave.columns.numeric import Numbers
+from tabweave.columns.sets import Sets, check_offsets
 from tabweave.columns.table import (
     UNREADABLE,
-    Codes,
-    Datetimes,
-    Numbers,
-    Sets,
     canonical_codes,
     cell_of,
-    check_codes,
-    check_offsets,
     datetime_as_numeric,
     distinct_rows,
     is_constant,
@@ -35,6 +32,7 @@ from tabweave.columns.table import (
     set_aside,
     take_rows,
 )
+from tabweave.columns.texts import CellError
 
 
 def cells(column):

@@ -230,7 +230,7 @@ def test_a_vocabulary_equals_no_other_thing():
 
 
 def test_a_label_that_no_row_has_is_not_unknown():
-    from tabweave.columns.table import Codes
+    from tabweave.columns.nominal import Codes
 
     unseen = np.array([False, True])
     labels_.check_seen("a", unseen, Codes(np.array([0, 0], np.uint8), ["u", "z"]))

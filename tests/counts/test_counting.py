@@ -12,7 +12,8 @@ from scipy import sparse
 
 import tabweave
 from tabweave import Counts
-from tabweave.columns.table import Codes, Sets
+from tabweave.columns.nominal import Codes
+from tabweave.columns.sets import Sets
 from tabweave.counts import counting
 
 LIMITS = {  # what decides how pairs are counted, from what it is down to almost nothing

@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tabweave
 from tabweave import HELIC, Counts, NonBEND, OneHot, Table, ValueMetric, Weave
-from tabweave.columns.table import Column
+from tabweave.columns.column import Column
 from tabweave.embed.coupled_numeric import CoupledNumeric
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.space.numbers import Numbering, binned, quantile_edges

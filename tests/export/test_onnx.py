@@ -16,7 +16,7 @@ from tabweave import (
     Table,
     Weave,
 )
-from tabweave.columns.table import Numbers
+from tabweave.columns.numeric import Numbers
 
 pytest.importorskip("onnx", reason="the export extra is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="the export extra is not installed")

@@ -24,7 +24,7 @@ from tabweave import (
     ValueMetric,
     Weave,
 )
-from tabweave.columns.frames import OWN_CLOCK
+from tabweave.columns.datetime import OWN_CLOCK
 from tabweave.embed.autoencoder import OneHotAutoencoder
 from tabweave.export.sql import (
     _bigquery_seconds,

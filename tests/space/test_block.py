@@ -18,7 +18,8 @@ from tabweave import (
     ValueMetric,
     Weave,
 )
-from tabweave.columns.table import Codes, take_rows
+from tabweave.columns.nominal import Codes
+from tabweave.columns.table import take_rows
 from tabweave.embed.coupled_numeric import CoupledNumeric
 from tabweave.space.block import (
     Blocks,

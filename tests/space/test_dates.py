@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tabweave import Counts, MixedEmbedder, SupervisedWeave, Table, Weave
-from tabweave.columns.table import CYCLES
+from tabweave.columns.datetime import CYCLES
 from tabweave.space.dates import cycle_of_clock, ring, ring_knots
 
 RNG = np.random.default_rng(0)

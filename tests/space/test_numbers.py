@@ -5,7 +5,8 @@ from sklearn.metrics import mutual_info_score
 from sklearn.preprocessing import FunctionTransformer
 
 from tabweave import HELIC, Column, Counts, MixedEmbedder, Schema, Table, Weave
-from tabweave.columns.table import cycle_of, take_rows
+from tabweave.columns.datetime import cycle_of
+from tabweave.columns.table import take_rows
 from tabweave.embed.mixed import class_weights
 from tabweave.space import numbers as numbers_
 from tabweave.space.numbers import (

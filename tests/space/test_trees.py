@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from tabweave import Column, Table
-from tabweave.columns.table import Codes
+from tabweave.columns.nominal import Codes
 from tabweave.embed.hierarchy import Tree
 from tabweave.space.trees import LevelBlock, LineBlock
 

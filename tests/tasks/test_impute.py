@@ -12,7 +12,8 @@ import pytest
 
 import tabweave
 from tabweave import Imputer, OutlierCells
-from tabweave.columns.formats import number_of, parse_date, parse_iso, write_datetime
+from tabweave.columns.datetime import parse_date, parse_iso, write_datetime
+from tabweave.columns.numeric import number_of
 from tabweave.tasks.impute import written_like
 from tabweave.tasks.row_model import ENGINES
 

@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
+from tabweave.columns.datetime import Datetimes
 from tabweave.columns.frames import is_missing
-from tabweave.columns.table import Codes, Datetimes, Numbers, Sets, Table
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import Numbers
+from tabweave.columns.sets import Sets
+from tabweave.columns.table import Table
 
 FIELDS = ("cluster", "size", "column", "value", "here", "overall", "z")
 

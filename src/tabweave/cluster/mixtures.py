@@ -8,15 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabweave.columns.kinds import FEW_ROWS
-from tabweave.columns.table import (
-    Codes,
-    Schema,
-    Table,
-    datetime_as_numeric,
-    ordinal_as_nominal,
-    take_rows,
-)
+from tabweave.columns.column import Schema
+from tabweave.columns.decision import FEW_ROWS
+from tabweave.columns.nominal import Codes
+from tabweave.columns.table import Table, datetime_as_numeric, ordinal_as_nominal, take_rows
 from tabweave.counts.counts import Counts
 from tabweave.embed.nonbend.model import DistinctRows, Prior
 from tabweave.embed.nonbend.variational import expect, first_fit

@@ -25,8 +25,9 @@ from tabweave.cluster.mixtures import (
     some_rows,
     without_texts,
 )
+from tabweave.columns.column import Schema
 from tabweave.columns.kinds import aside_line
-from tabweave.columns.table import Schema, Table, distinct_rows, take_rows
+from tabweave.columns.table import Table, distinct_rows, take_rows
 from tabweave.embed.onehot import OneHot
 from tabweave.embed.weave import Weave
 

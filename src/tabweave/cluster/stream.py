@@ -25,7 +25,9 @@ from sklearn.utils.validation import check_is_fitted
 from tabweave._compat import HasMethods, Interval, StrOptions, one_thread
 from tabweave.base import Estimator, TabularInput, ValueEmbedder
 from tabweave.cluster.kmodes import KModes
-from tabweave.columns.table import Codes, Schema, Table, remember_names
+from tabweave.columns.column import Schema
+from tabweave.columns.nominal import Codes
+from tabweave.columns.table import Table, remember_names
 from tabweave.columns.vocabulary import Vocabulary, positions, union
 from tabweave.embed.unicorn import UNICORN
 from tabweave.embed.windowed import Resumable, check_window_columns

@@ -13,49 +13,35 @@ import io
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from importlib.util import find_spec
-from itertools import chain
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tabweave.columns.formats import (
-    DIGIT_FORMATS,
-    MISSING_WORDS,
-    CellError,
-    is_clock,
-    is_iso,
-    is_time,
-    list_in_text,
-    number_of,
-    parse_clock,
-    parse_date,
-    parse_iso,
-    present_texts,
-    remark_on_mark,
-)
-from tabweave.columns.vocabulary import (
-    Label,
-    canonical,
-    code_type,
-    distinct_elements,
-    identity,
-    order,
-    slices,
-    take,
-)
+from tabweave.columns.vocabulary import Label, canonical, code_type, identity, slices, take
 
 _NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal)
+
 _BLOCK = 1 << 16
-_EXACT = 2**53  # up to which all whole numbers are floats
+
+MAX_EXACT_INT = 2**53  # up to which all whole numbers are floats
+
 _WIDEST_TABLE = 1 << 20
+
 _SETS = (list, tuple, set, frozenset, np.ndarray)
+
 _ONE_COLUMN = "a list of sets is one column of a table: {'name': sets}"
+
 _DATETIMES = (dt.date, np.datetime64)
-_INTERVAL = "MonthDayNano"  # Arrow's type of durations in databases
+
+ARROW_INTERVAL = "MonthDayNano"  # Arrow's type of durations in databases
+
 _NO_VALUES = ("NoneType", "NaTType", "NAType")  # types of what stands for missing
+
 _GAPS = (*_NO_VALUES, "float")  # among datetimes
+
 Encoded = tuple[np.ndarray, Sequence[Any]]
+
 Parts = tuple[list[str] | None, list[Any], int]
 
 
@@ -225,28 +211,6 @@ def is_missing(cell: Any) -> bool:
         return False
 
 
-def code_for_missing(values: np.ndarray) -> float | None:
-    """Return the number that may stand for missing: nines, such as -999, far from all others.
-
-    They are farther from them than those are from each other; a 9 may be a count.
-
-    >>> code_for_missing(np.array([21.5, -999, 36.6, np.nan]))
-    -999.0
-    >>> code_for_missing(np.array([0, 1, 2, 9.0])), code_for_missing(np.array([98, 101, 99.0]))
-    (None, None)
-    """
-    for end in (np.fmin, np.fmax):
-        code = end.reduce(values, initial=np.nan)
-        digits = f"{abs(code):.15g}".replace(".", "")
-        if set(digits) != {"9"} or code == 9:
-            continue
-        others = values[values != code]
-        low, high = (f.reduce(others, initial=np.nan) for f in (np.fmin, np.fmax))
-        if max(low - code, code - high) > high - low > 0:
-            return float(code)
-    return None
-
-
 def in_memory(X: Any) -> bool:
     """Tell whether X is surely rows at hand; of anything else, engines say what it is."""
     if isinstance(X, list | tuple):
@@ -317,7 +281,7 @@ def _from_array(X: Any) -> Parts:
 
 def _column_alone(X: np.ndarray) -> str:
     """Say how a list of sets, which is one column, becomes a table."""
-    if X.dtype == object and X.ndim == 1 and len(X) and _is_set_type(type(X[0])):
+    if X.dtype == object and X.ndim == 1 and len(X) and is_set_type(type(X[0])):
         return f" {_ONE_COLUMN}."
     return ""
 
@@ -445,7 +409,7 @@ def typed(column: Any) -> Any:
         whole = [cell for cell in cells if type(cell) is int]
         low, high = min(whole), max(whole)
         # Two integers must not meet in one float: those beyond 2**53 stay as they are.
-        limit = _EXACT if float in types else 2**63 - 1
+        limit = MAX_EXACT_INT if float in types else 2**63 - 1
         return np.array(cells) if -limit <= low and high <= limit else column
     return column
 
@@ -493,41 +457,9 @@ def _infer_array(column: np.ndarray) -> str:
     return "numeric" if column.dtype.kind in "iufMm" else "nominal"
 
 
-def is_inexact(column: Any) -> bool:
-    """Tell whether a column holds a whole number that no float equals, beyond 2**53.
-
-    That is a property of single cells: however rows are cut, some part of them has it, or none.
-    """
-    import narwhals as nw
-
-    if isinstance(column, np.ndarray):
-        if column.dtype.kind not in "iuO" or column.itemsize < 8:
-            return False
-        if column.dtype.kind == "O":
-            large = {c for c in column.tolist() if type(c) is int and abs(c) > _EXACT}
-            return any(c.bit_length() < 1024 and int(float(c)) != c for c in large)
-    else:
-        series = nw.from_native(column, series_only=True, pass_through=True)
-        if isinstance(series, list):
-            return is_inexact(object_array(series))
-        if getattr(series, "dtype", None) == nw.Object:
-            return is_inexact(objects(column))
-        if not isinstance(series, nw.Series) or series.dtype not in (nw.Int64, nw.UInt64):
-            return False
-        column = series.drop_nulls().to_numpy()
-    if not len(column) or (-_EXACT <= int(column.min()) and int(column.max()) <= _EXACT):
-        return False
-    # Shifted to the right until they fit in 53 bits, exact numbers lose no bit that is set.
-    size = np.where(column < 0, 0 - column.astype(np.uint64), column.astype(np.uint64))
-    lost = np.zeros(len(size), np.uint64)
-    for bits in range(54, 65):
-        lost[size >> np.uint64(bits - 1) > 0] = (1 << (bits - 53)) - 1
-    return bool((size & lost).any())
-
-
 def _infer_objects(cells: Sequence[Any]) -> str:
     types = set(map(type, cells))
-    if any(map(_is_set_type, types)):
+    if any(map(is_set_type, types)):
         return "set"
     types = {t for t in types if t.__name__ not in _NO_VALUES}
     if all(issubclass(t, _NUMBERS) and t is not bool for t in types) or _are_durations(types):
@@ -542,12 +474,14 @@ def _infer_objects(cells: Sequence[Any]) -> str:
 def _are_durations(types: Set[type]) -> bool:
     found = {t for t in types if t.__name__ not in _GAPS}
     return bool(found) and all(
-        t.__name__ == _INTERVAL or issubclass(t, dt.timedelta | np.timedelta64) for t in found
+        t.__name__ == ARROW_INTERVAL or issubclass(t, dt.timedelta | np.timedelta64) for t in found
     )
 
 
 DATETIMES = "datetimes"
+
 CLOCK_TIMES = "times of day"
+
 TIME_SPANS = "durations"
 
 
@@ -562,7 +496,7 @@ def times_held(column: Any) -> str:
         return {"M": DATETIMES, "m": TIME_SPANS}.get(column.dtype.kind, "")
     if _is_text(column):
         return ""
-    if _is_period(column):
+    if is_period(column):
         return DATETIMES
     series = nw.from_native(column, series_only=True, pass_through=True)
     if isinstance(series, nw.Series) and series.dtype not in (nw.Object, nw.Unknown):
@@ -582,14 +516,14 @@ def _is_text(column: Any) -> bool:
     return type(getattr(column, "dtype", None)).__name__ in ("StringDtype", "String")
 
 
-def _is_period(column: Any) -> bool:
+def is_period(column: Any) -> bool:
     """Tell whether a column of pandas holds months, quarters or other spans of time."""
     return str(getattr(column, "dtype", "")).startswith("period[")
 
 
 def holds_long_periods(column: Any) -> bool:
     """Tell whether a column of pandas holds weeks, months, quarters or years."""
-    return _is_period(column) and bool(re.match(r"period\[\d*[WMQYA]", str(column.dtype)))
+    return is_period(column) and bool(re.match(r"period\[\d*[WMQYA]", str(column.dtype)))
 
 
 def is_declared_categorical(column: Any) -> bool:
@@ -841,378 +775,7 @@ def _encode_objects(column: np.ndarray) -> Encoded:
     return codes, [cell[1] for cell in index] if odd else list(index)
 
 
-def sets(
-    column: Any, delimiter: str | None, *, empty_is_missing: bool = False
-) -> tuple[np.ndarray, np.ndarray, list[Label]]:
-    """Return (row starts, element codes, labels) of a set-valued column, duplicates removed."""
-    if delimiter is not None:
-        codes, labels = categories(column, empty_is_missing=empty_is_missing)
-        cells = [_split(label, delimiter) for label in labels]
-        starts, elements, names = _number_sets(cells, empty_is_missing)
-        return *take_sets(starts, elements, codes), names
-    if hasattr(column, "to_pylist") or hasattr(column, "to_list"):
-        column = objects(column)
-    return _number_sets([_as_set(cell) for cell in column], empty_is_missing)
-
-
-def _split(label: Label, delimiter: str) -> Sequence[Any]:
-    if label is None:
-        return (None,)
-    if isinstance(label, bytes):
-        raise CellError(f"text to split at {delimiter!r}", label, "; decode it first")
-    return [part.strip() for part in str(label).split(delimiter) if part.strip()]
-
-
-def _as_set(cell: Any) -> Sequence[Any]:
-    if _is_set_type(type(cell)) or type(cell).__name__ == "Series":
-        return list(cell)
-    label = canonical(cell)
-    if label is None:
-        return (None,)
-    listed = list_in_text(label) if isinstance(label, str) else None
-    if listed is None:
-        raise CellError("a set", cell)
-    return listed
-
-
-def _number_sets(
-    cells: Sequence[Sequence[Any]], empty_is_missing: bool
-) -> tuple[np.ndarray, np.ndarray, list[Label]]:
-    flat = object_array(list(chain.from_iterable(cells)))
-    codes, labels = categories(flat, empty_is_missing=empty_is_missing)
-    first = order(labels)  # not by appearance: Python's sets come in another order each time,
-    codes = np.argsort(first)[codes]  # and the mean of a cell has last digits that depend on it
-    sizes = np.array([len(cell) for cell in cells], np.intp)
-    return *distinct_elements(sizes, codes, len(labels)), [labels[i] for i in first]
-
-
-def take_sets(
-    starts: np.ndarray, elements: np.ndarray, index: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return some of the sets that lie one after the other, in the order of an index."""
-    lengths = np.diff(starts)[index]
-    ends = np.concatenate([[0], np.cumsum(lengths)])
-    shift = np.repeat(starts[:-1][index] - ends[:-1], lengths)
-    return ends, elements[np.arange(ends[-1]) + shift]
-
-
-def _is_set_type(kind: type) -> bool:
+def is_set_type(kind: type) -> bool:
+    """Whether cells of a type are sets."""
     # A named tuple is a record, not a set.
     return issubclass(kind, _SETS) and (not issubclass(kind, tuple) or kind is tuple)
-
-
-# -- Numbers: one numeric column of any library in, float64 with NaN for missing out
-
-
-def numbers(
-    column: Any, *, empty_is_missing: bool = False, format: str | None = None
-) -> np.ndarray:
-    """Return a column as float64 with NaN for missing; say which value is no number.
-
-    ``format`` says how numbers are written as text (:mod:`tabweave.columns.formats`).
-    """
-    if format is not None and infer_kind(column) == "nominal":
-        return _numbers_of_text(column, format)
-    if str(getattr(column, "type", "")) == "month_day_nano_interval":
-        column = objects(column)  # NumPy would have offsets of pandas in their place
-    if type(column).__module__.startswith("pyarrow"):
-        import pyarrow as pa
-
-        if pa.types.is_integer(column.type):
-            column = column.cast(pa.float64(), safe=False)  # NumPy has no integers with gaps
-        elif not (pa.types.is_floating(column.type) or pa.types.is_temporal(column.type)):
-            codes, raw = encode(column)  # decimals and the like: each distinct value is read once
-            return numbers(object_array(raw), empty_is_missing=empty_is_missing)[codes]
-    elif hasattr(column, "to_numpy"):
-        column = objects(column) if "128" in str(column.dtype) else column.to_numpy()
-    values = np.asarray(column)
-    if values.dtype.kind in "biuf":
-        return values.astype(np.float64, copy=False)
-    if values.dtype.kind == "m" and np.datetime_data(values.dtype)[0] in ("Y", "M"):
-        raise TypeError(f"{values.dtype} counts months or years, which have no fixed length")
-    if values.dtype.kind in "Mm":
-        return _seconds_of(values)
-    cells = values.tolist()
-    if empty_is_missing:
-        cells = [None if isinstance(cell, str) and cell == "" else cell for cell in cells]
-    return np.fromiter(map(_number, cells), np.float64, len(cells))
-
-
-# -- Datetimes: one column of any library in, seconds since 1970 by the clock on the wall out
-
-OWN_CLOCK = "local"  # the zone of datetimes that have offsets of their own
-CLOCK = "clock"  # stands for the zone of times of day, which have no date
-_LAST_SECOND = 253_402_300_800  # of the year 9999, since 1970
-
-
-def datetimes(
-    column: Any, zone: str | None, *, first: bool, order: str | None = None
-) -> tuple[np.ndarray, str | None]:
-    """Return seconds since 1970 as a clock on the wall shows them, and the column's own time zone.
-
-    With ``first``, the clock is that of the column's own zone. Otherwise datetimes of another zone
-    are moved to ``zone``, and those without one are taken for its clock. Times of day are seconds
-    since midnight. ``order`` is that of dates in text.
-    """
-    if _is_period(column):
-        column = column.dt.to_timestamp()
-    held = times_held(column)
-    if held == CLOCK_TIMES:
-        _check_clock(zone, first)
-        return numbers(column), CLOCK
-    if zone == CLOCK and not first:
-        return np.mod(datetimes(column, None, first=True)[0], 86_400.0), CLOCK
-    if held != DATETIMES:
-        if infer_kind(column) == "numeric":
-            values = numbers(column)
-            if order in DIGIT_FORMATS:
-                return _dates_of_digits(values, order), None
-            return _as_seconds(values), None
-        return _datetimes_of_text(column, zone, first, order)
-    library = type(column).__module__.partition(".")[0]
-    if str(getattr(column, "dtype", "")).lower().startswith("object"):
-        return _datetimes_of_objects(list(map(_as_datetime, objects(column).tolist())), zone, first)
-    zone_of, walls_of = _READERS.get(library, (lambda _: None, lambda cells, *_: cells))
-    found = _ZONE_NAMES.get(zone_of(column), zone_of(column))
-    walls = walls_of(column, found, _wanted_zone(found, zone, first))
-    return _seconds_of(np.asarray(walls)), found
-
-
-def _as_seconds(values: np.ndarray) -> np.ndarray:
-    """Return numbers as seconds since 1970; raise for those that count smaller units."""
-    beyond = np.flatnonzero(np.abs(values) > _LAST_SECOND)
-    if len(beyond):
-        raise ValueError(
-            f"expected seconds since 1970, got {values[beyond[0]]:.0f}, beyond the year 9999; if "
-            "they are milliseconds divide them by 1000, or give datetimes"
-        )
-    return values
-
-
-def _dates_of_digits(values: np.ndarray, order: str | None) -> np.ndarray:
-    """Read whole numbers such as 20240131 by their digits, each distinct one once."""
-    distinct, index = np.unique(values, return_inverse=True)
-    texts = [None if np.isnan(v) else f"{v:.15g}" for v in distinct.tolist()]
-    return _datetimes_of_text(object_array(texts), None, True, order)[0][index]
-
-
-def _check_clock(zone: str | None, first: bool) -> None:
-    if not first and zone != CLOCK:
-        raise ValueError(
-            "expected dates or datetimes, as in fit, got times of day without a date; add their "
-            "dates, or fit again"
-        )
-
-
-_ZONE_NAMES = dict.fromkeys(("Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00", "UTC+00:00"), "UTC")
-
-
-def _wanted_zone(found: str | None, zone: str | None, first: bool) -> str | None:
-    """Return the zone to move datetimes to, None if they are to stay; raise if there is none."""
-    if first or found is None or found == zone or zone == OWN_CLOCK:
-        return None
-    if zone is None:
-        raise ValueError(
-            f"expected datetimes without a time zone, as in fit, got some with {found}; convert "
-            f"them to the time zone of fit and drop the zone"
-        )
-    return zone
-
-
-def _seconds_of(times: np.ndarray) -> np.ndarray:
-    """Return NumPy's datetimes (since 1970) or durations as seconds, NaN where missing."""
-    seconds = times.astype(f"{times.dtype.kind}8[us]").astype(np.int64) / 1e6
-    seconds[np.isnat(times)] = np.nan
-    return seconds
-
-
-def _zone_of_pandas(column: Any) -> str | None:
-    dtype = getattr(column.dtype, "pyarrow_dtype", column.dtype)
-    zone = getattr(dtype, "tz", None)
-    return None if zone is None else str(zone).removeprefix("UTC") or "UTC"
-
-
-def _walls_of_pandas(column: Any, found: str | None, wanted: str | None) -> np.ndarray:
-    if hasattr(column.dtype, "pyarrow_dtype"):
-        import pyarrow as pa
-
-        return _walls_of_arrow(pa.chunked_array([pa.array(column)]), found, wanted)
-    if wanted is not None:
-        column = column.dt.tz_convert(zone_info(wanted))
-    if found is not None:
-        column = column.dt.tz_localize(None)
-    return np.asarray(column.to_numpy("datetime64[us]"))
-
-
-def _zone_of_polars(column: Any) -> str | None:
-    return getattr(column.dtype, "time_zone", None)
-
-
-def _walls_of_polars(column: Any, found: str | None, wanted: str | None) -> np.ndarray:
-    if found is not None:
-        column = column.dt.convert_time_zone(wanted or found).dt.replace_time_zone(None)
-    return np.asarray(column.to_numpy())
-
-
-def _zone_of_arrow(column: Any) -> str | None:
-    return getattr(column.type, "tz", None)
-
-
-def _walls_of_arrow(column: Any, found: str | None, wanted: str | None) -> np.ndarray:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if found is not None:
-        column = pc.local_timestamp(column.cast(pa.timestamp("us", wanted or found), safe=False))
-    return np.asarray(column)
-
-
-_READERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    "pandas": (_zone_of_pandas, _walls_of_pandas),
-    "polars": (_zone_of_polars, _walls_of_polars),
-    "pyarrow": (_zone_of_arrow, _walls_of_arrow),
-}
-
-
-def _datetimes_of_text(
-    column: Any, zone: str | None, first: bool, order: str | None
-) -> tuple[np.ndarray, str | None]:
-    """Read each distinct text once."""
-    codes, labels = categories(column)
-    texts = [label for label in labels if isinstance(label, str) or label is None]
-    if len(texts) == len(labels) and is_clock([text for text in texts if text is not None]):
-        _check_clock(zone, first)
-        return np.array([parse_clock(text) for text in texts])[codes], CLOCK
-    _check_all_clock(labels)
-    plain = _plain_datetimes(labels)
-    if plain is not None:
-        return _seconds_of(plain)[codes], None
-    moments = [_as_datetime(label, order) for label in labels]
-    seconds, found = _datetimes_of_objects(moments, zone, first)
-    return seconds[codes], found
-
-
-def _check_all_clock(labels: Sequence[Any]) -> None:
-    """Raise for the first cell that is no time of day, if others are."""
-    times = {text for text in labels if isinstance(text, str) and is_time(text.strip())}
-    if times:
-        gaps = {text for text in labels if isinstance(text, str) and not present_texts([text])}
-        odd = next(label for label in labels if label not in times | gaps | {None})
-        raise CellError(f"times of day, such as {min(times)!r}", odd)
-
-
-def _plain_datetimes(labels: Sequence[Any]) -> np.ndarray | None:
-    """Return ISO texts without a time zone as NumPy reads them, ten times faster; else None."""
-    texts = ["NaT" if label is None else label for label in labels]
-    if not all(type(text) is str and _WITHOUT_ZONE(text) for text in texts):
-        return None
-    try:
-        return np.array(texts, "M8[us]")
-    except ValueError:
-        return None
-
-
-_WITHOUT_ZONE = re.compile(r"NaT|.{10}(?:[ T][0-9:.]*)?").fullmatch
-
-
-def _datetimes_of_objects(
-    moments: Sequence[dt.datetime | None], zone: str | None, first: bool
-) -> tuple[np.ndarray, str | None]:
-    present = [moment for moment in moments if moment is not None]
-    offsets = {moment.utcoffset() for moment in present}
-    if len({offset is None for offset in offsets}) > 1:
-        raise ValueError(
-            "expected datetimes that all have a time zone, or none; got both, e.g. "
-            f"{next(m for m in present if m.utcoffset() is None)} without one"
-        )
-    found = None
-    if offsets and None not in offsets:
-        found = "UTC" if offsets == {dt.timedelta(0)} else OWN_CLOCK
-    wanted = _wanted_zone(found, zone, first)
-    there = zone_info(wanted) if wanted else None
-    seconds = [
-        np.nan if m is None else _wall_seconds(m if there is None else m.astimezone(there))
-        for m in moments
-    ]
-    return np.array(seconds, np.float64), found
-
-
-def _as_datetime(value: Any, order: str | None = None) -> dt.datetime | None:
-    """Return a cell as a datetime, None where missing."""
-    label = canonical(value)
-    if label is None:
-        return None
-    if isinstance(value, dt.datetime):
-        return value
-    if order in DIGIT_FORMATS and isinstance(label, int | float):
-        label = f"{label:.15g}"
-    if isinstance(label, str):
-        if label.strip().lower() in MISSING_WORDS:
-            return None
-        return parse_iso(label) if order is None or is_iso([label]) else parse_date(label, order)
-    raise CellError("a date or time", value)
-
-
-def _wall_seconds(moment: dt.datetime) -> float:
-    return (moment.replace(tzinfo=dt.UTC) - _EPOCH) / dt.timedelta(seconds=1)
-
-
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-
-
-def zone_info(zone: str) -> dt.tzinfo:
-    """Return a time zone by its name, or by its offset as in +01:00."""
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-    if zone[:1] in ("+", "-"):
-        return dt.datetime.fromisoformat(f"2000-01-01T00:00:00{zone}").tzinfo or dt.UTC
-    try:
-        return ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError):
-        raise ValueError(f"expected the name of a time zone, got {zone!r}") from None
-
-
-def _numbers_of_text(column: Any, format: str) -> np.ndarray:
-    """Read each distinct text once."""
-    codes, labels = categories(column)
-    if not len(codes):
-        return np.zeros(0)
-    found = [number_of(v, format) if isinstance(v, str) else _number(v) for v in labels]
-    return np.array(found, np.float64)[codes]
-
-
-def _number(value: Any) -> float:
-    if type(value).__name__ == _INTERVAL:
-        return _interval(value)
-    label = canonical(value)
-    if label is None:
-        return float("nan")
-    if isinstance(value, np.datetime64):
-        return float(_seconds_of(np.atleast_1d(value))[0])
-    if isinstance(value, dt.date | dt.time | dt.timedelta):
-        return _seconds(value)
-    try:
-        return float(label)
-    except ValueError:
-        raise CellError("a number", value, remark_on_mark(value)) from None
-    except OverflowError:
-        shown = f"{value:.3e}" if isinstance(value, decimal.Decimal) else f"{str(value)[:12]}..."
-        raise ValueError(f"{shown} is beyond the range of float64") from None
-
-
-def _interval(value: Any) -> float:
-    """Return the seconds of an interval of a database."""
-    if value.months:
-        raise CellError("a duration", value, ": months have no fixed length")
-    return float(86_400 * value.days + value.nanoseconds / 1e9)
-
-
-def _seconds(value: dt.date | dt.time | dt.timedelta) -> float:
-    """Return seconds since 1970 (without a zone: UTC) or midnight, as NumPy's columns count."""
-    if isinstance(value, dt.timedelta):
-        return value.total_seconds()
-    if isinstance(value, dt.time):
-        return (value.hour * 60 + value.minute) * 60 + value.second + value.microsecond / 1e6
-    if not isinstance(value, dt.datetime):
-        value = dt.datetime(value.year, value.month, value.day)
-    return (value if value.tzinfo else value.replace(tzinfo=dt.UTC)).timestamp()

@@ -10,8 +10,10 @@ import numpy as np
 from scipy.sparse import issparse
 
 from tabweave._compat import warn_caller
+from tabweave.columns.column import Schema
 from tabweave.columns.frames import DATETIMES, columns_of
-from tabweave.columns.table import Codes, Schema, Table, check_feature_names
+from tabweave.columns.nominal import Codes
+from tabweave.columns.table import Table, check_feature_names
 from tabweave.columns.vocabulary import types_of
 
 MIN_ROWS_TO_WARN = 20  # Fewer rows say little of whether the values of a column repeat.

@@ -22,7 +22,7 @@ from zlib import crc32
 
 import numpy as np
 
-from tabweave.columns.formats import CellError
+from tabweave.columns.texts import CellError
 from tabweave.io.register import storable
 
 Label = str | int | float | bool | bytes | None

@@ -21,7 +21,8 @@ import numpy as np
 from scipy import sparse
 
 from tabweave._compat import njit
-from tabweave.columns.table import Codes, Sets
+from tabweave.columns.nominal import Codes
+from tabweave.columns.sets import Sets
 from tabweave.columns.vocabulary import Label, Vocabulary, identity, order, slices
 from tabweave.io.register import storable
 

@@ -19,17 +19,12 @@ import numpy as np
 from scipy import sparse
 
 from tabweave._compat import html_table
-from tabweave.columns.frames import numbers
-from tabweave.columns.table import (
-    Codes,
-    Numbers,
-    Schema,
-    Sets,
-    Table,
-    counted_parts,
-    cycles_of,
-    numbers_counted,
-)
+from tabweave.columns.column import Schema
+from tabweave.columns.datetime import cycles_of
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import Numbers, numbers
+from tabweave.columns.sets import Sets
+from tabweave.columns.table import Table, counted_parts, numbers_counted
 from tabweave.columns.vocabulary import (
     Label,
     OfVocabulary,

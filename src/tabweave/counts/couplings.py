@@ -22,7 +22,8 @@ from scipy import sparse
 from scipy.special import xlogy
 
 from tabweave._compat import blas_threads, eigh, fix_signs, njit
-from tabweave.columns.table import Codes, Table
+from tabweave.columns.nominal import Codes
+from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import slices
 from tabweave.counts.counting import divisor
 from tabweave.counts.counts import Counts

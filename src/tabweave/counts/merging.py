@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from scipy import sparse
 
-from tabweave.columns.table import Schema, counted_parts
+from tabweave.columns.column import Schema
+from tabweave.columns.table import counted_parts
 from tabweave.columns.vocabulary import Label, Vocabulary, union
 from tabweave.counts.counting import (
     DENSE_VALUES,

@@ -18,7 +18,9 @@ import numpy as np
 from scipy import sparse
 
 from tabweave._compat import blas_threads, eigh, fix_signs, njit, one_blas_thread
-from tabweave.columns.table import Codes, Numbers, Table
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import Numbers
+from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import Vocabulary
 from tabweave.counts.counting import divisor, marginals, pack_columns
 from tabweave.counts.counts import Counts

@@ -20,8 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import Estimator
+from tabweave.columns.column import Schema
 from tabweave.columns.inputs import check_input_features, read_with_fitted_schema
-from tabweave.columns.table import Schema, Table, remember_names, require_rows
+from tabweave.columns.table import Table, remember_names, require_rows
 from tabweave.embed.register import embedder
 from tabweave.io.register import storable
 from tabweave.updates import completing

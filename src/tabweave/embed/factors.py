@@ -22,9 +22,12 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 
 from tabweave._compat import Interval, StrOptions, eigh, fix_signs, require
 from tabweave.base import Embedder, Estimator, ValueEmbedder
+from tabweave.columns.column import Schema
 from tabweave.columns.frames import in_memory
 from tabweave.columns.inputs import numbers_only
-from tabweave.columns.table import Codes, Numbers, Schema, Table, require_rows
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import Numbers
+from tabweave.columns.table import Table, require_rows
 from tabweave.columns.vocabulary import Label
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets

@@ -26,7 +26,8 @@ from scipy.optimize import minimize
 
 from tabweave._compat import Interval, StrOptions, seed_of
 from tabweave.base import ValueEmbedder
-from tabweave.columns.table import Codes, Table, distinct_rows
+from tabweave.columns.nominal import Codes
+from tabweave.columns.table import Table, distinct_rows
 from tabweave.columns.vocabulary import Label, positions, union
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts

@@ -17,7 +17,8 @@ from sklearn.base import clone
 
 from tabweave._compat import HasMethods, Interval, StrOptions
 from tabweave.base import BinnedEmbedder, Embedder, ValueEmbedder
-from tabweave.columns.table import Schema, Table, require_rows
+from tabweave.columns.column import Schema
+from tabweave.columns.table import Table, require_rows
 from tabweave.counts.counts import Counts, counted_schema
 from tabweave.counts.spectra import centred_product
 from tabweave.embed.coupled_numeric import CoupledNumeric

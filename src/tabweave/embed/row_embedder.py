@@ -11,7 +11,8 @@ from typing import Any, Self
 import numpy as np
 
 from tabweave.base import ValueEmbedder
-from tabweave.columns.table import Schema, Table, require_rows
+from tabweave.columns.column import Schema
+from tabweave.columns.table import Table, require_rows
 from tabweave.counts.counts import Counts, checked_weight
 from tabweave.engines import read_with_classes
 

@@ -23,8 +23,9 @@ from sklearn.utils.multiclass import type_of_target
 from tabweave._compat import Interval, blas_threads, eigh, warn_caller
 from tabweave.base import ValueEmbedder
 from tabweave.columns.frames import in_memory, object_array
+from tabweave.columns.identifiers import warn_of_predictive
 from tabweave.columns.spelling import Spelling
-from tabweave.columns.table import Table, take_rows, warn_of_predictive
+from tabweave.columns.table import Table, take_rows
 from tabweave.columns.targets import check_target, check_unit, target_array
 from tabweave.columns.vocabulary import positions
 from tabweave.counts import couplings

@@ -18,7 +18,8 @@ from scipy import sparse
 
 from tabweave._compat import Interval
 from tabweave.base import ValueEmbedder
-from tabweave.columns.table import Schema, require_rows
+from tabweave.columns.column import Schema
+from tabweave.columns.table import require_rows
 from tabweave.columns.vocabulary import Vocabulary, union
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import chosen_kernels

@@ -17,7 +17,8 @@ from sklearn.base import clone
 
 from tabweave._compat import warn_caller
 from tabweave.base import Embedder, ValueEmbedder
-from tabweave.columns.table import Schema, Table, check_feature_names, remember_names, require_rows
+from tabweave.columns.column import Schema
+from tabweave.columns.table import Table, check_feature_names, remember_names, require_rows
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets, check_table_size, check_values
 from tabweave.counts.unknown import check_types, report_unknown

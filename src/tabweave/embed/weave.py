@@ -19,9 +19,11 @@ import numpy as np
 
 from tabweave._compat import Interval, warn_caller
 from tabweave.base import BinnedEmbedder, ValueEmbedder
-from tabweave.columns.kinds import Finding
+from tabweave.columns.column import Column, Schema
+from tabweave.columns.datetime import cycle_of
+from tabweave.columns.decision import Finding
 from tabweave.columns.spelling import MANY, Spelling, spelling_of
-from tabweave.columns.table import Column, Schema, Table, cycle_of
+from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import Label, positions
 from tabweave.counts import couplings
 from tabweave.counts.counting import divisor, most_paired

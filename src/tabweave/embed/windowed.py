@@ -19,8 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval
 from tabweave.base import Estimator, ValueEmbedder
+from tabweave.columns.column import Schema
 from tabweave.columns.frames import joined_name
-from tabweave.columns.table import Schema, Table, remember_names
+from tabweave.columns.table import Table, remember_names
 from tabweave.counts.counts import Counts, append, checked_weight
 from tabweave.embed.register import embedder
 from tabweave.embed.row_embedder import learns_from_rows

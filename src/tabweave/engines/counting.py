@@ -18,15 +18,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tabweave.columns.frames import is_inexact, named_columns, objects
-from tabweave.columns.kinds import Rules
+from tabweave.columns.column import Column, Schema
+from tabweave.columns.decision import Rules
+from tabweave.columns.frames import named_columns, objects
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import is_inexact
+from tabweave.columns.sets import Sets
 from tabweave.columns.table import (
     INEXACT,
     SAMPLED,
-    Codes,
-    Column,
-    Schema,
-    Sets,
     Table,
     append_rows,
     is_constant,

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from tabweave._compat import require, warn_caller
-from tabweave.columns.formats import THOUSANDS, is_iso
+from tabweave.columns.datetime import is_iso
+from tabweave.columns.numeric import THOUSANDS
 from tabweave.engines.pushdown import NAME, SqlTable, kept
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, family, has_arrow
 from tabweave.io.files import csv_header, sql_name, sql_path, sql_text

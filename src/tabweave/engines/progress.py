@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
-from tabweave.columns.table import Codes, Sets, Table
+from tabweave.columns.nominal import Codes
+from tabweave.columns.sets import Sets
+from tabweave.columns.table import Table
 from tabweave.counts.counting import (
     DENSE_VALUES,
     WIDE,

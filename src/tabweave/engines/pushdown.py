@@ -22,8 +22,12 @@ from uuid import uuid4
 import numpy as np
 from scipy import sparse
 
-from tabweave.columns.frames import columns_of, is_inexact
-from tabweave.columns.table import Codes, Column, Cycle, Numbers, Schema, Table, cycles_of
+from tabweave.columns.column import Column, Schema
+from tabweave.columns.datetime import Cycle, cycles_of
+from tabweave.columns.frames import columns_of
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import Numbers, is_inexact
+from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import Label, Vocabulary, bucket, identity
 from tabweave.counts.counting import (
     DIGITS,

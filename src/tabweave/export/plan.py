@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import warn_caller
-from tabweave.columns.table import Column, Schema
+from tabweave.columns.column import Column, Schema
 from tabweave.space.block import Line, Lookup, Step, Sum
 
 

@@ -11,16 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.columns.formats import (
-    APOSTROPHES,
-    BLANKS,
-    CURRENCIES,
-    DURATIONS,
-    MISSING_WORDS,
-    PERIODS,
-)
-from tabweave.columns.frames import OWN_CLOCK
-from tabweave.columns.kinds import ISO_TEXT
+from tabweave.columns.datetime import ISO_TEXT, OWN_CLOCK, PERIODS
+from tabweave.columns.numeric import APOSTROPHES, BLANKS, CURRENCIES, DURATIONS
+from tabweave.columns.texts import MISSING_WORDS
 from tabweave.columns.vocabulary import Label
 from tabweave.export.plan import Plan, plan_of
 from tabweave.io.files import sql_name, sql_text

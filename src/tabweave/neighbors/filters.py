@@ -19,8 +19,11 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import warn_caller
-from tabweave.columns.formats import DIGIT_FORMATS, PERIODS
-from tabweave.columns.table import Codes, Column, Numbers, Schema, Table
+from tabweave.columns.column import Column, Schema
+from tabweave.columns.datetime import DIGIT_FORMATS, PERIODS
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import Numbers
+from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import Label, canonical, positions, types_of
 from tabweave.space.space import given_names
 

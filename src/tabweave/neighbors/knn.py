@@ -19,16 +19,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import Embedder, Estimator, TabularInput, ValueEmbedder
+from tabweave.columns.column import Column, Schema
 from tabweave.columns.frames import DATETIMES
+from tabweave.columns.nominal import check_codes
+from tabweave.columns.numeric import Numbers
+from tabweave.columns.sets import check_offsets
 from tabweave.columns.table import (
-    Column,
-    Numbers,
-    Schema,
     Table,
     canonical_codes,
-    check_codes,
     check_feature_names,
-    check_offsets,
     distinct_rows,
     remember_names,
     require_rows,

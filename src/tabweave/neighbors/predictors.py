@@ -25,15 +25,15 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from tabweave._compat import Interval, StrOptions, blas_threads, one_blas_thread, seed_of
 from tabweave.base import Estimator, TabularInput
+from tabweave.columns.column import Schema
+from tabweave.columns.identifiers import warn_of_predictive
 from tabweave.columns.table import (
-    Schema,
     Table,
     canonical_codes,
     distinct_rows,
     remember_names,
     require_rows,
     take_rows,
-    warn_of_predictive,
 )
 from tabweave.columns.targets import check_class_labels, target_numbers
 from tabweave.columns.vocabulary import slices

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import require, warn_caller
 from tabweave.base import Embedder
+from tabweave.columns.column import Column, Schema
 from tabweave.columns.frames import (
     RowLabels,
     columns_of,
@@ -30,17 +31,9 @@ from tabweave.columns.frames import (
     objects,
     row_labels,
 )
-from tabweave.columns.table import (
-    Codes,
-    Column,
-    Numbers,
-    Schema,
-    Table,
-    append_rows,
-    as_rows,
-    require_rows,
-    take_rows,
-)
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import Numbers
+from tabweave.columns.table import Table, append_rows, as_rows, require_rows, take_rows
 from tabweave.columns.vocabulary import Label, Unknown, positions
 from tabweave.counts.unknown import report_unknown, spelled_columns
 from tabweave.embed.weave import Weave

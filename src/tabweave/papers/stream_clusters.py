@@ -19,8 +19,9 @@ from tabweave._compat import Interval
 from tabweave.base import Estimator, TabularInput
 from tabweave.cluster.kmodes import KModes
 from tabweave.cluster.stream import ProfileSpace, profiles_of
+from tabweave.columns.column import Schema
 from tabweave.columns.inputs import check_categorical, read_with_fitted_schema, warn_of_numbers
-from tabweave.columns.table import Schema, Table, remember_names, require_rows
+from tabweave.columns.table import Table, remember_names, require_rows
 from tabweave.embed.windowed import check_window_columns
 from tabweave.io.register import storable
 

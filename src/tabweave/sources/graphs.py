@@ -12,7 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from tabweave._compat import fix_signs
-from tabweave.columns.frames import columns_of, numbers
+from tabweave.columns.frames import columns_of
+from tabweave.columns.numeric import numbers
 from tabweave.io.register import storable
 from tabweave.sources.tables import check_unique, naming, plain, read_ids
 

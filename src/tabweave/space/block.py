@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tabweave._compat import njit
-from tabweave.columns.table import Codes, Sets, Table
+from tabweave.columns.nominal import Codes
+from tabweave.columns.sets import Sets
+from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import Label, Unknown, slices
 from tabweave.counts.counting import compiled, n_threads
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabweave.columns.table import CYCLES, Cycle
+from tabweave.columns.datetime import CYCLES, Cycle
 from tabweave.columns.vocabulary import positions
 from tabweave.counts.counts import Counts
 from tabweave.space.numbers import Knots

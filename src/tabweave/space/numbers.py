@@ -23,17 +23,12 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from tabweave._compat import njit
-from tabweave.columns.table import (
-    CYCLES,
-    Codes,
-    Column,
-    Numbers,
-    Sets,
-    Table,
-    cycle_of,
-    cycles_of,
-    values_schema,
-)
+from tabweave.columns.column import Column
+from tabweave.columns.datetime import CYCLES, cycle_of, cycles_of
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import Numbers
+from tabweave.columns.sets import Sets
+from tabweave.columns.table import Table, values_schema
 from tabweave.columns.vocabulary import Label, Unknown, Vocabulary, positions, slices
 from tabweave.counts.counting import first_of, merged_values
 from tabweave.counts.counts import Counts, NumberCounts

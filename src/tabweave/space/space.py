@@ -15,7 +15,9 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 from scipy.sparse.csgraph import connected_components
 
-from tabweave.columns.table import Codes, Schema, Table, distinct_rows, ranks_of_cells, take_rows
+from tabweave.columns.column import Schema
+from tabweave.columns.nominal import Codes
+from tabweave.columns.table import Table, distinct_rows, ranks_of_cells, take_rows
 from tabweave.columns.vocabulary import Unknown, slices
 from tabweave.space.block import (
     Apart,

@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tabweave.columns.frames import columns_of, objects
-from tabweave.columns.table import Codes, Sets, Table
+from tabweave.columns.nominal import Codes
+from tabweave.columns.sets import Sets
+from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import Label, Unknown, canonical, identity, positions
 from tabweave.io.register import storable
 from tabweave.space.block import (

@@ -18,8 +18,10 @@ from typing import Any, Literal
 import numpy as np
 
 from tabweave._compat import eigh, fix_signs, one_blas_thread
+from tabweave.columns.nominal import Codes
+from tabweave.columns.sets import Sets
 from tabweave.columns.spelling import Spelling
-from tabweave.columns.table import Codes, Sets, Table
+from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import (
     Bucket,
     Label,

@@ -20,7 +20,8 @@ from scipy.interpolate import PchipInterpolator
 from scipy.special import chdtrc, fdtrc, ndtr, stdtr
 
 from tabweave._compat import require
-from tabweave.columns.table import Schema, Table, ordinal_as_nominal, take_rows
+from tabweave.columns.column import Schema
+from tabweave.columns.table import Table, ordinal_as_nominal, take_rows
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import entropies
 from tabweave.counts.spectra import CrossMoments

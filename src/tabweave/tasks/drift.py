@@ -22,10 +22,11 @@ from scipy import sparse, stats
 from scipy.special import erf
 
 from tabweave._compat import seed_of
-from tabweave.columns.formats import CellError
+from tabweave.columns.column import Column, Schema
 from tabweave.columns.frames import columns_of
 from tabweave.columns.kinds import aside_line
-from tabweave.columns.table import Column, Schema, Table
+from tabweave.columns.table import Table
+from tabweave.columns.texts import CellError
 from tabweave.columns.vocabulary import positions, union
 from tabweave.counts.counts import Counts
 from tabweave.counts.merging import check_same_columns

@@ -23,16 +23,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions, require, seed_of
 from tabweave.base import Estimator, TabularInput
-from tabweave.columns.formats import (
-    APOSTROPHES,
-    BLANKS,
-    DIGIT_FORMATS,
-    DURATIONS,
-    have_minus_behind,
-    parse_duration,
-    present_texts,
-    write_datetime,
-)
+from tabweave.columns.column import Schema
+from tabweave.columns.datetime import DIGIT_FORMATS, Datetimes, write_datetime
 from tabweave.columns.frames import (
     DATETIMES,
     columns_of,
@@ -42,7 +34,18 @@ from tabweave.columns.frames import (
     typed,
 )
 from tabweave.columns.inputs import check_input_features, read_with_fitted_schema
-from tabweave.columns.table import Codes, Datetimes, Numbers, Schema, Sets, Table, take_rows
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import (
+    APOSTROPHES,
+    BLANKS,
+    DURATIONS,
+    Numbers,
+    have_minus_behind,
+    parse_duration,
+)
+from tabweave.columns.sets import Sets
+from tabweave.columns.table import Table, take_rows
+from tabweave.columns.texts import present_texts
 from tabweave.columns.vocabulary import Label, canonical
 from tabweave.io.register import storable
 from tabweave.tasks.row_model import (

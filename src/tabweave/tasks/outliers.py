@@ -20,17 +20,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions, seed_of
 from tabweave.base import Estimator, TabularInput
+from tabweave.columns.column import Schema
+from tabweave.columns.datetime import Datetimes
 from tabweave.columns.frames import row_labels
 from tabweave.columns.inputs import read_with_fitted_schema
-from tabweave.columns.table import (
-    Datetimes,
-    Numbers,
-    Schema,
-    Table,
-    append_rows,
-    datetime_as_numeric,
-    take_rows,
-)
+from tabweave.columns.numeric import Numbers
+from tabweave.columns.table import Table, append_rows, datetime_as_numeric, take_rows
 from tabweave.io.register import storable
 from tabweave.tasks.row_model import FLOOR, Cells, Reason, Round, RowModel, rows_to_learn, shown
 

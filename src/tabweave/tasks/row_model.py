@@ -21,14 +21,13 @@ from scipy.linalg.lapack import dpotrf
 from scipy.sparse import coo_array, csr_array
 
 from tabweave._compat import eigh, one_blas_thread, seed_of
+from tabweave.columns.column import Column, Schema
+from tabweave.columns.datetime import Datetimes
 from tabweave.columns.frames import object_array
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import Numbers
+from tabweave.columns.sets import Sets
 from tabweave.columns.table import (
-    Codes,
-    Column,
-    Datetimes,
-    Numbers,
-    Schema,
-    Sets,
     Table,
     ordinal_as_nominal,
     remember_names,

@@ -11,7 +11,9 @@ from tabweave.apps import report as room
 from tabweave.apps.report import describe, page, report
 from tabweave.apps.report import html as _page
 from tabweave.apps.report.html import LONGEST, bin_names, cell, quoted, rounded, shown, written
-from tabweave.columns.table import Codes, Numbers, Sets
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import Numbers
+from tabweave.columns.sets import Sets
 
 NASTY = [
     "<script>alert(1)</script>",

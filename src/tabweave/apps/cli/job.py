@@ -36,7 +36,7 @@ from tabweave.apps.cli.show import plural, progress, working
 from tabweave.apps.methods import FIRST, build, check, find, naming_target
 
 if TYPE_CHECKING:
-    from tabweave.columns.kinds import Finding
+    from tabweave.columns.decision import Finding
 
 _LARGE = 1 << 28  # bytes of files that are worth an estimate
 
@@ -197,7 +197,7 @@ class Job:
         """
         if self.model is not None:
             return self._loaded(self.model)
-        from tabweave.columns.table import warn_of_predictive
+        from tabweave.columns.identifiers import warn_of_predictive
 
         rows = self.rows()
         if self.n_clusters is not None and self.n_clusters > rows.n_rows:
@@ -450,7 +450,8 @@ class Rows:
     def targets(self, name: str) -> Any:
         """Return the cells of the target: text that is numbers, such as money, as these."""
         from tabweave.columns.frames import infer_kind
-        from tabweave.columns.table import Numbers, Table
+        from tabweave.columns.numeric import Numbers
+        from tabweave.columns.table import Table
 
         self.check([name])
         cells = self.columns[name]
@@ -466,8 +467,8 @@ class Rows:
         What is left of a column may be numbers, as it would be had these cells been empty, unless
         it is to stay text. Each distinct value is looked at once.
         """
-        from tabweave.columns.formats import PANDAS_MISSING_WORDS
         from tabweave.columns.frames import categories, infer_kind, object_array
+        from tabweave.columns.texts import PANDAS_MISSING_WORDS
 
         wanted = [word for word in words if word != "pandas"]
         words = PANDAS_MISSING_WORDS + tuple(wanted) if "pandas" in words else words
@@ -507,7 +508,7 @@ class Rows:
 
 def _as_numbers(labels: list[Any]) -> list[Any]:
     """Return texts that are all plain numbers as these; others as they are."""
-    from tabweave.columns.formats import number_of, numbers_written
+    from tabweave.columns.numeric import number_of, numbers_written
 
     texts = [label for label in labels if label is not None]
     if not texts or numbers_written(texts) != ("numbers", ".") or any("," in t for t in texts):
@@ -554,9 +555,9 @@ def listed(texts: Sequence[str] | None) -> tuple[str, ...]:
 def _kind(name: str, text: str, cells: Any) -> Any:
     """Read KIND, ordinal:LOW<...<HIGH, set:DELIMITER or datetime:ORDER."""
     from tabweave import Column
-    from tabweave.columns.formats import DATE_ORDERS, PERIODS
+    from tabweave.columns.column import KINDS
+    from tabweave.columns.datetime import DATE_ORDERS, PERIODS
     from tabweave.columns.frames import infer_kind
-    from tabweave.columns.table import KINDS
 
     kind, _, detail = text.partition(":")
     if kind not in KINDS:
@@ -657,7 +658,7 @@ def tell_doubts(found: Iterable[Finding]) -> None:
 
 def tell_words(labels: Mapping[str, Sequence[Any]]) -> None:
     """Say which categories look like words for missing, and how to have them missing."""
-    from tabweave.columns.formats import looks_missing
+    from tabweave.columns.texts import looks_missing
 
     for name, own in labels.items():
         for word in filter(str.strip, filter(looks_missing, own)):

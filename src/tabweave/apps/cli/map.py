@@ -215,7 +215,8 @@ def _colours(learned: Learned, name: str) -> tuple[list[str], Any]:
 
     from tabweave.apps.report.reading import as_values
     from tabweave.apps.report.rows import joined
-    from tabweave.columns.table import Numbers, Sets
+    from tabweave.columns.numeric import Numbers
+    from tabweave.columns.sets import Sets
 
     ((_, data),) = learned.column(name)
     values: Any = joined(data, learned.rows.n_rows) if isinstance(data, Sets) else as_values(data)

@@ -227,7 +227,7 @@ def _values(
 def _read_range(text: str, name: str, learned: Learned) -> Any:
     """Return the condition that 30..40, 30.. or ..40 means in a column."""
     from tabweave import between
-    from tabweave.columns.table import Numbers
+    from tabweave.columns.numeric import Numbers
 
     ((column, cells),) = learned.column(name)
     labels = () if isinstance(cells, Numbers) else cells.labels
@@ -254,8 +254,8 @@ def _number(text: str, name: str) -> float:
 
 def _read(text: str, name: str, learned: Learned) -> Any:
     """Return the value that a text means in a column."""
+    from tabweave.columns.numeric import Numbers
     from tabweave.columns.spelling import is_spelled
-    from tabweave.columns.table import Numbers
 
     ((column, cells),) = learned.column(name)
     if column.kind == "datetime" or column.decimal is not None:

@@ -9,7 +9,10 @@ import numpy as np
 from tabweave._compat import one_thread
 from tabweave.apps.report.html import rounded, shown
 from tabweave.cluster.describe import value_counts_by_cluster
-from tabweave.columns.table import Codes, Numbers, Sets, Table, take_rows
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import Numbers
+from tabweave.columns.sets import Sets
+from tabweave.columns.table import Table, take_rows
 
 MAX_SCORED_ROWS = 1_000  # The silhouette and the tree are found from so many rows at most.
 

@@ -10,7 +10,10 @@ import numpy as np
 from tabweave.apps.report.html import cell, rounded, shown
 from tabweave.apps.report.reading import Reading
 from tabweave.base import Embedder
-from tabweave.columns.table import Codes, Datetimes, Numbers, Sets
+from tabweave.columns.datetime import Datetimes
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import Numbers
+from tabweave.columns.sets import Sets
 from tabweave.columns.vocabulary import Vocabulary, order
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import corrected_uncertainty, information

@@ -42,7 +42,8 @@ from tabweave.apps.report.rows import (
 )
 from tabweave.base import Embedder
 from tabweave.columns.kinds import aside_line
-from tabweave.columns.table import Codes, Table, take_rows
+from tabweave.columns.nominal import Codes
+from tabweave.columns.table import Table, take_rows
 from tabweave.counts.counts import Counts
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.engines.progress import ProgressCallback, progress_reporter

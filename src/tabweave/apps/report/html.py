@@ -16,7 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.columns.table import Codes, Datetimes, Numbers, Sets
+from tabweave.columns.datetime import Datetimes
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import Numbers
+from tabweave.columns.sets import Sets
 from tabweave.columns.vocabulary import Label
 
 SCRIPTS = (

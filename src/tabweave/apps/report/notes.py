@@ -10,18 +10,12 @@ import numpy as np
 from tabweave.apps.report.columns import by_frequency, missing_rows, near_and_far, value_counts
 from tabweave.apps.report.html import percent, quoted, rounded, row_count, shown, written
 from tabweave.apps.report.reading import Reading, as_values, is_doubtful
-from tabweave.columns.formats import looks_missing
-from tabweave.columns.table import (
-    Codes,
-    Column,
-    Numbers,
-    Schema,
-    Sets,
-    Table,
-    distinct_rows,
-    row_keys,
-    take_rows,
-)
+from tabweave.columns.column import Column, Schema
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import Numbers
+from tabweave.columns.sets import Sets
+from tabweave.columns.table import Table, distinct_rows, row_keys, take_rows
+from tabweave.columns.texts import looks_missing
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import chance_information, information
 

@@ -9,17 +9,13 @@ from typing import Any
 import numpy as np
 
 from tabweave.apps.report.html import between, bin_names
-from tabweave.columns.kinds import Finding
-from tabweave.columns.table import (
-    Codes,
-    Column,
-    Datetimes,
-    Numbers,
-    Schema,
-    Sets,
-    Table,
-    require_rows,
-)
+from tabweave.columns.column import Column, Schema
+from tabweave.columns.datetime import Datetimes
+from tabweave.columns.decision import Finding
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import Numbers
+from tabweave.columns.sets import Sets
+from tabweave.columns.table import Table, require_rows
 from tabweave.columns.vocabulary import canonical
 from tabweave.space.numbers import binned, quantile_edges
 

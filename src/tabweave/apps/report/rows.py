@@ -16,15 +16,11 @@ from tabweave._compat import eigh, fix_signs
 from tabweave.apps.report.columns import by_frequency
 from tabweave.apps.report.html import cell, cluster_name, rounded, shown
 from tabweave.apps.report.reading import Reading, as_values
-from tabweave.columns.table import (
-    Codes,
-    Datetimes,
-    Numbers,
-    Sets,
-    Table,
-    distinct_rows,
-    take_rows,
-)
+from tabweave.columns.datetime import Datetimes
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import Numbers
+from tabweave.columns.sets import Sets
+from tabweave.columns.table import Table, distinct_rows, take_rows
 from tabweave.columns.vocabulary import Label
 from tabweave.space.scan import Nearest
 

@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions, one_blas_thread, require, seed_of
 from tabweave.base import Estimator, TabularInput
-from tabweave.columns.table import Codes, Table, check_codes, distinct_rows, remember_names
+from tabweave.columns.nominal import Codes, check_codes
+from tabweave.columns.table import Table, distinct_rows, remember_names
 from tabweave.embed.hierarchy.tree import DistanceHierarchy
 from tabweave.embed.register import embedder
 from tabweave.io.register import storable

@@ -15,7 +15,10 @@ import numpy as np
 
 from tabweave._compat import StrOptions
 from tabweave.base import Embedder
-from tabweave.columns.table import Codes, Column, Numbers, Schema, Table, require_rows
+from tabweave.columns.column import Column, Schema
+from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import Numbers
+from tabweave.columns.table import Table, require_rows
 from tabweave.columns.targets import check_discrete
 from tabweave.columns.vocabulary import Label
 from tabweave.counts.counts import Counts, counted_schema

@@ -12,7 +12,9 @@ import numpy as np
 from scipy.special import gammaln
 
 from tabweave._compat import njit
-from tabweave.columns.table import Codes, Table, check_offsets, distinct_rows
+from tabweave.columns.nominal import Codes
+from tabweave.columns.sets import check_offsets
+from tabweave.columns.table import Table, distinct_rows
 from tabweave.columns.vocabulary import Vocabulary
 from tabweave.counts.counts import Counts
 from tabweave.embed.row_embedder import RowEmbedder

@@ -16,7 +16,8 @@ import numpy as np
 from scipy.special import betaln, digamma
 
 from tabweave._compat import Interval, StrOptions, njit
-from tabweave.columns.table import Schema, Table, append_rows, remember_names, take_rows
+from tabweave.columns.column import Schema
+from tabweave.columns.table import Table, append_rows, remember_names, take_rows
 from tabweave.counts.counts import Counts
 from tabweave.embed.nonbend.gibbs import sampled_fit
 from tabweave.embed.nonbend.model import DistinctRows, Fit, Prior, add_assigned, value_evidence

@@ -27,8 +27,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import Estimator, TabularInput
+from tabweave.columns.column import Schema
 from tabweave.columns.inputs import check_categorical, check_input_features, read_with_fitted_schema
-from tabweave.columns.table import Codes, Schema, Sets, Table, remember_names, require_rows
+from tabweave.columns.nominal import Codes
+from tabweave.columns.sets import Sets
+from tabweave.columns.table import Table, remember_names, require_rows
 from tabweave.columns.vocabulary import Label, identity, order, positions
 from tabweave.columns.vocabulary import union as label_union
 from tabweave.embed.register import embedder

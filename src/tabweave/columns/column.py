@@ -1,0 +1,323 @@
+"""Column and Schema: what is declared, or was found, of the columns of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, get_args
+
+from tabweave._compat import html_table
+from tabweave.columns.datetime import CLOCK, DATE_ORDERS, PERIODS
+from tabweave.columns.decision import Asks, Finding, Kind
+from tabweave.columns.nominal import check_spelling
+from tabweave.columns.ordinal import checked_levels
+from tabweave.columns.texts import PANDAS_MISSING_WORDS
+from tabweave.columns.vocabulary import Label
+from tabweave.io.register import storable
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+@storable
+class Origin(NamedTuple):
+    """What made a column what it is."""
+
+    why: str = ""  # in words
+    judged: bool = False  # whether rules were asked
+    position: int | None = None  # where the column was before it was set aside
+    asks: Asks = ""  # what only the user knows of it
+    delimiter: str = ""  # of what may be lists
+    unreadable: tuple[tuple[str, int], ...] = ()  # values read as missing, and their cells
+
+
+@storable
+@dataclass(frozen=True)
+class Column:
+    """The kind of one column, and how its cells are written.
+
+    Parameters
+    ----------
+    name : str
+        Its name; arrays have ``x0``, ``x1``, ...
+    kind : {"nominal", "ordinal", "numeric", "datetime", "set"}, default="nominal"
+        How its cells are read. Numbers of a datetime column are seconds since 1970, unless all
+        are dates such as 20240131.
+    levels : sequence, optional
+        The order of an ordinal column's values, lowest first.
+    delimiter : str, optional
+        What separates the elements of a set written as text; by default the one of ``; | ,`` that
+        most of its values have, if few elements make them up. Lists in brackets, as JSON and Python
+        write them, need none.
+    format : str, optional
+        How cells are written. Of a datetime column: the time zone by whose clock it is read, such
+        as "Europe/Berlin"; "local" takes each cell by its own offset; "clock" says that cells are
+        times of day without a date; the order of day, month and year in text that is no ISO text:
+        "mdy", "dmy" or "ymd", which also reads digits such as 20240131; or "period" for months,
+        quarters and weeks such as 2024-03, Q1 2024 or 2024-W05. Of a numeric column: the decimal
+        mark of numbers in text, and their unit behind it, as in ".km"; ":" says that they are
+        durations, such as 36:10:05. What is left open is found from the cells.
+    spelling : bool, callable or object with ``transform``, optional
+        Whether :class:`~tabweave.Weave` also compares values by how they are spelled; by default
+        if there are more than 129, at least half of them strings with a letter. An encoder of your
+        own (a list of strings in, an array with a row for each out) replaces the n-grams, e.g. for
+        sentences.
+    missing : {"expected", "value"}, optional
+        What a missing cell is to a distance: "expected" puts it at its expected distance from every
+        cell of the column, another missing one included; for "value", it is one more value, and two
+        missing cells agree. If not given, the schema says.
+    origin : Origin
+        What was found when the column was read: see :attr:`why`, :attr:`judged`,
+        :attr:`position`, :attr:`asks`.
+
+    Examples
+    --------
+    >>> from tabweave import Column, Table
+    >>> rows = {"size": ["L", "S", "L"], "tags": ["new; red", "old", ""]}
+    >>> size = Column("size", "ordinal", levels=["S", "M", "L"])
+    >>> table = Table.of(rows, {"size": size, "tags": Column("tags", "set", delimiter=";")})
+    >>> table.schema["size"].levels, table["tags"].labels
+    (('S', 'M', 'L'), ['new', 'old', 'red'])
+    """
+
+    name: str
+    kind: Kind = "nominal"
+    levels: tuple[Label, ...] | None = None
+    delimiter: str | None = None
+    format: str | None = None
+    spelling: Any = None
+    missing: Literal["expected", "value"] | None = None
+    origin: Origin = field(default=Origin(), compare=False, repr=False)
+
+    @property
+    def zone(self) -> str | None:
+        """The time zone of datetimes."""
+        return self.format if self.kind == "datetime" and self.date_order is None else None
+
+    @property
+    def date_order(self) -> str | None:
+        """The order of day, month and year in dates that are not ISO text, such as "mdy".
+
+        Of months, quarters and weeks it is "period".
+        """
+        dated = self.kind == "datetime" and self.format in (*DATE_ORDERS, PERIODS)
+        return self.format if dated else None
+
+    @property
+    def is_clock(self) -> bool:
+        """Whether it holds times of day, without a date."""
+        return self.zone == CLOCK
+
+    @property
+    def decimal(self) -> str | None:
+        """The decimal mark of numbers that are written as text; ":" of durations."""
+        return self.format[:1] if self.kind == "numeric" and self.format else None
+
+    @property
+    def unit(self) -> str:
+        """The unit that follows each number that is written as text."""
+        return self.format[1:] if self.kind == "numeric" and self.format else ""
+
+    @property
+    def why(self) -> str:
+        """Why the column is read as it is; see :meth:`Table.kinds`."""
+        return self.origin.why
+
+    @property
+    def judged(self) -> bool:
+        """Whether the kind was inferred."""
+        return self.origin.judged
+
+    @property
+    def position(self) -> int | None:
+        """Where the column was before it was set aside."""
+        return self.origin.position
+
+    @property
+    def asks(self) -> Asks:
+        """What the user should check about the column; empty if nothing."""
+        return self.origin.asks
+
+    def finding(self, *, kept: bool = True) -> Finding:
+        """Return what the column was found to be; see :meth:`Table.kinds`."""
+        why, _, _, asks, delimiter, unreadable = self.origin
+        return Finding(self.name, self.kind, why or self.kind, kept, asks, delimiter, unreadable)
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(
+                f"column {self.name!r}: expected one of {', '.join(KINDS)}, got {self.kind!r}"
+            )
+        if self.delimiter is not None:
+            if self.kind != "set":
+                raise ValueError(f"column {self.name!r}: delimiter is for columns of kind 'set'")
+            if not isinstance(self.delimiter, str) or not self.delimiter:
+                raise ValueError(
+                    f"column {self.name!r}: expected a text as delimiter, got {self.delimiter!r}"
+                )
+        check_spelling(self.name, self.kind, self.spelling)
+        if self.missing not in (None, "expected", "value"):
+            raise ValueError(
+                f"column {self.name!r}: expected missing to be 'expected' or 'value', got "
+                f"{self.missing!r}"
+            )
+        if self.levels is not None:
+            if self.kind != "ordinal":
+                raise ValueError(f"column {self.name!r}: levels are for columns of kind 'ordinal'")
+            object.__setattr__(self, "levels", checked_levels(self.name, self.levels))
+
+
+@storable
+@dataclass(frozen=True)
+class Schema:
+    """The kinds of the columns of a table, and what counts as missing.
+
+    A schema given by a user may declare only some of the columns; the others are inferred. The
+    schema of a :class:`Table` is complete.
+
+    Parameters
+    ----------
+    columns : mapping of name to kind or Column, or sequence of Column, optional
+        The columns that are declared.
+    missing : {"expected", "value", "error"}, default="expected"
+        What a missing cell is to a distance, unless its column says so: see :class:`Column`; or
+        "error", and missing cells are refused.
+    empty_is_missing : bool, default=False
+        Whether empty text counts as missing.
+    missing_words : "pandas" or sequence of str, default=()
+        Words that count as missing among categories: those that ``pandas.read_csv`` takes for
+        missing, or others. Beside numbers and dates such words are missing without it.
+
+    Attributes
+    ----------
+    complete : bool
+        Whether all columns are declared, as in the schema of a table: others are then ignored.
+    named : bool
+        Whether columns have names; those of an array are found by position.
+    aside : tuple of Column
+        Columns that were set aside, and why.
+    coupled : bool
+        Whether values are counted in pairs; not where there are too many columns for that.
+
+    Examples
+    --------
+    >>> from tabweave import Column, Schema
+    >>> Schema({"size": Column("size", "ordinal", levels=("S", "M", "L"))}).columns[0].levels
+    ('S', 'M', 'L')
+    """
+
+    columns: tuple[Column, ...] = ()
+    missing: Literal["expected", "value", "error"] = "expected"
+    empty_is_missing: bool = False
+    missing_words: Any = ()
+    complete: bool = field(default=False, kw_only=True)
+    named: bool = field(default=True, kw_only=True)
+    aside: tuple[Column, ...] = field(default=(), kw_only=True, compare=False)
+    coupled: bool = field(default=True, kw_only=True)
+
+    def _repr_html_(self) -> str:
+        rows = [[c.name, c.kind, ", ".join(map(str, c.levels or ()))] for c in self.columns]
+        return html_table(f"{len(self.columns):,} columns", ["column", "kind", "levels"], rows)
+
+    def __post_init__(self) -> None:
+        given: Any = self.columns
+        if isinstance(given, Mapping):
+            given = [_declared(name, kind) for name, kind in given.items()]
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise TypeError(f"schema: expected a mapping of column name to kind, got {given!r}")
+        object.__setattr__(self, "columns", tuple(given))
+        for column in self.columns:
+            if not isinstance(column, Column):
+                raise TypeError(
+                    f"schema: expected {{{column!r}: kind}}, got {column!r} without a kind"
+                )
+        if self.missing_words == "pandas":
+            object.__setattr__(self, "missing_words", PANDAS_MISSING_WORDS)
+        if isinstance(self.missing_words, str):
+            raise ValueError(
+                f"expected missing_words to be 'pandas' or a sequence of words, got "
+                f"{self.missing_words!r}"
+            )
+        object.__setattr__(self, "missing_words", tuple(self.missing_words))
+        if self.missing not in ("expected", "value", "error"):
+            raise ValueError(
+                f"expected missing to be 'expected', 'value' or 'error', got {self.missing!r}"
+            )
+        check_distinct(self.names)
+
+    @classmethod
+    def of(cls, schema: Schema | Mapping[Any, Any] | None) -> Schema:
+        """Return a schema from None, a mapping of column to kind, or a schema."""
+        if schema is None:
+            return cls()
+        return schema if isinstance(schema, Schema) else cls(schema)  # type: ignore[arg-type]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns, in order."""
+        return [column.name for column in self.columns]
+
+    @property
+    def categorical(self) -> list[Column]:
+        """The columns that have values: nominal, ordinal and set."""
+        return [column for column in self.columns if column.kind not in ("numeric", "datetime")]
+
+    @property
+    def numeric(self) -> list[Column]:
+        """The columns that have numbers: numeric and datetime."""
+        return [column for column in self.columns if column.kind in ("numeric", "datetime")]
+
+    @property
+    def given(self) -> list[str]:
+        """The names of all columns given, including those that are set aside."""
+        names = self.names
+        for column in self.aside:
+            names.insert(column.position or 0, column.name)
+        return names
+
+    def fields(self, name: str) -> list[str]:
+        """Return the columns that a name stands for: the fields of a record, or just itself."""
+        given = self.given
+        within = [field for field in given if field.startswith(f"{name}.")]
+        return [name] if name in given or not within else within
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {column.name: i for i, column in enumerate(self.columns)}
+
+    def index(self, name: str) -> int:
+        """Return the index of a column."""
+        try:
+            return self._index[name]
+        except KeyError:
+            named = ", ".join(map(repr, self.names))
+            raise KeyError(f"no column {name!r}; there are {named}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._index
+
+    def __getitem__(self, name: str) -> Column:
+        return self.columns[self.index(name)]
+
+    def select(self, names: Sequence[str]) -> Schema:
+        """Return the schema of some columns, in the order given."""
+        return replace(self, columns=tuple(self[name] for name in names), aside=())
+
+
+def _declared(name: Any, kind: Any) -> Column:
+    name = f"x{name}" if isinstance(name, int) else name
+    return replace(kind, name=name) if isinstance(kind, Column) else Column(name, kind)
+
+
+def check_distinct(names: Sequence[str]) -> None:
+    """Refuse two columns of the same name."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(
+                f"expected columns of different names, got {name!r} twice; rename or drop one"
+            )
+        seen.add(name)

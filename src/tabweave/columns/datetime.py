@@ -1,0 +1,868 @@
+"""Datetime columns: dates, times and periods, typed or written as text, and their cycles."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tabweave.columns.decision import Decision
+from tabweave.columns.frames import (
+    CLOCK_TIMES,
+    DATETIMES,
+    categories,
+    holds_long_periods,
+    infer_kind,
+    is_period,
+    object_array,
+    objects,
+    times_held,
+)
+from tabweave.columns.names import DATE_NAMES, DURATION_NAMES, MONTH_NAMES, NO_AMOUNT
+from tabweave.columns.numeric import DURATIONS, Numbers, numbers, seconds_of
+from tabweave.columns.numeric import numbers as cells_numbers
+from tabweave.columns.texts import (
+    FEW_TEXTS,
+    MISSING_WORDS,
+    SOME_TEXTS,
+    CellError,
+    matching_texts,
+    present_texts,
+)
+from tabweave.columns.vocabulary import canonical
+from tabweave.io.register import storable
+
+if TYPE_CHECKING:
+    from tabweave.columns.column import Column
+    from tabweave.columns.kinds import TextColumn
+
+_MANY = 10_000  # texts in which one that is no date is looked for
+
+
+def is_unreadable(text: str) -> bool:
+    """Tell whether a text beside numbers or dates is neither: a word, or a day that does not exist.
+
+    >>> is_unreadable("TBD"), is_unreadable("2024-02-30"), is_unreadable("12 apples")
+    (True, True, False)
+    """
+    plain = text.strip()
+    if not any(map(str.isdigit, plain)):
+        return plain.lower() not in MISSING_WORDS
+    return is_date(plain) and not (_zones([plain]) or any(_is_date(plain, o) for o in DATE_ORDERS))
+
+
+# -- datetimes ------------------------------------------------------------------------------------
+
+ISO = re.compile(
+    r"\d{4}-\d\d-\d\d"
+    r"(?:[T ]\d\d(?::\d\d(?::\d\d(?:[.,]\d{1,9})?)?"
+    r" ?(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?(?: UTC)?)?)?)?"
+)
+
+_NAMED_UTC = re.compile(r" ?(?:Z|UTC|GMT)")
+
+_OFFSET_AND_UTC = re.compile(r"[+-]\d\d:?\d\d UTC")
+
+_CLOCK = re.compile(
+    r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?"
+    r"|(?i:(?:0?[1-9]|1[0-2]):[0-5]\d(?::[0-5]\d)? ?[ap]m)"
+)
+
+
+def is_iso(labels: Sequence[str]) -> bool:
+    """Tell whether texts are ISO dates or datetimes, all of them with a time zone or none."""
+    return (
+        len(_zones(matching_texts(labels, ISO)[:SOME_TEXTS])) == 1
+    )  # reading finds a bad one beyond
+
+
+def has_both_zones(labels: Sequence[str]) -> bool:
+    """Tell whether texts are ISO datetimes, some of them with a time zone and some without."""
+    return len(_zones(matching_texts(labels, ISO)[:SOME_TEXTS])) == 2
+
+
+def _zones(texts: Sequence[str]) -> set[bool]:
+    """Return whether ISO texts lack a time zone: one answer or both; none if one is no date."""
+    try:
+        return {parse_iso(text).tzinfo is None for text in texts}
+    except ValueError:
+        return set()
+
+
+def is_clock(labels: Sequence[str]) -> bool:
+    """Tell whether texts are times of day, such as 8:30, 8:30 PM or 23:59:59.5, all of them."""
+    return bool(matching_texts(labels, _CLOCK))
+
+
+def parse_clock(text: str | None) -> float:
+    """Return the seconds since midnight of a time of day, NaN for a word for missing."""
+    if text is None or text.strip().lower() in MISSING_WORDS:
+        return float("nan")
+    plain = text.strip().lower().replace(",", ".")
+    half = plain[-2:] if plain.endswith("m") else ""
+    hours, minutes, *seconds = plain.removesuffix(half).split(":")
+    hour = int(hours) % 12 + 12 * (half == "pm") if half else int(hours)
+    return 3600.0 * hour + 60.0 * int(minutes) + (float(seconds[0]) if seconds else 0.0)
+
+
+def parse_iso(text: str) -> dt.datetime:
+    """Return the datetime of an ISO text."""
+    plain = text.strip()
+    if not ISO.fullmatch(plain):
+        raise CellError("a date or time such as 2024-01-31 23:50:00", text)
+    try:
+        plain = plain.removesuffix(" UTC") if _OFFSET_AND_UTC.search(plain) else plain
+        return dt.datetime.fromisoformat(_NAMED_UTC.sub("Z", plain).replace(" +", "+"))
+    except ValueError as error:
+        raise CellError("a date or time that exists", text, f": {error}") from error
+
+
+DATE_ORDERS = {"mdy": "month", "dmy": "day", "ymd": "year"}
+
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+
+_NAMED_MONTH = rf"(?:{'|'.join(_MONTHS)})[a-z]*\.?"
+
+_WEEKDAY_NAMES = "monday tuesday wednesday thursday friday saturday sunday".split()
+
+_WEEKDAYS = [name[:3] for name in _WEEKDAY_NAMES]
+
+_WEEKDAY = rf"(?:{'|'.join(_WEEKDAYS)})[a-z]*"
+
+_ZONE = r"(?:[+-]\d{4}|gmt|utc?|[ecmp][sd]t)"
+
+_SECONDS = r"\d{1,2}:\d\d:\d\d"
+
+_DATE = re.compile(
+    rf"(?i:(?:{_WEEKDAY},? )?"
+    r"(?:\d{1,2}([/.-])\d{1,2}\1\d{4}|\d{1,2}/\d{1,2}/\d\d|\d\d\.\d\d\.\d\d|\d{4}([/.])\d{1,2}\2\d{1,2}"
+    rf"|\d{{1,2}}([ -]){_NAMED_MONTH}\3(?:\d{{4}}|\d\d)|{_NAMED_MONTH} \d{{1,2}},? \d{{4}})"
+    rf"(?:,? (?:{_SECONDS} {_ZONE}|\d{{1,2}}:\d\d(?::\d\d)?(?: ?[ap]m)?))?"
+    rf"|\d\d/{_NAMED_MONTH}/\d{{4}}:{_SECONDS}(?: [+-]\d{{4}})?)"  # of a web server's log
+)
+
+_YEAR_LAST = re.compile(  # as C and Unix write it: Tue Mar  5 10:11:12 2024
+    rf"(?i:({_WEEKDAY} )?({_NAMED_MONTH})  ?(\d{{1,2}}) ({_SECONDS})( {_ZONE})? (\d{{4}}))"
+)
+
+_COMPACT = re.compile(r"(?i:(\d{4})(\d\d)(\d\d)(?:T?(\d\d)(\d\d)(\d\d)?Z?)?)")
+
+_TOKENS = re.compile(r"(?<!\d)(?<! [+-])\d+|[a-z]+")  # all but offsets
+
+_NO_TOKENS = re.compile(rf"{_WEEKDAY}|{_ZONE}")
+
+
+def date_order(labels: Sequence[str]) -> str | None:
+    """Return the one order of day, month and year in which texts are dates; None if in doubt."""
+    fits = date_orders(labels)
+    return fits[0] if len(fits) == 1 else None
+
+
+def date_orders(labels: Sequence[str]) -> list[str]:
+    """Return the orders of day, month and year in which texts are dates."""
+    texts = matching_texts(labels, _DATE) or matching_texts(labels, _YEAR_LAST)
+    return [o for o in DATE_ORDERS if texts and all(_is_date(text, o) for text in texts)]
+
+
+def is_date(text: str) -> bool:
+    """Tell whether a text is written as dates are, ISO or not; there may be no such day."""
+    return any(way.fullmatch(text) for way in (ISO, _DATE, _YEAR_LAST))
+
+
+def is_time(text: str) -> bool:
+    """Tell whether a text is a time of day."""
+    return _CLOCK.fullmatch(text) is not None
+
+
+def impossible_dates(texts: Sequence[str]) -> list[str]:
+    """Return the texts, written as dates, that are none in the order that fits most of them."""
+    bad = [
+        [text for text in texts[:_MANY] if not (_is_date(text, order) or _zones([text]))]
+        for order in DATE_ORDERS
+    ]
+    return min(bad, key=len)
+
+
+def _is_date(text: str, order: str) -> bool:
+    try:
+        parse_date(text, order)
+    except ValueError:
+        return False
+    return True
+
+
+def parse_date(text: str, order: str) -> dt.datetime:
+    """Return the datetime of a text whose day, month and year stand in an order such as "dmy"."""
+    if order == PERIODS:
+        return parse_period(text)
+    plain = _YEAR_LAST.sub(r"\2 \3, \6 \4", text.strip().lower())
+    compact = _COMPACT.fullmatch(plain) if order == "ymd" else None
+    found = [token for token in _TOKENS.findall(plain) if not _NO_TOKENS.fullmatch(token)]
+    if compact:
+        found = [part for part in compact.groups() if part]
+    part = dict(zip(order, found, strict=False))
+    try:
+        if not (compact or _DATE.fullmatch(plain)) or (order == "ymd" and len(found[0]) < 4):
+            raise ValueError
+        half = found.pop() if found[-1] in ("am", "pm") else ""
+        hour, minute, second = [*map(int, found[3:]), 0, 0, 0][:3]
+        hour = hour % 12 + 12 * (half == "pm") if half else hour
+        day = (_year(part["y"]), _month(part["m"]), int(part["d"]))
+        return dt.datetime(*day, hour, minute, second)
+    except ValueError:
+        raise CellError(f"a date, {DATE_ORDERS[order]} first as in fit", text) from None
+
+
+def _month(text: str) -> int:
+    return _MONTHS.index(text[:3]) + 1 if text.isalpha() else int(text)
+
+
+def _year(text: str) -> int:
+    """Return a year; of two digits it is the one from 1969 to 2068, as in POSIX."""
+    return int(text) + (0 if len(text) > 2 else 1900 if text >= "69" else 2000)
+
+
+def is_compact_dates(texts: Sequence[str]) -> bool:
+    """Tell whether texts are dates of digits alone, such as 20240131, from 1900 to 2099."""
+    return bool(texts) and all(
+        _PLAUSIBLE.match(text) and _COMPACT.fullmatch(text) and _is_date(text, "ymd")
+        for text in texts
+    )
+
+
+_PLAUSIBLE = re.compile("19|20")
+
+_DATE_LENGTHS = {6, 8, 12, 14}  # 202403, 20240305, 202403051011, 20240305101112
+
+
+def digits_of(values: np.ndarray) -> list[str]:
+    """Return the distinct digits of numbers as long as dates are; none if there are others."""
+    present = values[~np.isnan(values)]
+    ends = (present.min(), present.max()) if len(present) else ()
+    lengths = {len(f"{end:.0f}") for end in ends}
+    if not lengths or not lengths <= _DATE_LENGTHS or (present % 1 != 0).any():
+        return []
+    return [f"{value:.0f}" for value in np.unique(present).tolist()]
+
+
+_WITHOUT_YEAR = re.compile(rf"(?i:{_NAMED_MONTH}  ?\d{{1,2}} {_SECONDS})")  # of the log of a system
+
+
+def has_no_year(labels: Sequence[str]) -> bool:
+    """Tell whether texts are datetimes that lack the year, such as Mar  5 10:11:12."""
+    return bool(matching_texts(labels, _WITHOUT_YEAR))
+
+
+_SHORT_MONTH = re.compile(rf"(?i:{_NAMED_MONTH}[ -]\d\d|\d\d[ -]{_NAMED_MONTH})")
+
+
+def are_short_months(labels: Sequence[str]) -> bool:
+    """Tell whether texts are months with two digits, such as Mar-23: of a year, or a day."""
+    return bool(matching_texts(labels, _SHORT_MONTH))
+
+
+def are_mixed_dates(labels: Sequence[str]) -> bool:
+    """Tell whether texts are dates, but written in several ways."""
+    if not all(map(_way_of, present_texts(labels[:FEW_TEXTS]))):
+        return False
+    ways = set(map(_way_of, present_texts(labels)))
+    return len(ways) > 1 and None not in ways
+
+
+def _way_of(text: str) -> re.Pattern[str] | None:
+    ways = (ISO, _DATE, _YEAR_LAST, _COMPACT, *_PERIODS)
+    return next((way for way in ways if way.fullmatch(text)), None)
+
+
+# -- periods --------------------------------------------------------------------------------------
+
+PERIODS = "period"  # stands for the format of a column of months, quarters or weeks
+
+DIGIT_FORMATS = ("ymd", PERIODS)  # of dates that may be whole numbers, such as 20240131
+
+_OF_YEAR = r"(?P<year>(?:19|20)\d\d)"
+
+_PERIODS = [
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_OF_YEAR}[-/](?P<month>0?[1-9]|1[0-2])",
+        rf"{_OF_YEAR}(?P<month>0[1-9]|1[0-2])",
+        rf"(?P<month>0?[1-9]|1[0-2])/{_OF_YEAR}",
+        rf"(?P<month>(?:{'|'.join(_MONTHS)})[a-z]*)\.?[ -]{_OF_YEAR}",
+        rf"{_OF_YEAR}[ -](?P<month>(?:{'|'.join(_MONTHS)})[a-z]*)\.?",
+        rf"{_OF_YEAR}[- ]?Q(?P<quarter>[1-4])",
+        rf"Q(?P<quarter>[1-4])[-/ ]?{_OF_YEAR}",
+        rf"{_OF_YEAR}[- ]?W(?P<week>0[1-9]|[1-4]\d|5[0-3])",
+    )
+]
+
+_COMPACT_MONTH = _PERIODS[1]
+
+_TERM = re.compile(r"((?:19|20)\d\d)[-/][1-4]")
+
+
+def periods_written(labels: Sequence[str]) -> str | None:
+    """Return "month", "quarter" or "week" if all texts are such, as 2024-03, Q1 2024 or 2024-W05.
+
+    2009-10, 2010-11, 2011-12 are no months but years that end in the next one; nor are 2009-1,
+    2009-2, 2010-1, in which nothing is above 4: terms or quarters, for all one knows. 202403 is a
+    number.
+    """
+    if not all(map(_period, present_texts(labels[:FEW_TEXTS]))):
+        return None
+    texts = present_texts(labels)
+    found = [None if _COMPACT_MONTH.fullmatch(text) else _period(text) for text in texts]
+    units = {match and _unit_of_period(match) for match in found}
+    others = all(map(is_season, texts)) or are_terms(texts)
+    return None if len(units) != 1 or others else units.pop()
+
+
+def are_terms(labels: Sequence[str]) -> bool:
+    """Tell whether texts are parts of several years, such as 2009-1, of which there are few."""
+    found = list(map(_TERM.fullmatch, present_texts(labels)))
+    return len({match and match[1] for match in found} - {None}) > 1 and all(found)
+
+
+def _unit_of_period(match: re.Match[str]) -> str:
+    return next(name for name in match.groupdict() if name != "year")
+
+
+def is_compact_months(texts: Sequence[str]) -> bool:
+    """Tell whether texts are months of digits alone, such as 202403, from 1900 to 2099."""
+    return bool(texts) and all(map(_COMPACT_MONTH.fullmatch, texts))
+
+
+def date_format(texts: Sequence[str]) -> str | None:
+    """Return the format of dates, if they are no ISO text; raise if two orders fit."""
+    orders = date_orders(texts)
+    if len(orders) > 1:
+        raise ValueError(
+            "expected dates that show whether day or month comes first, got "
+            f"{min(texts)!r}, for example: declare format 'dmy' or 'mdy', as in "
+            "Column(name, 'datetime', format='dmy')"
+        )
+    if orders:
+        return orders[0]
+    present = present_texts(texts)
+    if is_compact_dates(present):
+        return "ymd"
+    return PERIODS if periods_written(texts) or is_compact_months(present) else None
+
+
+def is_season(text: str) -> bool:
+    """Whether a text is a year and the next one, as 2009-10: a season, no month."""
+    year, mark, after = text.partition("-")
+    return mark == "-" and year.isdecimal() and f"{int(year) + 1}"[-2:] == after
+
+
+def _period(text: str) -> re.Match[str] | None:
+    match = next(filter(None, (pattern.fullmatch(text) for pattern in _PERIODS)), None)
+    return match if match and _first_day(match) else None
+
+
+def _first_day(match: re.Match[str]) -> dt.datetime | None:
+    """Return the first day of a period; None if its year has no such week."""
+    unit, year = _unit_of_period(match), int(match["year"])
+    if unit == "week":
+        try:
+            return dt.datetime.fromisocalendar(year, int(match["week"]), 1)
+        except ValueError:
+            return None
+    month = _month(match["month"].lower()) if unit == "month" else 3 * int(match["quarter"]) - 2
+    return dt.datetime(year, month, 1)
+
+
+def parse_period(text: str) -> dt.datetime:
+    """Return the first day of a month, a quarter or a week."""
+    found = _period(text.strip())
+    if found is None:
+        raise CellError("a month, quarter or week as in fit", text)
+    return _first_day(found)  # type: ignore[return-value]
+
+
+def _write_period(moment: dt.datetime, texts: Sequence[str]) -> str:
+    """Return the period of a datetime as the texts of a column are written."""
+    found = [match for match in map(_period, texts) if match]
+    like = max(found, key=lambda match: len(match.group()))
+    unit = _unit_of_period(like)
+    if unit == "week":
+        year, number, _ = moment.isocalendar()
+    else:
+        year, number = moment.year, moment.month if unit == "month" else (moment.month + 2) // 3
+    written = f"{number:02}" if all(len(match[unit]) > 1 for match in found) else str(number)
+    if like[unit].isalpha():
+        written = _named_month(moment, like[unit])
+    parts = sorted([(like.span("year"), str(year)), (like.span(unit), written)], reverse=True)
+    out = like.group()
+    for (start, end), part in parts:
+        out = out[:start] + part + out[end:]
+    return out
+
+
+# -- datetimes, written again ---------------------------------------------------------------------
+
+_PARTS = re.compile(_TOKENS.pattern, re.IGNORECASE)
+
+_ISO_PARTS = re.compile(r"(\d{4}-\d\d-\d\d(?:[T ][\d:.,]+)?)(.*)")
+
+_MONTH_NAMES = (
+    "january february march april may june july august september october november december".split()
+)
+
+
+def write_datetime(moment: dt.datetime, texts: Sequence[str], order: str | None = None) -> str:
+    """Return a datetime as the texts of a column are written: order, signs, zeros, month names.
+
+    >>> write_datetime(dt.datetime(2016, 7, 4, 15, 5), ["7/21/2016 9:30 AM"], "mdy")
+    '7/4/2016 3:05 PM'
+    >>> write_datetime(dt.datetime(2016, 7, 4, 15, 5), ["2016-07-21T09:30:00Z"])
+    '2016-07-04T15:05:00Z'
+    """
+    longest = max(texts, key=len)
+    if order == PERIODS:
+        return _write_period(moment, texts)
+    if _COMPACT.fullmatch(longest):
+        digits = iter(f"{moment.year:04}{moment:%m%d%H%M%S}")
+        return "".join(next(digits) if sign.isdecimal() else sign for sign in longest)
+    iso = _ISO_PARTS.fullmatch(longest)
+    head, tail = iso.groups() if iso else (longest, "")
+    fields = iter((order or ("ymd" if iso else "")) + "HMSf")
+    if _YEAR_LAST.fullmatch(longest):
+        fields = iter("mdHMSy")
+    slots = [_TOKENS.findall(text.lower()) for text in texts]
+    half = any(slot[-1] in ("am", "pm") for slot in slots if slot)
+    at = iter(range(len(head)))
+
+    def written(match: re.Match[str]) -> str:
+        i, text = next(at), match.group()
+        same = [s[i] for s in slots if len(s) > i]
+        zeros = any(t.startswith("0") for t in same) if order else all(len(t) > 1 for t in same)
+        if text.isalpha():
+            return _letters(text, moment, fields)
+        return _digits(next(fields), text, moment, zeros, half)
+
+    return _PARTS.sub(written, head) + tail
+
+
+def _letters(text: str, moment: dt.datetime, fields: Any) -> str:
+    """Return the name of a month, or the half of a day, in the case of another; T stays T."""
+    if text.lower() in ("am", "pm"):
+        return _cased("pm" if moment.hour >= 12 else "am", text)
+    if text[:3].lower() in _WEEKDAYS:
+        name = _WEEKDAY_NAMES[moment.weekday()]
+        return _cased(name if len(text) > 3 else name[:3], text)
+    if text[:3].lower() not in _MONTHS:
+        return text
+    next(fields)
+    return _named_month(moment, text)
+
+
+def _named_month(moment: dt.datetime, like: str) -> str:
+    name = _MONTH_NAMES[moment.month - 1]
+    return _cased(name if len(like) > 3 else name[:3], like)
+
+
+def _cased(name: str, like: str) -> str:
+    return name.upper() if like.isupper() else name.title() if like[0].isupper() else name
+
+
+def _digits(field: str, text: str, moment: dt.datetime, zeros: bool, half: bool) -> str:
+    """Return one field of a datetime, as long as a text is or as its zeros make it."""
+    if field == "y":
+        return f"{moment.year:04}"[-len(text) :]
+    if field == "f":
+        return f"{moment.microsecond:06}".ljust(len(text), "0")[: len(text)]
+    hour = (moment.hour % 12 or 12) if half else moment.hour
+    numbers = {"m": moment.month, "d": moment.day, "H": hour, "M": moment.minute}
+    number = numbers.get(field, moment.second)
+    return f"{number:02}" if zeros or field in "MS" else str(number)
+
+
+_ENOUGH_DATES = 10  # that are digits alone: the chance of as many codes to be dates is nil
+
+ISO_TEXT = "ISO text"
+
+# -- text: the first rule that fits says what a column is ---------------------------------------
+
+
+def iso_datetimes(texts: TextColumn) -> Decision | None:
+    """Datetimes, if all texts are ISO."""
+    return Decision("datetime", ISO_TEXT) if is_iso(texts.labels) else None
+
+
+def clock_times(texts: TextColumn) -> Decision | None:
+    """8:30 is a time of day, unless the name of its column says that it is how long it took."""
+    if not is_clock(texts.labels):
+        return None
+    if DURATION_NAMES.search(texts.name):
+        return Decision("numeric", "durations written as text", format=DURATIONS)
+    return Decision("datetime", "times of day")
+
+
+def dates_of_one_order(texts: TextColumn) -> Decision | None:
+    """Dates of the one order of day, month and year that fits all texts."""
+    order = date_order(texts.labels)
+    why = f"dates as text, {DATE_ORDERS[order]} first" if order else ""
+    return Decision("datetime", why, format=order) if order else None
+
+
+def periods(texts: TextColumn) -> Decision | None:
+    """Months, quarters or weeks: their first days."""
+    unit = periods_written(texts.labels)
+    why = f"{unit}s as text, taken as their first day"
+    return Decision("datetime", why, format=PERIODS) if unit else None
+
+
+def compact_dates(texts: TextColumn) -> Decision | None:
+    """Dates of digits alone."""
+    return dates_of_digits(texts.name, present_texts(texts.labels), "text")
+
+
+def dates_of_digits(name: str, texts: Sequence[str], what: str) -> Decision | None:
+    """Return that digits such as 20240131 are dates, if there are enough or their name says so."""
+    named = DATE_NAMES.search(name)
+    enough = len(texts) >= _ENOUGH_DATES and not NO_AMOUNT.search(name)
+    if (named or enough) and is_compact_dates(texts):
+        return Decision("datetime", f"dates as {what}, such as {min(texts)}", format="ymd")
+    if MONTH_NAMES.search(name) and is_compact_months(texts):
+        why = f"months as {what}, such as {min(texts)}, taken as their first day"
+        return Decision("datetime", why, format=PERIODS)
+    return None
+
+
+# -- Datetimes: one column of any library in, seconds since 1970 by the clock on the wall out
+
+OWN_CLOCK = "local"  # the zone of datetimes that have offsets of their own
+
+CLOCK = "clock"  # stands for the zone of times of day, which have no date
+
+_LAST_SECOND = 253_402_300_800  # of the year 9999, since 1970
+
+
+def datetimes(
+    column: Any, zone: str | None, *, first: bool, order: str | None = None
+) -> tuple[np.ndarray, str | None]:
+    """Return seconds since 1970 as a clock on the wall shows them, and the column's own time zone.
+
+    With ``first``, the clock is that of the column's own zone. Otherwise datetimes of another zone
+    are moved to ``zone``, and those without one are taken for its clock. Times of day are seconds
+    since midnight. ``order`` is that of dates in text.
+    """
+    if is_period(column):
+        column = column.dt.to_timestamp()
+    held = times_held(column)
+    if held == CLOCK_TIMES:
+        _check_clock(zone, first)
+        return numbers(column), CLOCK
+    if zone == CLOCK and not first:
+        return np.mod(datetimes(column, None, first=True)[0], 86_400.0), CLOCK
+    if held != DATETIMES:
+        if infer_kind(column) == "numeric":
+            values = numbers(column)
+            if order in DIGIT_FORMATS:
+                return _dates_of_digits(values, order), None
+            return _as_seconds(values), None
+        return _datetimes_of_text(column, zone, first, order)
+    library = type(column).__module__.partition(".")[0]
+    if str(getattr(column, "dtype", "")).lower().startswith("object"):
+        return _datetimes_of_objects(list(map(_as_datetime, objects(column).tolist())), zone, first)
+    zone_of, walls_of = _READERS.get(library, (lambda _: None, lambda cells, *_: cells))
+    found = _ZONE_NAMES.get(zone_of(column), zone_of(column))
+    walls = walls_of(column, found, _wanted_zone(found, zone, first))
+    return seconds_of(np.asarray(walls)), found
+
+
+def _as_seconds(values: np.ndarray) -> np.ndarray:
+    """Return numbers as seconds since 1970; raise for those that count smaller units."""
+    beyond = np.flatnonzero(np.abs(values) > _LAST_SECOND)
+    if len(beyond):
+        raise ValueError(
+            f"expected seconds since 1970, got {values[beyond[0]]:.0f}, beyond the year 9999; if "
+            "they are milliseconds divide them by 1000, or give datetimes"
+        )
+    return values
+
+
+def _dates_of_digits(values: np.ndarray, order: str | None) -> np.ndarray:
+    """Read whole numbers such as 20240131 by their digits, each distinct one once."""
+    distinct, index = np.unique(values, return_inverse=True)
+    texts = [None if np.isnan(v) else f"{v:.15g}" for v in distinct.tolist()]
+    return _datetimes_of_text(object_array(texts), None, True, order)[0][index]
+
+
+def _check_clock(zone: str | None, first: bool) -> None:
+    if not first and zone != CLOCK:
+        raise ValueError(
+            "expected dates or datetimes, as in fit, got times of day without a date; add their "
+            "dates, or fit again"
+        )
+
+
+_ZONE_NAMES = dict.fromkeys(("Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00", "UTC+00:00"), "UTC")
+
+
+def _wanted_zone(found: str | None, zone: str | None, first: bool) -> str | None:
+    """Return the zone to move datetimes to, None if they are to stay; raise if there is none."""
+    if first or found is None or found == zone or zone == OWN_CLOCK:
+        return None
+    if zone is None:
+        raise ValueError(
+            f"expected datetimes without a time zone, as in fit, got some with {found}; convert "
+            f"them to the time zone of fit and drop the zone"
+        )
+    return zone
+
+
+def _zone_of_pandas(column: Any) -> str | None:
+    dtype = getattr(column.dtype, "pyarrow_dtype", column.dtype)
+    zone = getattr(dtype, "tz", None)
+    return None if zone is None else str(zone).removeprefix("UTC") or "UTC"
+
+
+def _walls_of_pandas(column: Any, found: str | None, wanted: str | None) -> np.ndarray:
+    if hasattr(column.dtype, "pyarrow_dtype"):
+        import pyarrow as pa
+
+        return _walls_of_arrow(pa.chunked_array([pa.array(column)]), found, wanted)
+    if wanted is not None:
+        column = column.dt.tz_convert(zone_info(wanted))
+    if found is not None:
+        column = column.dt.tz_localize(None)
+    return np.asarray(column.to_numpy("datetime64[us]"))
+
+
+def _zone_of_polars(column: Any) -> str | None:
+    return getattr(column.dtype, "time_zone", None)
+
+
+def _walls_of_polars(column: Any, found: str | None, wanted: str | None) -> np.ndarray:
+    if found is not None:
+        column = column.dt.convert_time_zone(wanted or found).dt.replace_time_zone(None)
+    return np.asarray(column.to_numpy())
+
+
+def _zone_of_arrow(column: Any) -> str | None:
+    return getattr(column.type, "tz", None)
+
+
+def _walls_of_arrow(column: Any, found: str | None, wanted: str | None) -> np.ndarray:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if found is not None:
+        column = pc.local_timestamp(column.cast(pa.timestamp("us", wanted or found), safe=False))
+    return np.asarray(column)
+
+
+_READERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "pandas": (_zone_of_pandas, _walls_of_pandas),
+    "polars": (_zone_of_polars, _walls_of_polars),
+    "pyarrow": (_zone_of_arrow, _walls_of_arrow),
+}
+
+
+def _datetimes_of_text(
+    column: Any, zone: str | None, first: bool, order: str | None
+) -> tuple[np.ndarray, str | None]:
+    """Read each distinct text once."""
+    codes, labels = categories(column)
+    texts = [label for label in labels if isinstance(label, str) or label is None]
+    if len(texts) == len(labels) and is_clock([text for text in texts if text is not None]):
+        _check_clock(zone, first)
+        return np.array([parse_clock(text) for text in texts])[codes], CLOCK
+    _check_all_clock(labels)
+    plain = _plain_datetimes(labels)
+    if plain is not None:
+        return seconds_of(plain)[codes], None
+    moments = [_as_datetime(label, order) for label in labels]
+    seconds, found = _datetimes_of_objects(moments, zone, first)
+    return seconds[codes], found
+
+
+def _check_all_clock(labels: Sequence[Any]) -> None:
+    """Raise for the first cell that is no time of day, if others are."""
+    times = {text for text in labels if isinstance(text, str) and is_time(text.strip())}
+    if times:
+        gaps = {text for text in labels if isinstance(text, str) and not present_texts([text])}
+        odd = next(label for label in labels if label not in times | gaps | {None})
+        raise CellError(f"times of day, such as {min(times)!r}", odd)
+
+
+def _plain_datetimes(labels: Sequence[Any]) -> np.ndarray | None:
+    """Return ISO texts without a time zone as NumPy reads them, ten times faster; else None."""
+    texts = ["NaT" if label is None else label for label in labels]
+    if not all(type(text) is str and _WITHOUT_ZONE(text) for text in texts):
+        return None
+    try:
+        return np.array(texts, "M8[us]")
+    except ValueError:
+        return None
+
+
+_WITHOUT_ZONE = re.compile(r"NaT|.{10}(?:[ T][0-9:.]*)?").fullmatch
+
+
+def _datetimes_of_objects(
+    moments: Sequence[dt.datetime | None], zone: str | None, first: bool
+) -> tuple[np.ndarray, str | None]:
+    present = [moment for moment in moments if moment is not None]
+    offsets = {moment.utcoffset() for moment in present}
+    if len({offset is None for offset in offsets}) > 1:
+        raise ValueError(
+            "expected datetimes that all have a time zone, or none; got both, e.g. "
+            f"{next(m for m in present if m.utcoffset() is None)} without one"
+        )
+    found = None
+    if offsets and None not in offsets:
+        found = "UTC" if offsets == {dt.timedelta(0)} else OWN_CLOCK
+    wanted = _wanted_zone(found, zone, first)
+    there = zone_info(wanted) if wanted else None
+    seconds = [
+        np.nan if m is None else _wall_seconds(m if there is None else m.astimezone(there))
+        for m in moments
+    ]
+    return np.array(seconds, np.float64), found
+
+
+def _as_datetime(value: Any, order: str | None = None) -> dt.datetime | None:
+    """Return a cell as a datetime, None where missing."""
+    label = canonical(value)
+    if label is None:
+        return None
+    if isinstance(value, dt.datetime):
+        return value
+    if order in DIGIT_FORMATS and isinstance(label, int | float):
+        label = f"{label:.15g}"
+    if isinstance(label, str):
+        if label.strip().lower() in MISSING_WORDS:
+            return None
+        return parse_iso(label) if order is None or is_iso([label]) else parse_date(label, order)
+    raise CellError("a date or time", value)
+
+
+def _wall_seconds(moment: dt.datetime) -> float:
+    return (moment.replace(tzinfo=dt.UTC) - _EPOCH) / dt.timedelta(seconds=1)
+
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def zone_info(zone: str) -> dt.tzinfo:
+    """Return a time zone by its name, or by its offset as in +01:00."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    if zone[:1] in ("+", "-"):
+        return dt.datetime.fromisoformat(f"2000-01-01T00:00:00{zone}").tzinfo or dt.UTC
+    try:
+        return ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise ValueError(f"expected the name of a time zone, got {zone!r}") from None
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Datetimes(Numbers):
+    """A datetime column: seconds since 1970 by the clock of its time zone, NaN where missing.
+
+    Times of day are seconds since midnight.
+    """
+
+    def text(self, seconds: float) -> str | None:
+        """Return one as ISO text, without a time if all are dates, without a date if all are times.
+
+        What lies within the first day of 1970 is a time of day.
+        """
+        if np.isnan(seconds):
+            return None
+        moment = str(np.datetime64(round(seconds * 1e6), "us"))[self._shown].replace("T", " ")
+        return moment.removesuffix(":00") if self._shown.start else moment
+
+    def nearest(self, seconds: np.ndarray) -> np.ndarray:
+        """Return others rounded to the days, hours, minutes or seconds that all of these are."""
+        present = self.values[~np.isnan(self.values)]
+        step = next((s for s in (86_400, 3600, 60, 1) if not (present % s).any()), None)
+        if step is None or not len(present):
+            return np.asarray(seconds)
+        rounded = np.round(np.asarray(seconds) / step) * step
+        return np.mod(rounded, 86_400) if self._shown.start else rounded
+
+    @cached_property
+    def _shown(self) -> slice:
+        """The part of an ISO text that tells them apart: of a whole column looked for once."""
+        if np.nanmin(self.values) >= 0 and np.nanmax(self.values) < 86_400:
+            return slice(11, 19)
+        return slice(0, 19 if (self.values % 86_400 > 0).any() else 10)
+
+
+def format_of_dates(cells: Any) -> str | None:
+    """Return how text or whole numbers write dates; None if they are days, or ISO text."""
+    if holds_long_periods(cells):
+        return PERIODS
+    if times_held(cells) in (DATETIMES, CLOCK_TIMES):
+        return None
+    if infer_kind(cells) == "numeric":
+        return date_format(digits_of(cells_numbers(cells)))
+    return date_format([label for label in categories(cells)[1] if isinstance(label, str)])
+
+
+def farthest_date(cells: Any) -> str:
+    """Return the date farthest from today in a column of another library, as ISO text."""
+    seconds = datetimes(cells, None, first=True)[0]
+    return str(np.datetime64(int(seconds[np.nanargmax(np.abs(seconds))]), "s"))
+
+
+# -- what is counted of a column ----------------------------------------------------------------
+
+DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """Something that comes back: what it is called, how many seconds it takes, and its bins."""
+
+    title: str
+    seconds: float
+    n_bins: int
+
+    def name(self, column: str) -> str:
+        """Return the name under which a column's bins of this cycle are counted."""
+        return f"{column} ({self.title})"
+
+    @property
+    def edges(self) -> np.ndarray:
+        """The inner edges of the bins."""
+        return self.seconds * np.arange(1, self.n_bins) / self.n_bins
+
+    def phase(self, seconds: np.ndarray) -> np.ndarray:
+        """Return how far into the cycle datetimes are, in seconds."""
+        return np.mod(seconds, self.seconds)
+
+
+CYCLES = (
+    Cycle("time of day", DAY, 24),
+    Cycle("weekday", 7 * DAY, 7),
+    Cycle("time of year", 365.2425 * DAY, 12),
+)
+
+
+def cycles_of(column: Column) -> Sequence[Cycle]:
+    """Return the cycles that are counted of a column: of datetimes, those that they may have."""
+    if column.kind != "datetime":
+        return ()
+    if column.is_clock:
+        return CYCLES[:1]
+    return CYCLES[2:] if column.date_order == PERIODS else CYCLES  # a month has no weekday
+
+
+def cycle_of(name: str) -> tuple[str, Cycle]:
+    """Return the column and the cycle of which a counted column has the bins."""
+    return next(
+        (name.removesuffix(f" ({cycle.title})"), cycle)
+        for cycle in CYCLES
+        if name.endswith(f" ({cycle.title})")
+    )

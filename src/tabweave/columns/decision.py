@@ -1,0 +1,63 @@
+"""Decision: what rules say of a column: its kind, why, and whether it is dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, TypeVar
+
+Kind = Literal["nominal", "ordinal", "numeric", "datetime", "set"]
+
+# Whether all rows are at hand, a sample of them (which proves no constant) or the first of a
+# stream; "texts" sets only text aside, "all" nothing.
+Rules = Literal["whole", "sample", "first", "texts", "all"]
+
+FEW_ROWS = 20  # tables with fewer have neither identifiers nor codes
+
+MIN_DISTINCT_SHARE = 0.95
+
+MAX_CODES = 20
+
+# What only the user knows of a column: whether a few values that keep it from being read are
+# missing, the order of day and month, what joins lists, whether values that are spelled alike are
+# the same, or, of all else, what is meant by it.
+Asks = Literal["", "exceptions", "order", "lists", "spelling", "meaning"]
+
+IDENTIFIER = "an identifier: its values hardly repeat"
+
+PANDAS_INDEX = "the index of pandas"
+
+NAMES_OF_ROWS = "names of rows"
+
+_Column = TypeVar("_Column")
+
+
+class Finding(NamedTuple):
+    """What one column was found to be."""
+
+    column: str
+    kind: Kind
+    why: str
+    kept: bool = True
+    asks: Asks = ""  # what the user is to look at
+    delimiter: str = ""  # of what may be lists
+    unreadable: tuple[tuple[str, int], ...] = ()  # values read as missing, and their cells
+
+
+class Decision(NamedTuple):
+    """What the rules say of a column."""
+
+    kind: Kind
+    why: str
+    aside: bool = False
+    format: str | None = None  # of what is written as text
+    levels: tuple[str, ...] | None = None  # of ranges
+    asks: Asks = ""
+    delimiter: str = ""
+    unreadable: tuple[tuple[str, int], ...] = ()  # values to read as missing, and their cells
+
+
+def first_decision(
+    rules: Sequence[Callable[[_Column], Decision | None]], column: _Column
+) -> Decision | None:
+    """Return the verdict of the first rule that has one."""
+    return next((verdict for rule in rules if (verdict := rule(column)) is not None), None)

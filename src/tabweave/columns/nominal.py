@@ -1,0 +1,125 @@
+"""Nominal columns: categories without an order, as codes and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tabweave.columns.decision import FEW_ROWS, IDENTIFIER, NAMES_OF_ROWS, Asks, Decision
+from tabweave.columns.names import is_index
+from tabweave.columns.spelling import is_spelled, is_text
+from tabweave.columns.vocabulary import Label, code_type, identity
+from tabweave.io.register import storable
+
+if TYPE_CHECKING:
+    from tabweave.columns.column import Column, Schema
+    from tabweave.columns.kinds import TextColumn
+
+
+def hardly_repeats(data: Any, least: float) -> bool:
+    """Tell whether the values of a column, but for missing, are distinct in most rows."""
+    seen = np.bincount(data.codes, minlength=len(data.labels))
+    if None in data.labels:
+        seen[data.labels.index(None)] = 0
+    return bool(np.count_nonzero(seen) >= least * max(seen.sum(), FEW_ROWS))
+
+
+def names_of_rows(texts: TextColumn) -> Decision | None:
+    """What libraries call the names of rows, if they hardly repeat."""
+    named = is_index(texts.name) and texts.hardly_repeat
+    return Decision("nominal", NAMES_OF_ROWS, aside=True) if named else None
+
+
+def identifiers(texts: TextColumn) -> Decision | None:
+    """Words that hardly repeat are set aside, whatever else they may be."""
+    if not (is_one_word(texts.labels) and texts.hardly_repeat):
+        return None
+    return (texts.doubt or Decision("nominal", IDENTIFIER))._replace(aside=True)
+
+
+def is_one_word(labels: Sequence[str]) -> bool:
+    """Tell whether most labels have no blank in them: names and sentences are no identifiers."""
+    return sum(" " in label.strip() for label in labels) < 0.5 * len(labels)
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """A nominal or ordinal column: one code a row, and the label of each code."""
+
+    codes: np.ndarray
+    labels: list[Label]
+
+    def _check_loaded(self) -> None:
+        check_codes(self.codes, len(self.labels))
+
+
+def said_of_strings(column: Column, labels: Sequence[Label]) -> str:
+    """Return what is to be said of a column of many strings; nothing of others."""
+    spelled = column.kind in ("nominal", "set") and column.spelling is not False
+    if not spelled or not is_spelled(labels):
+        return ""
+    return "sentences: compared by spelling" if is_text(labels) else "many strings: spelling counts"
+
+
+def twins(labels: Sequence[Any]) -> tuple[str, Asks]:
+    """Return a remark on values that differ only in case, blanks or type, and what it asks.
+
+    >>> twins(["Yes", "no", "yes "])
+    (", of which 'Yes' and 'yes ' differ only in case or blanks", 'spelling')
+    >>> twins([1, 2, "2"])
+    (", of which '2' and 2 differ only in type", 'meaning')
+    """
+    alike: dict[str, list[Any]] = {}
+    for label in labels[:_MOST_TWINS]:
+        if isinstance(label, str | int | float):
+            alike.setdefault(str(label).strip().casefold(), []).append(label)
+    key = min((key for key, found in alike.items() if len(found) > 1), default=None)
+    if key is None:
+        return "", ""
+    one, other = sorted(alike[key], key=repr)[:2]
+    remark = f", of which {one!r} and {other!r} differ only in "
+    if type(one) is type(other):
+        return f"{remark}case or blanks", "spelling"
+    return f"{remark}type", "meaning"
+
+
+_MOST_TWINS = 10_000  # values among which those that are written alike are looked for
+
+
+def without_words(
+    codes: np.ndarray, labels: list[Label], schema: Schema
+) -> tuple[np.ndarray, list[Label]]:
+    """Return codes and labels of a column, the words of a schema being missing."""
+    words = set(schema.missing_words).intersection(labels)
+    if not words:
+        return codes, labels
+    kept = [None if label in words else label for label in labels]
+    distinct = list(dict.fromkeys(map(identity, kept)))
+    index = {key: i for i, key in enumerate(distinct)}
+    table = np.array([index[identity(label)] for label in kept], code_type(len(distinct)))
+    return table[codes], [label for _, label in distinct]
+
+
+def check_spelling(name: str, kind: str, spelling: Any) -> None:
+    """Raise for a spelling that says nothing, or of a column that has none."""
+    if spelling is None or spelling is False:
+        return
+    if kind not in ("nominal", "set"):
+        raise ValueError(f"column {name!r}: spelling is for columns of kind 'nominal' or 'set'")
+    if spelling is not True and not callable(spelling) and not hasattr(spelling, "transform"):
+        raise TypeError(
+            f"column {name!r}: expected spelling to be True, False or an encoder of strings (a "
+            f"callable, or an object with transform), got {spelling!r}"
+        )
+
+
+def check_codes(codes: np.ndarray, n_labels: int) -> None:
+    """Raise for codes, as read from a file, that no label has: compiled loops trust them."""
+    if codes.ndim != 1 or codes.dtype.kind not in "iu":
+        raise ValueError(f"expected a column of whole codes, got {codes.shape} {codes.dtype}")
+    if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < n_labels:
+        raise ValueError(f"expected codes of {n_labels} labels, got {codes.min()} to {codes.max()}")

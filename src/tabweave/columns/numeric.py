@@ -1,0 +1,660 @@
+"""Numeric columns: numbers, durations and amounts, typed or written as text."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tabweave.columns.decision import (
+    FEW_ROWS,
+    IDENTIFIER,
+    MAX_CODES,
+    NAMES_OF_ROWS,
+    PANDAS_INDEX,
+    Decision,
+    first_decision,
+)
+from tabweave.columns.frames import (
+    ARROW_INTERVAL,
+    MAX_EXACT_INT,
+    categories,
+    encode,
+    infer_kind,
+    object_array,
+    objects,
+)
+from tabweave.columns.names import (
+    CAMEL_BOUNDARY,
+    INDEX_NAMES,
+    MEASURE_NAMES,
+    NO_AMOUNT,
+    ROW_NAMES,
+    TIMESTAMP_NAMES,
+)
+from tabweave.columns.texts import (
+    FEW_TEXTS,
+    MISSING_WORDS,
+    CellError,
+    matching_texts,
+    present_texts,
+)
+from tabweave.columns.vocabulary import canonical
+from tabweave.io.register import storable
+
+if TYPE_CHECKING:
+    from tabweave.columns.column import Column
+    from tabweave.columns.kinds import TextColumn
+
+_MOST_UNITS = 6
+
+# -- numbers --------------------------------------------------------------------------------------
+
+CURRENCIES = (  # those that end with another one first
+    "US$", "A$", "C$", "R$", "$", "€", "£", "¥", "₹", "₩", "₺", "₽", "₪", "₫", "zł", "kr",
+    "USD", "EUR", "GBP", "CHF", "JPY", "CAD", "AUD", "CNY", "INR", "BRL", "SEK", "NOK", "DKK",
+    "PLN",
+)  # fmt: skip
+
+_UNIT = "(?:" + "|".join(map(re.escape, CURRENCIES)) + ")"
+
+_SIGN = r"[+\-−]?"
+
+BLANKS = " \u00a0\u2009\u202f"  # that separate thousands, as apostrophes do
+
+APOSTROPHES = "'’"
+
+_GROUPS = rf"(?:[{BLANKS}]\d{{3}})+|(?:[{APOSTROPHES}]\d{{3}})+"
+
+_NUMBER = {  # by decimal mark; thousands first, those of India (12,34,567) among them
+    ".": rf"(?:[1-9]\d{{0,2}}(?:(?:,\d{{3}})+|{_GROUPS})(?:\.\d*)?"
+    r"|[1-9]\d?(?:,\d\d)+,\d{3}(?:\.\d*)?"
+    r"|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)",
+    ",": rf"(?:[1-9]\d{{0,2}}(?:(?:\.\d{{3}})+|{_GROUPS})(?:,\d*)?|\d+,?\d*|,\d+)",
+}
+
+_WRITTEN = {
+    mark: {
+        "numbers": re.compile(rf"{_SIGN}{digits}"),
+        "percents": re.compile(rf"{_SIGN}{digits}\s?%"),
+        "money": re.compile(
+            rf"{_SIGN}{_UNIT}\s?{_SIGN}{digits}|{_SIGN}{digits}\s?{_UNIT}|{_SIGN}{digits}"
+        ),
+    }
+    for mark, digits in _NUMBER.items()
+}
+
+_MINUS_BEHIND = re.compile(r"([^\-−]*\d[.,]\d[^\-−]*)[-−]")  # of accounts; 3- is a grade
+
+_BLANK_GROUPS = re.compile(rf"\d[{BLANKS}]\d")
+
+_IN_BRACKETS = re.compile(r"([^\d()+\-−]{0,4})\(([^()+\-−]+)\)([^\d()]{0,4})")
+
+_WITH_UNIT = {
+    mark: re.compile(rf"(?P<number>{_SIGN}{digits})\s?(?P<unit>(?:[^\W\d_]|[°\"'])[^\d,;]{{0,14}})")
+    for mark, digits in _NUMBER.items()
+}
+
+# Numbers whose points may separate thousands; SQL searches by it, too.
+THOUSANDS = re.compile(rf"{_SIGN}(?:[1-9]\d{{0,2}}(?:\.\d{{3}})*|0)")
+
+_LEADING_ZERO = re.compile(r"[+-]?0\d+")
+
+_CURRENCY = re.compile(_UNIT)
+
+_NO_DIGITS = re.compile(rf"{_UNIT}|[%\s{APOSTROPHES}]")
+
+
+def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
+    """Return how text writes numbers ("numbers", "money", "percents", ...) and its format.
+
+    The format is the decimal mark, then the unit if all have the same one; that of durations is
+    ``:``. None if some text is neither a number nor a word for missing, or digits lead with a zero.
+    A mark with exactly three digits behind it separates thousands if it is a comma, or the text is
+    money; otherwise a point is a decimal one, unless another column has decimal commas. Blanks
+    separate thousands if some numbers are longer than others, or have decimals.
+    """
+    few = list(map(_with_minus_first, present_texts(labels[:FEW_TEXTS])))
+    if few and _written_as(few) is None:  # most text is told from a few
+        return None
+    texts = present_texts(labels)
+    negative = any(all(map(p.fullmatch, texts)) for p in (_IN_BRACKETS, _MINUS_BEHIND))
+    if not texts or negative or has_leading_zeros(texts) or _are_grouped_codes(texts):
+        return None
+    return _written_as(list(map(_with_minus_first, texts)))
+
+
+def _are_grouped_codes(texts: Sequence[str]) -> bool:
+    """Tell codes and telephone numbers, such as 123 456 789, from amounts: all look alike."""
+    if not any(map(_BLANK_GROUPS.search, texts)):
+        return False
+    shapes = {re.sub(r"\d", "0", text) for text in texts}
+    return len(shapes) == 1 and re.search(r"[.,]\d", texts[0]) is None
+
+
+def _written_as(texts: Sequence[str]) -> tuple[str, str] | None:
+    for what in ("numbers", "percents", "money"):
+        for mark in (".", ",") if what != "money" else _money_marks(texts):
+            pattern = _WRITTEN[mark][what]
+            if all(map(pattern.fullmatch, texts)):
+                return what, mark
+    for mark in (".", ","):
+        found = [_WITH_UNIT[mark].fullmatch(text) for text in texts]
+        units = {_unit_of(match) for match in found}
+        if len(units) == 1 and None not in units:
+            return f"numbers in {found[0]['unit'].strip()}", f"{mark}{units.pop()}"  # type: ignore[index]
+    return ("durations", DURATIONS) if all(map(is_duration, texts)) else None
+
+
+def _unit_of(match: re.Match[str] | None) -> str | None:
+    """Return the unit behind a number, in small letters and for one: 3 Days and 1 day are alike."""
+    if match is None:
+        return None
+    unit = match["unit"].strip().lower()
+    return unit.removesuffix("s") if len(unit) > 3 or unit in ("yrs", "hrs") else unit
+
+
+def _money_marks(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the decimal marks to try: money has cents of two digits, or thousands of three."""
+    points = [text.rpartition(".")[2] for text in texts if "." in text]
+    thousands = points and all(re.match(r"\d{3}(?!\d)", after) for after in points)
+    return (",", ".") if thousands else (".", ",")
+
+
+def has_brackets(labels: Sequence[str]) -> bool:
+    """Tell whether some number is in brackets, as accountants write those below zero."""
+    return any(map(_IN_BRACKETS.fullmatch, present_texts(labels)))
+
+
+def currencies(labels: Sequence[str]) -> list[str]:
+    """Return the signs of the currencies that amounts of money are written with, sorted."""
+    return sorted({sign for text in present_texts(labels) for sign in _CURRENCY.findall(text)})
+
+
+def has_thousands(labels: Iterable[Any]) -> bool:
+    """Tell whether all points in numbers written as text may separate thousands, as in 12.345."""
+    texts = present_texts([label for label in labels if isinstance(label, str)])
+    return all(THOUSANDS.fullmatch(_with_minus_first(text)) for text in texts)
+
+
+def has_leading_zeros(labels: Iterable[str]) -> bool:
+    """Tell whether some text is digits that begin with a zero: a code, not a number."""
+    return any(map(_LEADING_ZERO.fullmatch, labels))
+
+
+def is_number(text: str) -> bool:
+    """Tell whether a text is a number: plain, with separated thousands, in percent or money."""
+    plain = _with_minus_first(text)
+    return any(
+        pattern.fullmatch(plain) for marked in _WRITTEN.values() for pattern in marked.values()
+    )
+
+
+def _with_minus_first(text: str) -> str:
+    """Return a number in brackets, or with a minus behind it, with the minus before it."""
+    found = _IN_BRACKETS.fullmatch(text) or _MINUS_BEHIND.fullmatch(text)
+    return "-" + "".join(found.groups()) if found else text
+
+
+def have_minus_behind(texts: Sequence[str]) -> bool:
+    """Tell whether some amount has its minus behind it, as in 1,200.50-."""
+    return any(map(_MINUS_BEHIND.fullmatch, texts))
+
+
+def units_written(labels: Sequence[str]) -> list[str]:
+    """Return the units of numbers in text that differ, if all have one and units are few."""
+    texts = present_texts(labels)
+    for mark in (".", ","):
+        if not all(map(_WITH_UNIT[mark].fullmatch, texts[:FEW_TEXTS])):
+            continue
+        units = {_unit_of(_WITH_UNIT[mark].fullmatch(text)) for text in texts}
+        few = 1 < len(units) <= min(_MOST_UNITS, len(texts) / 4)
+        words = [unit for unit in units if unit and " " not in unit]  # a street has more
+        if few and len(words) == len(units):
+            return sorted(words)
+    return []
+
+
+def number_of(text: str, format: str = ".") -> float:
+    """Return the number that a text writes, NaN for a word for missing; raise if it is neither."""
+    plain = text.strip()
+    if plain.lower() in MISSING_WORDS:
+        return float("nan")
+    plain = _with_minus_first(plain)
+    if format == DURATIONS:
+        return parse_duration(plain)
+    mark, unit = format[:1], format[1:]
+    known = _WRITTEN[mark]
+    if unit and _unit_of(found := _WITH_UNIT[mark].fullmatch(plain)) == unit:
+        plain = found["number"]  # type: ignore[index]
+    if not (known["money"].fullmatch(plain) or known["percents"].fullmatch(plain)):
+        expected = f"a number of {unit}" if unit else "a number"
+        raise CellError(expected, text, remark_on_mark(text, mark))
+    plain = _NO_DIGITS.sub("", plain).replace("−", "-").replace("," if mark == "." else ".", "")
+    return float(plain.replace(",", "."))
+
+
+def remark_on_mark(text: Any, mark: str = ".") -> str:
+    """Return what is to be said of a number that is written with the other decimal mark."""
+    other = {".": ",", ",": "."}[mark]
+    if not isinstance(text, str) or not _WRITTEN[other]["money"].fullmatch(text.strip()):
+        return ""
+    names = {".": "point", ",": "comma"}
+    return f" with a decimal {names[other]}; write it with a {names[mark]}, or fit anew"
+
+
+# -- durations ------------------------------------------------------------------------------------
+
+DURATIONS = ":"  # stands for the format of a column of durations
+
+_SECONDS_OF = {"w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1, "ms": 0.001}
+
+_SPAN = r"(\d+(?:[.,]\d+)?) ?(weeks?|w|days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s|ms)"
+
+_SPANS = re.compile(rf"(?i:{_SPAN}(?![^\W\d_])(?:,? (?:and )?)?)")
+
+_LONG_CLOCK = re.compile(
+    r"(?i:(?:(\d+) days?,? \+?)?(?:(\d+):(?=[0-5]\d:))?(\d+):([0-5]\d(?:[.,]\d{1,9})?))"
+)
+
+_ISO_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:[.,]\d+)?)S)?)?")
+
+
+def is_duration(text: str) -> bool:
+    """Tell whether a text is a duration, such as 1h 20m, 36:10:05, 2 days 04:00:00 or PT5M."""
+    try:
+        parse_duration(text)
+    except TypeError:
+        return False
+    return True
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds of a duration; 3:20 are minutes and seconds."""
+    plain = text.strip()
+    sign, plain = (-1.0, plain[1:]) if plain[:1] in "-−" and plain else (1.0, plain)
+    if clock := _LONG_CLOCK.fullmatch(plain) or _iso_duration(plain):
+        days, hours, minutes, seconds = (_plain_float(part) for part in clock.groups())
+        return sign * (86_400 * days + 3600 * hours + 60 * minutes + seconds)
+    spans = list(_SPANS.finditer(plain))
+    if not spans or sum(len(span.group()) for span in spans) != len(plain):
+        raise CellError("a duration", text)
+    return sign * sum(_plain_float(span[1]) * _SECONDS_OF[_short(span[2])] for span in spans)
+
+
+def _iso_duration(text: str) -> re.Match[str] | None:
+    found = _ISO_DURATION.fullmatch(text)
+    return found if found and any(found.groups()) else None
+
+
+def _plain_float(text: str | None) -> float:
+    return float(text.replace(",", ".")) if text else 0.0
+
+
+def _short(unit: str) -> str:
+    return "ms" if unit.lower() == "ms" else unit[0].lower()
+
+
+# -- pairs ----------------------------------------------------------------------------------------
+
+_PAIR = re.compile(r"\d{1,5}(?:\.\d+)?\s?[/x×]\s?\d{1,5}(?:\.\d+)?")
+
+
+def are_pairs(labels: Sequence[str]) -> bool:
+    """Tell whether texts hold two numbers each, such as 120/80 or 1920x1080."""
+    return bool(matching_texts(labels, _PAIR))
+
+
+_FROM, _TO = 978_307_200, 4_102_444_800  # 2001 and 2100, in seconds since 1970
+
+# -- text: the first rule that fits says what a column is ---------------------------------------
+
+
+def amounts_in_text(texts: TextColumn) -> Decision | None:
+    """Numbers, unless they may be codes: by their name, or because they are a few short ones."""
+    if texts.numbers is None or NO_AMOUNT.search(texts.name) or _is_few_digits(texts.labels):
+        return None
+    return _numbers_as_text(texts.labels, *texts.numbers)
+
+
+def codes_of_digits(texts: TextColumn) -> Decision | None:
+    """Codes: digits that no other rule takes for numbers."""
+    are_codes = texts.numbers is not None or has_leading_zeros(texts.labels)
+    return Decision("nominal", "digits that are codes") if are_codes else None
+
+
+def _numbers_as_text(labels: Sequence[str], what: str, format: str) -> Decision:
+    """Return that texts are numbers, and what else is to be said of them."""
+    used = currencies(labels) if what == "money" else []
+    brackets = ", negative in brackets" * has_brackets(labels)
+    alike = f", {', '.join(used)} taken as one currency" if len(used) > 1 else ""
+    why = f"{what} written as text{brackets}{alike}"
+    return Decision("numeric", why, format=format, asks="meaning" if alike else "")
+
+
+def _is_few_digits(labels: Sequence[str]) -> bool:
+    """Tell whether texts are a few whole numbers, as those of codes are; gaps do not count."""
+    texts = present_texts(labels)
+    return len(texts) <= MAX_CODES and all(map(str.isdecimal, texts))
+
+
+# -- whole numbers: likewise ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class WholeNumberColumn:
+    """A column of whole numbers as the rules see it: its cells, missing as NaN."""
+
+    name: str
+    values: np.ndarray
+    distinct: np.ndarray
+    n_present: int
+    least: float  # share of rows with distinct values that an identifier has
+    n_rows: int
+
+    @property
+    def named_as_codes(self) -> bool:
+        """Whether the name says that the numbers are no amounts."""
+        return NO_AMOUNT.search(self.name) is not None
+
+    @property
+    def named_as_measure(self) -> bool:
+        """Whether the name says what the numbers measure."""
+        return MEASURE_NAMES.search(CAMEL_BOUNDARY.sub("_", self.name)) is not None
+
+    @property
+    def all_differ(self) -> bool:
+        """Whether every row has a number of its own."""
+        return len(self.values) == self.n_present == len(self.distinct)
+
+    @property
+    def dense(self) -> bool:
+        """Whether every row has a number of its own and few are left out between them."""
+        return self.all_differ and bool(np.ptp(self.values) < 10 * self.n_rows)
+
+
+def _pandas_level(numbers: WholeNumberColumn) -> Decision | None:
+    level = numbers.name.startswith("__") and INDEX_NAMES.fullmatch(numbers.name)
+    return Decision("numeric", PANDAS_INDEX, aside=True) if level else None
+
+
+def _years(numbers: WholeNumberColumn) -> Decision | None:
+    first, last = numbers.distinct[0], numbers.distinct[-1]
+    alike = first >= 1500 and last <= 2100 and not numbers.named_as_codes
+    return Decision("numeric", "years, or numbers like them") if alike else None
+
+
+def _numbers_of_rows(numbers: WholeNumberColumn) -> Decision | None:
+    named = numbers.all_differ and ROW_NAMES.fullmatch(numbers.name)
+    return Decision("numeric", NAMES_OF_ROWS, aside=True) if named else None
+
+
+def _pandas_index(numbers: WholeNumberColumn) -> Decision | None:
+    index = numbers.dense and INDEX_NAMES.fullmatch(numbers.name)
+    return Decision("numeric", PANDAS_INDEX, aside=True) if index else None
+
+
+def _row_counts(numbers: WholeNumberColumn) -> Decision | None:
+    """Numbers that rise from row to row, unless days or ages do."""
+    rise = numbers.dense and np.array_equal(numbers.values, numbers.distinct)
+    counts = rise and not numbers.named_as_measure
+    return Decision("numeric", "counts the rows", aside=True) if counts else None
+
+
+def _numeric_identifiers(numbers: WholeNumberColumn) -> Decision | None:
+    hardly_repeat = len(numbers.distinct) >= numbers.least * numbers.n_present
+    named = numbers.named_as_codes and hardly_repeat
+    return Decision("numeric", IDENTIFIER, aside=True) if named else None
+
+
+def _yes_or_no(numbers: WholeNumberColumn) -> Decision | None:
+    return Decision("nominal", "two whole numbers only") if len(numbers.distinct) == 2 else None
+
+
+def _named_codes(numbers: WholeNumberColumn) -> Decision | None:
+    why = "whole numbers whose name says that they are codes"
+    return Decision("nominal", why) if numbers.named_as_codes else None
+
+
+def _apparent_codes(numbers: WholeNumberColumn) -> Decision | None:
+    codes = _look_like_codes(numbers.distinct, numbers.n_present) and not numbers.named_as_measure
+    return Decision("nominal", "whole numbers that look like codes") if codes else None
+
+
+def _time_stamps(numbers: WholeNumberColumn) -> Decision | None:
+    unit = _since_1970(numbers.name, numbers.distinct)
+    why = f"numbers; {unit} since 1970? give datetimes to have hours and weekdays count"
+    return Decision("numeric", why, asks="meaning") if unit else None
+
+
+def _codes_for_missing(numbers: WholeNumberColumn) -> Decision | None:
+    return _tell_missing(numbers.values)
+
+
+_NUMBER_RULES: tuple[Callable[[WholeNumberColumn], Decision | None], ...] = (
+    _pandas_level,
+    _years,
+    _numbers_of_rows,
+    _pandas_index,
+    _row_counts,
+    _numeric_identifiers,
+    _yes_or_no,
+    _named_codes,
+    _apparent_codes,
+    _time_stamps,
+    _codes_for_missing,
+)
+
+
+def decide_whole_numbers(
+    name: str, values: np.ndarray, least: float, n_rows: int
+) -> Decision | None:
+    """Return what numbers are; of few ones, or of some that are not whole, nothing can be said."""
+    present = values[~np.isnan(values)]
+    if len(present) < FEW_ROWS:
+        return None
+    if (present != np.floor(present)).any():
+        return _tell_missing(present)
+    distinct = np.unique(present)
+    whole = WholeNumberColumn(name, values, distinct, len(present), least, n_rows)
+    return first_decision(_NUMBER_RULES, whole)
+
+
+def _tell_missing(values: np.ndarray) -> Decision | None:
+    """Return that one of the numbers may stand for missing, if one does."""
+    code = code_for_missing(values)
+    if code is None:
+        return None
+    why = f"numbers; {code:.15g} for missing? leave such cells empty"
+    return Decision("numeric", why, asks="meaning")
+
+
+def _since_1970(name: str, distinct: np.ndarray) -> str:
+    """Return "seconds" or "milliseconds" if whole numbers may be so many since 1970."""
+    for unit, times in (("seconds", 1), ("milliseconds", 1000)):
+        if _FROM * times <= distinct[0] and distinct[-1] < _TO * times:
+            return unit if TIMESTAMP_NAMES.search(CAMEL_BOUNDARY.sub("_", name)) else ""
+    return ""
+
+
+def _look_like_codes(distinct: np.ndarray, n: int) -> bool:
+    """Tell 200, 301, 404 from counts and measurements: equally long, far apart, not round."""
+    if not 3 <= len(distinct) <= MAX_CODES or n < 10 * len(distinct) or distinct[0] < 100:
+        return False
+    digits = np.floor(np.log10(distinct))
+    apart = np.ptp(distinct) >= 4 * len(distinct)
+    return bool(digits[0] == digits[-1] and apart and (distinct % 5 != 0).any())
+
+
+def code_for_missing(values: np.ndarray) -> float | None:
+    """Return the number that may stand for missing: nines, such as -999, far from all others.
+
+    They are farther from them than those are from each other; a 9 may be a count.
+
+    >>> code_for_missing(np.array([21.5, -999, 36.6, np.nan]))
+    -999.0
+    >>> code_for_missing(np.array([0, 1, 2, 9.0])), code_for_missing(np.array([98, 101, 99.0]))
+    (None, None)
+    """
+    for end in (np.fmin, np.fmax):
+        code = end.reduce(values, initial=np.nan)
+        digits = f"{abs(code):.15g}".replace(".", "")
+        if set(digits) != {"9"} or code == 9:
+            continue
+        others = values[values != code]
+        low, high = (f.reduce(others, initial=np.nan) for f in (np.fmin, np.fmax))
+        if max(low - code, code - high) > high - low > 0:
+            return float(code)
+    return None
+
+
+def is_inexact(column: Any) -> bool:
+    """Tell whether a column holds a whole number that no float equals, beyond 2**53.
+
+    That is a property of single cells: however rows are cut, some part of them has it, or none.
+    """
+    import narwhals as nw
+
+    if isinstance(column, np.ndarray):
+        if column.dtype.kind not in "iuO" or column.itemsize < 8:
+            return False
+        if column.dtype.kind == "O":
+            large = {c for c in column.tolist() if type(c) is int and abs(c) > MAX_EXACT_INT}
+            return any(c.bit_length() < 1024 and int(float(c)) != c for c in large)
+    else:
+        series = nw.from_native(column, series_only=True, pass_through=True)
+        if isinstance(series, list):
+            return is_inexact(object_array(series))
+        if getattr(series, "dtype", None) == nw.Object:
+            return is_inexact(objects(column))
+        if not isinstance(series, nw.Series) or series.dtype not in (nw.Int64, nw.UInt64):
+            return False
+        column = series.drop_nulls().to_numpy()
+    if not len(column) or (
+        -MAX_EXACT_INT <= int(column.min()) and int(column.max()) <= MAX_EXACT_INT
+    ):
+        return False
+    # Shifted to the right until they fit in 53 bits, exact numbers lose no bit that is set.
+    size = np.where(column < 0, 0 - column.astype(np.uint64), column.astype(np.uint64))
+    lost = np.zeros(len(size), np.uint64)
+    for bits in range(54, 65):
+        lost[size >> np.uint64(bits - 1) > 0] = (1 << (bits - 53)) - 1
+    return bool((size & lost).any())
+
+
+# -- Numbers: one numeric column of any library in, float64 with NaN for missing out
+
+
+def numbers(
+    column: Any, *, empty_is_missing: bool = False, format: str | None = None
+) -> np.ndarray:
+    """Return a column as float64 with NaN for missing; say which value is no number.
+
+    ``format`` says how numbers are written as text (:func:`number_of`).
+    """
+    if format is not None and infer_kind(column) == "nominal":
+        return _numbers_of_text(column, format)
+    if str(getattr(column, "type", "")) == "month_day_nano_interval":
+        column = objects(column)  # NumPy would have offsets of pandas in their place
+    if type(column).__module__.startswith("pyarrow"):
+        import pyarrow as pa
+
+        if pa.types.is_integer(column.type):
+            column = column.cast(pa.float64(), safe=False)  # NumPy has no integers with gaps
+        elif not (pa.types.is_floating(column.type) or pa.types.is_temporal(column.type)):
+            codes, raw = encode(column)  # decimals and the like: each distinct value is read once
+            return numbers(object_array(raw), empty_is_missing=empty_is_missing)[codes]
+    elif hasattr(column, "to_numpy"):
+        column = objects(column) if "128" in str(column.dtype) else column.to_numpy()
+    values = np.asarray(column)
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64, copy=False)
+    if values.dtype.kind == "m" and np.datetime_data(values.dtype)[0] in ("Y", "M"):
+        raise TypeError(f"{values.dtype} counts months or years, which have no fixed length")
+    if values.dtype.kind in "Mm":
+        return seconds_of(values)
+    cells = values.tolist()
+    if empty_is_missing:
+        cells = [None if isinstance(cell, str) and cell == "" else cell for cell in cells]
+    return np.fromiter(map(_number, cells), np.float64, len(cells))
+
+
+# -- Datetimes: one column of any library in, seconds since 1970 by the clock on the wall out
+
+
+def seconds_of(times: np.ndarray) -> np.ndarray:
+    """Return NumPy's datetimes (since 1970) or durations as seconds, NaN where missing."""
+    seconds = times.astype(f"{times.dtype.kind}8[us]").astype(np.int64) / 1e6
+    seconds[np.isnat(times)] = np.nan
+    return seconds
+
+
+def _numbers_of_text(column: Any, format: str) -> np.ndarray:
+    """Read each distinct text once."""
+    codes, labels = categories(column)
+    if not len(codes):
+        return np.zeros(0)
+    found = [number_of(v, format) if isinstance(v, str) else _number(v) for v in labels]
+    return np.array(found, np.float64)[codes]
+
+
+def _number(value: Any) -> float:
+    if type(value).__name__ == ARROW_INTERVAL:
+        return _interval(value)
+    label = canonical(value)
+    if label is None:
+        return float("nan")
+    if isinstance(value, np.datetime64):
+        return float(seconds_of(np.atleast_1d(value))[0])
+    if isinstance(value, dt.date | dt.time | dt.timedelta):
+        return _seconds(value)
+    try:
+        return float(label)
+    except ValueError:
+        raise CellError("a number", value, remark_on_mark(value)) from None
+    except OverflowError:
+        shown = f"{value:.3e}" if isinstance(value, decimal.Decimal) else f"{str(value)[:12]}..."
+        raise ValueError(f"{shown} is beyond the range of float64") from None
+
+
+def _interval(value: Any) -> float:
+    """Return the seconds of an interval of a database."""
+    if value.months:
+        raise CellError("a duration", value, ": months have no fixed length")
+    return float(86_400 * value.days + value.nanoseconds / 1e9)
+
+
+def _seconds(value: dt.date | dt.time | dt.timedelta) -> float:
+    """Return seconds since 1970 (without a zone: UTC) or midnight, as NumPy's columns count."""
+    if isinstance(value, dt.timedelta):
+        return value.total_seconds()
+    if isinstance(value, dt.time):
+        return (value.hour * 60 + value.minute) * 60 + value.second + value.microsecond / 1e6
+    if not isinstance(value, dt.datetime):
+        value = dt.datetime(value.year, value.month, value.day)
+    return (value if value.tzinfo else value.replace(tzinfo=dt.UTC)).timestamp()
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """A numeric column: float64, NaN where missing."""
+
+    values: np.ndarray
+
+
+def with_decimal(column: Column, cells: Any) -> Column:
+    """Return a column that was declared numeric, with the decimal mark of numbers in text."""
+    if column.kind != "numeric" or column.decimal is not None or infer_kind(cells) != "nominal":
+        return column
+    try:
+        labels: Iterable[Any] = categories(cells)[1]
+    except (TypeError, ValueError):  # some cell is no value: reading the column says which
+        labels = dict.fromkeys(cell for cell in objects(cells) if isinstance(cell, str))
+    written = numbers_written([label for label in labels if isinstance(label, str)])
+    return column if written is None else replace(column, format=written[1])

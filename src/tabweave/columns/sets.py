@@ -1,0 +1,164 @@
+"""Set-valued columns: a set of elements in each cell."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tabweave.columns.cells import named_error
+from tabweave.columns.frames import categories, infer_kind, is_set_type, object_array, objects
+from tabweave.columns.nominal import check_codes
+from tabweave.columns.texts import SOME_TEXTS, CellError
+from tabweave.columns.vocabulary import Label, canonical, distinct_elements, order
+from tabweave.io.register import storable
+
+if TYPE_CHECKING:
+    from tabweave.columns.column import Column
+
+
+def list_in_text(text: str) -> list[Any] | None:
+    """Return a list that is written as JSON or as Python writes one; None if a text is no list."""
+    text = text.strip()
+    if not (text.startswith("[") and text.endswith("]")):
+        return None
+    for read in (json.loads, ast.literal_eval):
+        try:
+            out = read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        return out if isinstance(out, list) else None
+    return None
+
+
+VECTORS = "vectors, not sets: split them into columns of numbers"
+
+
+def are_vectors(data: Any) -> bool:
+    """Tell vectors, such as those of a model of text or pairs of coordinates, from sets.
+
+    They are equally long, and most of their numbers occur once; some are not whole.
+    """
+    labels = [label for label in data.labels if label is not None]
+    lengths = np.unique(np.diff(data.starts))
+    if len(lengths[lengths > 1]) != 1 or 2 * len(labels) < len(data.codes):
+        return False
+    if not all(isinstance(label, int | float) for label in labels):
+        return False
+    return any(label != int(label) for label in labels if np.isfinite(label))
+
+
+def are_lists(labels: Sequence[str]) -> bool:
+    """Tell whether texts are lists in brackets, as JSON and Python write them."""
+    some = [label for label in labels[:SOME_TEXTS] if label.strip()]
+    return bool(some) and all(list_in_text(label) is not None for label in some)
+
+
+def joined_by(labels: Sequence[str]) -> str:
+    """Return what joins the elements of lists written as text, few of which make up all of them."""
+    if are_lists(labels):  # their commas are part of how they are written
+        return ""
+    for mark in (";", "|", ", "):
+        joined = sum(mark in label for label in labels[:SOME_TEXTS])
+        if joined >= 5 and 2 * joined >= len(labels[:SOME_TEXTS]):
+            elements = {part.strip() for label in labels for part in label.split(mark)}
+            if 2 * len(elements) <= len(labels):
+                return mark.strip()
+    return ""
+
+
+def sets(
+    column: Any, delimiter: str | None, *, empty_is_missing: bool = False
+) -> tuple[np.ndarray, np.ndarray, list[Label]]:
+    """Return (row starts, element codes, labels) of a set-valued column, duplicates removed."""
+    if delimiter is not None:
+        codes, labels = categories(column, empty_is_missing=empty_is_missing)
+        cells = [_split(label, delimiter) for label in labels]
+        starts, elements, names = _number_sets(cells, empty_is_missing)
+        return *take_sets(starts, elements, codes), names
+    if hasattr(column, "to_pylist") or hasattr(column, "to_list"):
+        column = objects(column)
+    return _number_sets([_as_set(cell) for cell in column], empty_is_missing)
+
+
+def _split(label: Label, delimiter: str) -> Sequence[Any]:
+    if label is None:
+        return (None,)
+    if isinstance(label, bytes):
+        raise CellError(f"text to split at {delimiter!r}", label, "; decode it first")
+    return [part.strip() for part in str(label).split(delimiter) if part.strip()]
+
+
+def _as_set(cell: Any) -> Sequence[Any]:
+    if is_set_type(type(cell)) or type(cell).__name__ == "Series":
+        return list(cell)
+    label = canonical(cell)
+    if label is None:
+        return (None,)
+    listed = list_in_text(label) if isinstance(label, str) else None
+    if listed is None:
+        raise CellError("a set", cell)
+    return listed
+
+
+def _number_sets(
+    cells: Sequence[Sequence[Any]], empty_is_missing: bool
+) -> tuple[np.ndarray, np.ndarray, list[Label]]:
+    flat = object_array(list(chain.from_iterable(cells)))
+    codes, labels = categories(flat, empty_is_missing=empty_is_missing)
+    first = order(labels)  # not by appearance: Python's sets come in another order each time,
+    codes = np.argsort(first)[codes]  # and the mean of a cell has last digits that depend on it
+    sizes = np.array([len(cell) for cell in cells], np.intp)
+    return *distinct_elements(sizes, codes, len(labels)), [labels[i] for i in first]
+
+
+def take_sets(
+    starts: np.ndarray, elements: np.ndarray, index: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return some of the sets that lie one after the other, in the order of an index."""
+    lengths = np.diff(starts)[index]
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    shift = np.repeat(starts[:-1][index] - ends[:-1], lengths)
+    return ends, elements[np.arange(ends[-1]) + shift]
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """A set-valued column: row i has the elements ``codes[starts[i]:starts[i + 1]]``."""
+
+    starts: np.ndarray
+    codes: np.ndarray
+    labels: list[Label]
+
+    def any_element(self, passing: np.ndarray) -> np.ndarray:
+        """Return which rows have an element that passes, given which of all elements do."""
+        passed = np.concatenate([[0], np.cumsum(passing)])
+        return passed[self.starts[1:]] > passed[self.starts[:-1]]
+
+    def _check_loaded(self) -> None:
+        check_codes(self.codes, len(self.labels))
+        check_offsets(self.starts, len(self.codes))
+
+
+def with_delimiter(column: Column, cells: Any) -> Column:
+    """Return a column that was declared a set, with what joins the elements where it is plain."""
+    if column.kind != "set" or column.delimiter is not None or infer_kind(cells) != "nominal":
+        return column
+    try:
+        texts = [label for label in categories(cells)[1] if isinstance(label, str)]
+    except (TypeError, ValueError) as error:
+        raise named_error(error, column) from error
+    return replace(column, delimiter=joined_by(texts) or None)
+
+
+def check_offsets(offsets: np.ndarray, end: int) -> None:
+    """Raise for offsets, as read from a file, that do not rise from 0 to ``end``."""
+    fits = offsets.ndim == 1 and offsets.dtype.kind in "iu" and len(offsets) > 0
+    if not (fits and offsets[0] == 0 and offsets[-1] == end and (np.diff(offsets) >= 0).all()):
+        raise ValueError(f"expected offsets that rise from 0 to {end}, got others")

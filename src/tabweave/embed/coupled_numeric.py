@@ -27,8 +27,6 @@ from tabweave.embed.register import embedder
 from tabweave.io.register import storable
 from tabweave.updates import completing
 
-MAX_NUMBER = 8e307  # of a number: differences of two must be finite
-
 
 @embedder(
     "coupled",
@@ -130,21 +128,18 @@ class CoupledNumeric(TransformerMixin, Estimator):
         Learning waits for :meth:`learn`, or for the first method that needs it, so a batch may be
         too small to learn from.
         """
-        return self._add(X, first="moments_" not in vars(self))
+        return self._add(X, first=not hasattr(self, "moments_"))
 
     def _add(self, X: Any, *, first: bool) -> Self:
         self._validate_params()
         table = self._read(X, fitted=not first)
         require_rows(table)
-        signed = self.scale != "minmax"
         values = stacked(table)
         check_extremes(values, table.schema.names)
-        moments = PowerMoments.of(values, int(self.max_power), signed=signed)
+        moments = PowerMoments.of(values, int(self.max_power), signed=self.scale != "minmax")
         if first:
-            self.schema_ = table.schema
-            remember_names(self, table.schema)
-            return self._hold(moments)
-        return self._hold(self.moments_ + moments)
+            return self._hold(moments, table.schema)
+        return self._hold(self.moments_ + moments, self.schema_)
 
     def __add__(self, other: CoupledNumeric) -> CoupledNumeric:
         if not isinstance(other, CoupledNumeric):
@@ -153,22 +148,21 @@ class CoupledNumeric(TransformerMixin, Estimator):
         check_is_fitted(other, "moments_")
         if self.schema_.names != other.schema_.names:
             raise ValueError(f"expected columns {self.schema_.names}, got {other.schema_.names}")
-        both = clone(self)
-        for name in ("schema_", "n_features_in_", "feature_names_in_"):
-            if name in vars(self):
-                setattr(both, name, getattr(self, name))
-        return both._hold(self.moments_ + other.moments_)
+        return clone(self)._hold(self.moments_ + other.moments_, self.schema_)
 
-    def _hold(self, moments: PowerMoments) -> Self:
-        self.__dict__.pop("_learned", None)
-        self.moments_ = moments
+    _learned: CoupledModel | None = None
+
+    def _hold(self, moments: PowerMoments, schema: Schema) -> Self:
+        """Keep moments and drop what was learned from older ones."""
+        self._learned, self.moments_, self.schema_ = None, moments, schema
+        remember_names(self, schema)
         return self
 
     @completing
     def learn(self) -> Self:
         """Fit to the rows seen so far, if there are new ones."""
         check_is_fitted(self, "moments_")
-        if "_learned" not in vars(self):
+        if self._learned is None:
             names = self.schema_.names
             self._learned = learn(self.moments_, names, self.scale, float(self.alpha))
         return self
@@ -176,7 +170,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
     @property
     def _model(self) -> CoupledModel:
         check_is_fitted(self, "moments_")
-        if "_learned" not in vars(self):
+        if self._learned is None:
             raise AttributeError("rows were added after the last fit: call learn() first")
         return self._learned
 
@@ -201,30 +195,27 @@ class CoupledNumeric(TransformerMixin, Estimator):
         """Eqs. (4.1), (4.4): return the coupled vector of each row."""
         check_is_fitted(self, "moments_")
         table, model = self._read(X, fitted=True), self.learn()._model
-        out = np.empty((table.n_rows, model.map.shape[1]), np.dtype(self.dtype))
-        factor = 1 / model.deviation if self.standardize else np.ones(len(model.deviation))
+        weights, centre = self._weighted_map(model)
+        out = np.empty((table.n_rows, len(centre)), np.dtype(self.dtype))
         block_rows = 1 << 15
         for start in range(0, len(out), block_rows):
             rows = slice(start, start + block_rows)
-            extended = self._extended(stacked(table, rows), model)
-            part = extended @ (model.map * factor)
-            out[rows] = part - model.centre * factor if self.standardize else part
+            out[rows] = self._extended(stacked(table, rows), model) @ weights - centre
         return out
+
+    def _weighted_map(self, model: CoupledModel) -> tuple[np.ndarray, np.ndarray]:
+        """Return the map of powers to coordinates, and what is taken off each coordinate."""
+        if self.standardize:
+            return model.map * (1 / model.deviation), model.centre * (1 / model.deviation)
+        return model.map, np.zeros(len(model.centre))
 
     def parts(self, X: Any) -> np.ndarray:
         """Return what each column contributes to the vector: shape (columns, rows, dimensions)."""
         check_is_fitted(self, "moments_")
         table, model = self._read(X, fitted=True), self.learn()._model
         extended = self._extended(stacked(table), model).reshape(table.n_rows, -1, self.max_power)
-        factor = 1 / model.deviation if self.standardize else np.ones(len(model.deviation))
-        step = int(self.max_power)
-        weights = model.map * factor
-        return np.stack(
-            [
-                extended[:, j] @ weights[j * step : (j + 1) * step]
-                for j in range(self.n_features_in_)
-            ]
-        )
+        by_column = np.split(self._weighted_map(model)[0], self.n_features_in_)
+        return np.stack([extended[:, j] @ weights for j, weights in enumerate(by_column)])
 
     def _extended(self, values: np.ndarray, model: CoupledModel) -> np.ndarray:
         """Return Table 2: the powers of every column, gaps filled with their means."""
@@ -232,9 +223,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
             scaled = (values - model.origin) / model.unit
             P = powers(scaled, int(self.max_power))
         gaps = np.isnan(values)
-        odd = np.argwhere(~np.isfinite(P[:, :, -1]) & ~gaps)
-        if len(odd):
-            row, column = odd[0]
+        for row, column in np.argwhere(~np.isfinite(P[:, :, -1]) & ~gaps):
             raise ValueError(
                 f"column {self.schema_.names[column]!r}: {values[row, column]:g} overflows at "
                 f"power {self.max_power}; lower max_power or correct the value"
@@ -315,8 +304,8 @@ def learn(moments: PowerMoments, names: list[str], scale: str | None, alpha: flo
     start, width = frame(moments.low, moments.high, moments.signed)
     constant, T = affine_powers((start - origin) / unit, width / unit, L)
     cross = np.einsum("apq,abqr,bsr->abps", T, moments.cross, T, optimize=True)
-    own = np.einsum("apq,abqr,apr->abp", T, moments.own, T, optimize=True)
-    r = correlations(cross, own)
+    squares = np.einsum("apq,abqr,apr->abp", T, moments.own, T, optimize=True)
+    r = correlations(cross, squares)
     p = p_values(r, moments.n[:, :, None, None])
     r = np.where(p < alpha, r, 0.0)
     r[each, each, np.arange(L)[:, None], np.arange(L)[:, None]] = 1.0
@@ -331,9 +320,9 @@ def learn(moments: PowerMoments, names: list[str], scale: str | None, alpha: flo
     return CoupledModel(R, P, A, origin, unit, mean, mean.ravel() @ A, deviation)
 
 
-def correlations(cross: np.ndarray, own: np.ndarray) -> np.ndarray:
+def correlations(cross: np.ndarray, squares: np.ndarray) -> np.ndarray:
     """Eq. (3.1): Pearson's correlation of every pair of powers, 0 where one does not vary."""
-    scale = np.sqrt(np.maximum(own, 0))
+    scale = np.sqrt(np.maximum(squares, 0))
     scale = scale[:, :, :, None] * scale.transpose(1, 0, 2)[:, :, None, :]
     return np.clip(np.where(scale > 0, cross / np.where(scale > 0, scale, 1), 0.0), -1, 1)
 
@@ -390,11 +379,12 @@ def check_moments(
 
 def check_extremes(values: np.ndarray, names: list[str]) -> None:
     """Raise for numbers so large that the range of their column is beyond float64."""
+    max_number = 8e307
     largest = np.max(np.abs(values), axis=0, initial=0, where=~np.isnan(values))
     for name, size in zip(names, largest, strict=True):
-        if size > MAX_NUMBER:
+        if size > max_number:
             raise ValueError(
-                f"column {name!r}: expected numbers up to {MAX_NUMBER:g}, got {size:g}; scale it"
+                f"column {name!r}: expected numbers up to {max_number:g}, got {size:g}; scale it"
             )
 
 
@@ -535,14 +525,16 @@ def _block_moments(
     n = present.T @ present
     safe = np.where(n > 0, n, 1)
     # What is left of the mean of a over the rows that have b.
-    rest = (flat.T @ present).reshape(m, L, m).transpose(0, 2, 1) / safe[:, :, None]
+    shift = (flat.T @ present).reshape(m, L, m).transpose(0, 2, 1) / safe[:, :, None]
     cross = (flat.T @ flat).reshape(m, L, m, L).transpose(0, 2, 1, 3)
-    cross = cross - n[:, :, None, None] * rest[:, :, :, None] * rest.transpose(1, 0, 2)[:, :, None]
+    cross = (
+        cross - n[:, :, None, None] * shift[:, :, :, None] * shift.transpose(1, 0, 2)[:, :, None]
+    )
     squares = (P[:, :, :, None] * P[:, :, None, :]).reshape(rows, m * L * L)
     if present.all():
-        own = np.broadcast_to(squares.sum(axis=0).reshape(m, 1, L, L), (m, m, L, L)).copy()
+        within = np.broadcast_to(squares.sum(axis=0).reshape(m, 1, L, L), (m, m, L, L)).copy()
     else:
-        own = (squares.T @ present).reshape(m, L, L, m).transpose(0, 3, 1, 2)
-    own = own - n[:, :, None, None] * rest[:, :, :, None] * rest[:, :, None, :]
-    mean = np.where(n[:, :, None] > 0, middle[:, None, :] + rest, 0)
-    return PowerMoments(low, high, n, mean, own, cross, signed)
+        within = (squares.T @ present).reshape(m, L, L, m).transpose(0, 3, 1, 2)
+    within = within - n[:, :, None, None] * shift[:, :, :, None] * shift[:, :, None, :]
+    mean = np.where(n[:, :, None] > 0, middle[:, None, :] + shift, 0)
+    return PowerMoments(low, high, n, mean, within, cross, signed)

@@ -28,6 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import Estimator, TabularInput
 from tabweave.columns.column import Schema
+from tabweave.columns.frames import object_array
 from tabweave.columns.inputs import check_categorical, check_input_features, read_with_fitted_schema
 from tabweave.columns.nominal import Codes
 from tabweave.columns.sets import Sets
@@ -38,9 +39,9 @@ from tabweave.embed.register import embedder
 from tabweave.io.register import storable
 from tabweave.updates import completing
 
-MAX_TERMS = 1 << 20  # of one cell
-BLOCK_TERMS = 1 << 22  # made at a time
-Found = tuple[np.ndarray, np.ndarray]  # numbers of the terms found, and which candidates they were
+MAX_CELL_TERMS = 1 << 20  # No cell may make more terms.
+BLOCK_TERMS = 1 << 22  # Terms that are made at a time.
+TermHits = tuple[np.ndarray, np.ndarray]  # numbers of terms, and which candidates they are
 
 
 @embedder(
@@ -154,9 +155,9 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
 
         The terms are chosen by :meth:`learn`, or by the first method that needs them.
         """
-        self._validate_params()
-        if "counts_" not in vars(self):
+        if not hasattr(self, "counts_"):
             return self._start(X)
+        self._validate_params()
         return self._hold(self.counts_ + TermCounts.of(self._read(X), self.max_subset))
 
     def _start(self, X: Any) -> Self:
@@ -164,20 +165,21 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         table = Table.of(X, Schema.of(self.schema), numbers="nominal")
         check_categorical(self, table.schema)
         require_rows(table)
-        counts = TermCounts.of(table, self.max_subset)
         remember_names(self, table.schema)
-        return self._hold(counts)
+        return self._hold(TermCounts.of(table, self.max_subset))
 
     def fit_counts(self, counts: TermCounts) -> Self:
         """Choose terms from counts, however and wherever they were counted."""
         self._validate_params()
         return self._hold(counts).learn()
 
+    _chosen: TermVocabulary | None = None
+
     @completing
     def learn(self) -> Self:
         """Choose the terms of the rows seen so far, if there are new ones."""
         check_is_fitted(self, "counts_")
-        if "_chosen" not in vars(self):
+        if self._chosen is None:
             self._chosen = choose(self.counts_, self.min_df, self.max_terms)
         return self
 
@@ -185,8 +187,7 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         """Keep counts and drop what was chosen from older ones."""
         if counts.schema is None:
             raise ValueError("expected counts of at least one row, got none")
-        self.__dict__.pop("_chosen", None)
-        self.counts_, self.schema_ = counts, counts.schema
+        self._chosen, self.counts_, self.schema_ = None, counts, counts.schema
         self.n_features_in_ = len(counts.schema)
         return self
 
@@ -196,8 +197,7 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         check_is_fitted(self, "counts_")
         check_is_fitted(other, "counts_")
         both = clone(self).fit_counts(self.counts_ + other.counts_)
-        if "feature_names_in_" in vars(self):
-            both.feature_names_in_ = self.feature_names_in_
+        remember_names(both, self.schema_)
         return both
 
     def _read(self, X: Any) -> Table:
@@ -205,9 +205,9 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         return read_with_fitted_schema(self, X)
 
     @property
-    def _terms(self) -> Vocabulary:
+    def _terms(self) -> TermVocabulary:
         check_is_fitted(self, "counts_")
-        if "_chosen" not in vars(self):
+        if self._chosen is None:
             raise AttributeError("rows were added after the last fit: call learn() first")
         return self._chosen
 
@@ -223,15 +223,12 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
             for row, number in find_terms(table[name], terms, table.n_rows):
                 rows.append(row)
                 columns.append(number + first)
-        return self._assemble(np.concatenate(rows), np.concatenate(columns), table.n_rows)
-
-    def _assemble(self, row: np.ndarray, term: np.ndarray, n_rows: int) -> sparse.csr_array:
-        weights = self._weights()
+        row, term = np.concatenate(rows), np.concatenate(columns)
+        shape = table.n_rows, len(chosen.df)
         # scikit-learn's estimators want 32-bit indices wherever they suffice.
-        fits = max(len(term), len(weights), n_rows) <= np.iinfo(np.int32).max
-        index = (row.astype(np.int32), term.astype(np.int32)) if fits else (row, term)
-        entries = sparse.coo_array((weights[term], index), shape=(n_rows, len(weights)))
-        return sparse.csr_array(entries)
+        index = np.int32 if max(len(row), *shape) <= np.iinfo(np.int32).max else np.int64
+        index_pairs = row.astype(index), term.astype(index)
+        return sparse.csr_array(sparse.coo_array((self._weights()[term], index_pairs), shape))
 
     def _weights(self) -> np.ndarray:
         return self.idf_ if self.weighting == "tfidf" else np.ones(len(self._terms.df))
@@ -265,9 +262,9 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         ):
             is_of_column = (term >= a) & (term < b)
             part = row[is_of_column], term[is_of_column] - a, weight[is_of_column]
-            is_set = column.kind == "set"
-            read: Any = cells_from if is_set else values_from
-            out[column.name] = read(terms, *part, X.shape[0])
+            entries_of_elements = element_entries(terms, *part)
+            read: Any = cells_from if column.kind == "set" else values_from
+            out[column.name] = read(terms.labels, *entries_of_elements, X.shape[0])
         return out
 
     @property
@@ -343,15 +340,11 @@ class ColumnTerms:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ColumnTerms):
             return NotImplemented
-        same = list(map(identity, self.labels)) == list(map(identity, other.labels))
-        return (
-            same
-            and len(self.levels) == len(other.levels)
-            and all(
-                np.array_equal(a.keys, b.keys) and np.array_equal(a.df, b.df)
-                for a, b in zip(self.levels, other.levels, strict=True)
-            )
+        left, right = (
+            ([*map(identity, c.labels)], [(a.keys.tolist(), a.df.tolist()) for a in c.levels])
+            for c in (self, other)
         )
+        return left == right
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -427,12 +420,8 @@ class TermCounts:
             return NotImplemented
         if self.schema is None or other.schema is None:
             return self.schema is other.schema
-        return (self.schema.names, self.n, self.max_subset, self.columns) == (
-            other.schema.names,
-            other.n,
-            other.max_subset,
-            other.columns,
-        )
+        left, right = ((c.schema.names, c.n, c.max_subset, c.columns) for c in (self, other))  # type: ignore[union-attr]
+        return left == right
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -440,7 +429,7 @@ class TermCounts:
 # -- counting -----------------------------------------------------------------------------------
 
 
-def elements_by_row(data: Codes | Sets, labels: Sequence[Label], n_rows: int) -> Found:
+def elements_by_row(data: Codes | Sets, labels: Sequence[Label], n_rows: int) -> TermHits:
     """Return a column as (row starts, elements in ascending order within each row).
 
     Elements are numbered as in ``labels``; values that are not there are left out.
@@ -461,8 +450,8 @@ def walk(
     starts: np.ndarray,
     elements: np.ndarray,
     depth: int,
-    find: Callable[[int, np.ndarray, np.ndarray], Found],
-) -> Iterator[Found]:
+    find: Callable[[int, np.ndarray, np.ndarray], TermHits],
+) -> Iterator[TermHits]:
     """Yield, level by level, (row, number) of the terms that rows hold.
 
     A term of s elements grows by every later element of its cell. ``find(level, parent, element)``
@@ -486,7 +475,7 @@ def walk(
 
 def row_blocks(starts: np.ndarray, depth: int | None) -> Iterator[slice]:
     """Cut rows so that a block makes a bounded number of terms."""
-    made = np.minimum(terms_made(np.diff(starts), depth), MAX_TERMS)
+    made = np.minimum(terms_made(np.diff(starts), depth), MAX_CELL_TERMS)
     block = (np.cumsum(made) - made) // BLOCK_TERMS
     edges = np.concatenate([[0], np.flatnonzero(np.diff(block)) + 1, [len(made)]])
     for a, b in pairwise(edges):
@@ -544,8 +533,8 @@ def _check_explosion(name: str, sizes: np.ndarray, depth: int | None) -> None:
     worst = int(np.argmax(sizes))
     size = int(sizes[worst])
     made = n_subsets(size, depth)
-    if made > MAX_TERMS:
-        fits = 2 if n_subsets(size, 2) <= MAX_TERMS else 1
+    if made > MAX_CELL_TERMS:
+        fits = 2 if n_subsets(size, 2) <= MAX_CELL_TERMS else 1
         raise ValueError(
             f"column {name!r}: row {worst} has {size} elements, and max_subset={depth} makes "
             f"{made:,} terms of it; use max_subset={fits} ({n_subsets(size, fits):,} terms)"
@@ -557,7 +546,7 @@ def _check_explosion(name: str, sizes: np.ndarray, depth: int | None) -> None:
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Vocabulary:
+class TermVocabulary:
     """Terms after pruning: per column, where each column's terms start, and rows of each."""
 
     columns: tuple[ColumnTerms, ...]
@@ -565,7 +554,7 @@ class Vocabulary:
     df: np.ndarray
 
 
-def choose(counts: TermCounts, min_df: int | float, max_terms: int | None) -> Vocabulary:
+def choose(counts: TermCounts, min_df: int | float, max_terms: int | None) -> TermVocabulary:
     """Keep frequent terms.
 
     No term is held by more rows than its subsets, so whatever stays, its beginnings stay, too.
@@ -589,7 +578,9 @@ def choose(counts: TermCounts, min_df: int | float, max_terms: int | None) -> Vo
         _pruned(column, [next(masks) for _ in column.levels]) for column in counts.columns
     )
     sizes = [sum(len(level.df) for level in column.levels) for column in columns]
-    return Vocabulary(columns, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), df[keep])
+    return TermVocabulary(
+        columns, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), df[keep]
+    )
 
 
 def _pruned(column: ColumnTerms, masks: list[np.ndarray]) -> ColumnTerms:
@@ -603,13 +594,13 @@ def _pruned(column: ColumnTerms, masks: list[np.ndarray]) -> ColumnTerms:
     return ColumnTerms(column.labels, tuple(levels))
 
 
-def find_terms(data: Codes | Sets, terms: ColumnTerms, n_rows: int) -> Iterator[Found]:
+def find_terms(data: Codes | Sets, terms: ColumnTerms, n_rows: int) -> Iterator[TermHits]:
     """Yield (rows, numbers of the terms they hold), in pieces."""
     starts, elements = elements_by_row(data, terms.labels, n_rows)
     width, depth = max(len(terms.labels), 1), len(terms.levels)
     above = np.concatenate([[0], np.cumsum([len(level.keys) for level in terms.levels])])
 
-    def find(s: int, parent: np.ndarray, element: np.ndarray) -> Found:
+    def find(s: int, parent: np.ndarray, element: np.ndarray) -> TermHits:
         keys, term_keys = parent * width + element, terms.levels[s].keys
         index = np.minimum(np.searchsorted(term_keys, keys), len(term_keys) - 1)
         hit = np.flatnonzero(term_keys[index] == keys)
@@ -623,43 +614,38 @@ def find_terms(data: Codes | Sets, terms: ColumnTerms, n_rows: int) -> Iterator[
 
 
 def cells_from(
-    terms: ColumnTerms, row: np.ndarray, term: np.ndarray, weight: np.ndarray, n_rows: int
+    labels: Sequence[Label], row: np.ndarray, element: np.ndarray, _: np.ndarray, n_rows: int
 ) -> list[list[Label]]:
-    """Return the elements of the terms that each row holds, in canonical order."""
-    row, element, _ = _elements(terms, row, term, weight)
-    width = max(len(terms.labels), 1)
+    """Return the elements that each row holds, in canonical order."""
+    width = max(len(labels), 1)
     row, element = np.divmod(np.unique(row * width + element), width)
-    labels = np.empty(len(terms.labels), dtype=object)
-    labels[:] = terms.labels
     edges = np.searchsorted(row, np.arange(1, n_rows))
-    return [part.tolist() for part in np.split(labels[element], edges)]
+    return [part.tolist() for part in np.split(object_array(labels)[element], edges)]
 
 
 def values_from(
-    terms: ColumnTerms, row: np.ndarray, term: np.ndarray, weight: np.ndarray, n_rows: int
+    labels: Sequence[Label], row: np.ndarray, element: np.ndarray, weight: np.ndarray, n_rows: int
 ) -> list[Label]:
     """Return the heaviest value of each row; None where there is none."""
-    row, element, weight = _elements(terms, row, term, weight)
     out: list[Label] = [None] * n_rows
     for i in np.lexsort((-element, weight)):  # the heaviest comes last and stays
-        out[row[i]] = terms.labels[element[i]]
+        out[row[i]] = labels[element[i]]
     return out
 
 
-def _elements(
+def element_entries(
     terms: ColumnTerms, row: np.ndarray, term: np.ndarray, weight: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Expand entries of terms to entries of their elements."""
-    rows, elements, weights = [row[:0].astype(np.int64)], [row[:0].astype(np.int64)], [weight[:0]]
+) -> list[np.ndarray]:
+    """Expand entries (row, term, weight) to entries (row, element, weight)."""
+    parts = [(row[:0].astype(np.int64), row[:0].astype(np.int64), weight[:0])]
     first = 0
     for level in terms.elements():
         is_of_level = (term >= first) & (term < first + len(level))
-        elements_of_terms = level[term[is_of_level] - first]
-        rows.append(np.repeat(row[is_of_level].astype(np.int64), level.shape[1]))
-        elements.append(elements_of_terms.ravel())
-        weights.append(np.repeat(weight[is_of_level], level.shape[1]))
+        elements, size = level[term[is_of_level] - first].ravel(), level.shape[1]
+        rows = np.repeat(row[is_of_level].astype(np.int64), size)
+        parts.append((rows, elements, np.repeat(weight[is_of_level], size)))
         first += len(level)
-    return np.concatenate(rows), np.concatenate(elements), np.concatenate(weights)
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
 def check_seen(name: str, data: Codes | Sets, labels: tuple[Label, ...]) -> None:
@@ -669,8 +655,7 @@ def check_seen(name: str, data: Codes | Sets, labels: tuple[Label, ...]) -> None
     for i in np.flatnonzero(is_unknown & is_used):
         raise ValueError(
             f"column {name!r}: value {data.labels[i]!r} was not seen in fit; fit again with it, "
-            f"or use "
-            "unknown='ignore'"
+            "or use unknown='ignore'"
         )
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import tabweave.neighbors.predictors as neighbors
 from tabweave import SupervisedWeave, WeaveClassifier, WeaveRegressor
+from tabweave.neighbors import members, predictors
 
 KINDS = {"job": "nominal", "city": "nominal", "age": "numeric", "pay": "numeric"}
 
@@ -33,11 +33,11 @@ def pinned(monkeypatch, model):
     if isinstance(model, WeaveRegressor):
         member = (*member, model.linear_)
         factors = np.array(list(model.factors_.values()))
-        monkeypatch.setattr(neighbors, "learned_factors", lambda *_: factors)
+        monkeypatch.setattr(members, "learned_factors", lambda *_: factors)
     else:
-        monkeypatch.setattr(WeaveClassifier, "_locals", (model.local_,))
+        monkeypatch.setattr(WeaveClassifier, "_local_strengths", (model.local_,))
     ks = model.n_neighbors_
-    monkeypatch.setattr(neighbors, "chosen", lambda _: (member, ks, [{"score": 0.0}]))
+    monkeypatch.setattr(predictors, "best_member", lambda _: (member, ks, [{"score": 0.0}]))
 
 
 def answers(model, X):

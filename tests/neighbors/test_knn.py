@@ -9,7 +9,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import tabweave
 from tabweave import DistanceHierarchy, KModes, OneHot, Schema
 from tabweave.embed.value_metric import ValueMetric
-from tabweave.neighbors.knn import WeightedKNN, checked_target
+from tabweave.neighbors.knn import WeightedKNN
+from tabweave.neighbors.votes import checked_target
 
 WEIGHTS = {
     "none": lambda d: 1.0,

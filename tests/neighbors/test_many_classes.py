@@ -8,10 +8,12 @@ import sys
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-import tabweave.neighbors.predictors as neighbors
 from tabweave import SupervisedWeave, WeaveClassifier
 from tabweave.embed import supervised
+from tabweave.neighbors import predictors
+from tabweave.neighbors.votes import log_losses, winners
 
 
 def many(n, n_classes, seed=0):
@@ -31,15 +33,15 @@ def dense_probabilities(votes, floor, exponent):
 def test_votes_are_sparse_and_those_of_the_definition():
     X, y = many(900, 300)
     model = WeaveClassifier().fit(X, y)
-    rows, view, voters, *_ = model._searched()
+    rows, view, targets, *_ = model._search_state()
     table = model._read(X)
     votes = np.zeros((900, 300))
-    for asked, nodes, weights in model._voting(table):
+    for asked, weights, nodes in model._votes(table):
         for i, line, weight in zip(asked, nodes, weights, strict=True):
             for node, w in zip(line, weight, strict=True):
                 members = np.flatnonzero(view.copies.node_of == node)
                 np.add.at(votes[i], model._targets[rows[members]], w / len(members))
-        (shares,) = voters.shares([(weights, nodes)], 300)
+        (shares,) = targets.class_votes([(weights, nodes)], 300)
         np.testing.assert_allclose(shares.toarray(), votes[asked], atol=1e-12)
         assert shares.nnz < shares.shape[0] * 100
     expected = dense_probabilities(votes, *model.calibration_)
@@ -48,13 +50,13 @@ def test_votes_are_sparse_and_those_of_the_definition():
     labels = np.searchsorted(model.classes_, y)
     for pair in [(0.001, 0.5), (0.1, 2.0)]:
         loss = -np.log(dense_probabilities(votes, *pair)[np.arange(900), labels])
-        found = neighbors.log_losses(neighbors.sparse.csr_array(votes), labels, *pair)
+        found = log_losses(sparse.csr_array(votes), labels, *pair)
         np.testing.assert_allclose(found, loss, rtol=1e-9)
 
 
 def test_the_first_of_equal_classes_wins():
     votes = np.array([[0, 0.5, 0.5, 0], [0.4, 0.2, 0, 0.4], [0, 0, 0, 1.0]])
-    found = neighbors.winners(neighbors.sparse.csr_array(votes))
+    found = winners(sparse.csr_array(votes))
     assert found.tolist() == votes.argmax(axis=1).tolist() == [1, 0, 3]
 
 
@@ -81,10 +83,10 @@ def test_fewer_coordinates_change_no_distance(n_classes, monkeypatch):
 
 def test_classes_that_would_not_fit_are_refused_before_learning(monkeypatch):
     X, y = many(900, 300)
-    monkeypatch.setattr(neighbors, "available_memory", lambda: 1_000_000)
+    monkeypatch.setattr(predictors, "available_memory", lambda: 1_000_000)
     with pytest.raises(MemoryError, match=r"300 classes from .* would take about 0\.0 GB.*'x' has"):
         WeaveClassifier().fit(X, y)
-    monkeypatch.setattr(neighbors, "available_memory", lambda: None)
+    monkeypatch.setattr(predictors, "available_memory", lambda: None)
     WeaveClassifier().fit(X, y)
 
 

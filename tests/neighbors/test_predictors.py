@@ -14,25 +14,29 @@ import tabweave
 from tabweave import SupervisedWeave, Weave, WeaveClassifier, WeaveRegressor, WeightedKNN
 from tabweave.columns.table import take_rows
 from tabweave.embed import supervised
-from tabweave.neighbors.predictors import (
-    LOCAL,
-    Columns,
-    Near,
-    Voters,
-    calibrated,
-    candidates,
-    chosen,
+from tabweave.neighbors import local_weights, members, predictors
+from tabweave.neighbors.local_weights import ColumnCoordinates
+from tabweave.neighbors.members import (
+    best_member,
+    candidate_ks,
+    fold_answers,
     learned_factors,
+    n_reranked,
+    reliability,
+    smallest_entries,
+    squared_distances,
+)
+from tabweave.neighbors.predictors import LOCAL_STRENGTHS
+from tabweave.neighbors.votes import (
+    Neighbors,
+    Targets,
+    TrainingTargets,
+    calibrated,
     macro_f,
-    nearest,
     nearest_and_ties,
     probabilities,
-    reliability,
-    squares,
-    tries,
     vote_weights,
 )
-from tabweave.space import kernels
 from tabweave.space.block import total_gaps
 from tabweave.space.scan import Nodes, Queries
 from tabweave.space.space import gap_axes
@@ -79,15 +83,15 @@ def weighed(model, local):
 
 class TestVotes:
     def test_weights_by_hand(self):
-        squared = np.array([[0.0, 1.0, 2.0, 4.0]])
+        squared, ones = np.array([[0.0, 1.0, 2.0, 4.0]]), np.ones((1, 4))
         own = np.exp(-4 * squared[:, :3] / 2.0)
         expected = np.append(own / own.sum(), 0.0)
-        np.testing.assert_allclose(vote_weights(squared, (3,), 4.0)[0], expected)
-        two = (vote_weights(squared, (3,), 4.0) + vote_weights(squared, (4,), 4.0)) / 2
-        np.testing.assert_allclose(vote_weights(squared, (3, 4), 4.0), two)
+        np.testing.assert_allclose(vote_weights(squared, (3,), 4.0, ones)[0], expected)
+        two = sum(vote_weights(squared, (k,), 4.0, ones) for k in (3, 4)) / 2
+        np.testing.assert_allclose(vote_weights(squared, (3, 4), 4.0, ones), two)
 
     def test_equal_rows_share_the_vote(self):
-        np.testing.assert_allclose(vote_weights(np.zeros((1, 4)), (4,), 4.0), 0.25)
+        np.testing.assert_allclose(vote_weights(np.zeros((1, 4)), (4,), 4.0, np.ones((1, 4))), 0.25)
 
     def test_rows_at_the_last_distance_share_its_places(self):
         squared, sizes = np.array([[0.0, 1.0, 2.0, 2.0, 4.0]]), np.array([[1, 2, 3, 1, 1]])
@@ -118,13 +122,13 @@ class TestVotes:
         queries = Queries.of([np.zeros(9, np.int64)], [np.ones((1, n))], np.zeros((9, 0)))
         squared, _ = nearest_and_ties(nodes, np.ones(n, np.int64), queries, 5)
         assert squared.shape == (9, 1024)
-        np.testing.assert_allclose(vote_weights(squared, (5,), 4.0), 1 / 1024)
+        np.testing.assert_allclose(vote_weights(squared, (5,), 4.0, np.ones((9, 1024))), 1 / 1024)
 
     def test_nearest_is_a_sort(self):
         apart = np.random.default_rng(0).integers(4, size=(20, 15)).astype(np.float32)
         apart[:, 0] = -0.0  # which is not less than 0
         for k in (1, 6, 15, 20):
-            found, where = nearest(apart, k)
+            found, where = smallest_entries(apart, k)
             assert found.dtype == np.float32
             for one, other in zip((found, where), smallest(apart, k), strict=True):
                 np.testing.assert_array_equal(one, other)
@@ -133,19 +137,21 @@ class TestVotes:
         rng = np.random.default_rng(0)
         squared = np.sort(rng.integers(0, 9, (30, 40)), axis=1).astype(float)
         nodes = np.argsort(rng.random((30, 40)), axis=1)
-        voters = Voters.of(rng.permutation(np.arange(80) % 40), np.zeros(80, int), 40)
-        near = Near(np.arange(30), squared, nodes)
-        for k, own in zip((1, 5, 200), voters.voting(near, (1, 5, 200)), strict=True):
-            expected = voters.weights(near, (k,), 4.0)
-            width = own.nodes.shape[1]
-            np.testing.assert_allclose(voters.weights(own, (k,), 4.0), expected[:, :width])
+        targets = Targets(np.zeros(80, int))
+        targets = TrainingTargets(targets, rng.permutation(np.arange(80) % 40), 40)
+        near, ks = Neighbors(np.arange(30), squared, nodes), (1, 5, 200)
+        for k, (weights, voting) in zip(ks, targets.ballots(near, ks, 4.0), strict=True):
+            expected = targets.weights(near, (k,), 4.0)
+            width = voting.shape[1]
+            np.testing.assert_array_equal(voting, nodes[:, :width])
+            np.testing.assert_allclose(weights, expected[:, :width])
             assert not expected[:, width:].any()
 
     def test_numbers_of_neighbors_end_with_all_rows(self):
-        assert tries(30) == (3, 5, 9, 15, 25, 40)
-        assert tries(100) == (3, 5, 9, 15, 25, 40, 80, 160)
-        assert tries(10_000)[-1] == 320
-        assert [candidates((k,)) for k in (3, 80, 320)] == [100, 160, 420]
+        assert candidate_ks(30) == (3, 5, 9, 15, 25, 40)
+        assert candidate_ks(100) == (3, 5, 9, 15, 25, 40, 80, 160)
+        assert candidate_ks(10_000)[-1] == 320
+        assert [n_reranked((k,)) for k in (3, 80, 320)] == [100, 160, 420]
 
     def test_factors_follow_what_foretells(self):
         """Rows are equal to those near in the first column; the second one is noise."""
@@ -172,7 +178,7 @@ class TestVotes:
             (1.0, 0.0): {3: 0.5, 5: 0.9, 9: 0.5, 15: 0.5},
             (1.0, 1.0): {3: 0.7, 5: 0.7, 9: 0.7},
         }
-        member, ks, said = chosen(scores)
+        member, ks, said = best_member(scores)
         assert member == (1.0, 1.0) and ks == (3, 5, 9)
         assert [row["score"] for row in said] == pytest.approx([0.7, 1.9 / 3])
 
@@ -187,7 +193,7 @@ class TestVotes:
         rng = np.random.default_rng(0)
         labels = rng.integers(3, size=500)
         votes = rng.dirichlet([0.2] * 3, 500)
-        found = probabilities(votes, *calibrated(votes, labels))
+        found = probabilities(votes, *calibrated(votes, Targets(labels)))
         assert log_loss(labels, found) < log_loss(labels, probabilities(votes, 0.001, 1.0))
         np.testing.assert_array_equal(found.argmax(axis=1), votes.argmax(axis=1))
 
@@ -199,7 +205,7 @@ class TestClassifier:
         space = model.embedder_
         apart = space.pairwise_distances(X[200:], X[:200]) ** 2
         squared, where = smallest(apart, max(model.n_neighbors_))
-        weights = vote_weights(squared, model.n_neighbors_, 4.0)
+        weights = vote_weights(squared, model.n_neighbors_, 4.0, np.ones(squared.shape))
         votes = np.stack([(weights * (y[where] == c)).sum(axis=1) for c in model.classes_], axis=1)
         expected = probabilities(votes, *model.calibration_)
         np.testing.assert_allclose(model.predict_proba(X[200:]), expected, atol=1e-9)
@@ -213,7 +219,7 @@ class TestClassifier:
         found = two.predict_proba(X[150:])
         np.testing.assert_allclose(found, one.predict_proba(X[150:]), atol=1e-9)
 
-    @pytest.mark.parametrize("local", LOCAL)
+    @pytest.mark.parametrize("local", LOCAL_STRENGTHS)
     @pytest.mark.parametrize("k", [1, 3, 40])
     def test_no_order_of_equal_rows_decides(self, k, local):
         X, y = grid()
@@ -240,14 +246,14 @@ class TestClassifier:
         expected = probabilities(votes / n_orders, *model.calibration_)
         np.testing.assert_allclose(model.predict_proba(X), expected, atol=0.02)
 
-    @pytest.mark.parametrize("local", LOCAL)
+    @pytest.mark.parametrize("local", LOCAL_STRENGTHS)
     def test_answers_do_not_depend_on_what_is_asked_beside(self, monkeypatch, local):
         X, y = table()
         model = weighed(WeaveClassifier().fit(X[:200], y[:200]), local)
         whole = model.predict_proba(X)
         alone = np.vstack([model.predict_proba(X[i : i + 1]) for i in range(0, 300, 25)])
         np.testing.assert_allclose(alone, whole[::25], atol=1e-12)
-        monkeypatch.setattr("tabweave.neighbors.predictors._BLOCK", 7)
+        monkeypatch.setattr("tabweave.neighbors.predictors.QUERY_BLOCK_ROWS", 7)
         np.testing.assert_allclose(model.predict_proba(X), whole, atol=1e-12)
         found = []
         for n in (1, 3):
@@ -279,7 +285,7 @@ class TestClassifier:
         assert model.embedder_.discriminant == first["discriminant"]
         assert model.n_neighbors_ == first["n_neighbors"]
 
-    @pytest.mark.parametrize("local", LOCAL)
+    @pytest.mark.parametrize("local", LOCAL_STRENGTHS)
     def test_explains_by_rows_and_columns(self, local):
         X, y = table()
         model = weighed(WeaveClassifier().fit(X, y), local)
@@ -314,7 +320,7 @@ class TestClassifier:
         row = X.iloc[[7]]
         assert model.explain(form(row)) == model.explain(row)
 
-    @pytest.mark.parametrize("local", LOCAL)
+    @pytest.mark.parametrize("local", LOCAL_STRENGTHS)
     def test_rows_added_and_forgotten_are_exact(self, local):
         X, y = table()
         model = weighed(WeaveClassifier().fit(X[:200], y[:200]), local).forget([])  # calibrated so
@@ -444,7 +450,7 @@ class TestColumnsAroundARow:
 
     def reference(self, model, X, y, asked):
         """Rank all rows by the formula, from n × n distances; return votes and weights."""
-        space = model._searched().view.space
+        space = model._search_state().view.space
         parts = [
             (block.coordinates(model._read(X)), block.distances(*map(model._read, (asked, X))) ** 2)
             for block in (*space.values, *space.lines)
@@ -471,7 +477,8 @@ class TestColumnsAroundARow:
             weights = np.array(weights) / np.mean(weights)
             local = sum(v * squared[i] for v, (_, squared) in zip(weights, parts, strict=True))
             found = np.argsort(local, kind="stable")
-            own = vote_weights(local[found][None], model.n_neighbors_, 4.0)[0]
+            ones = np.ones((1, len(found)))
+            own = vote_weights(local[found][None], model.n_neighbors_, 4.0, ones)[0]
             votes[i] = [(own * (y[found] == c)).sum() for c in model.classes_]
             all_weights.append(weights)
         return votes, np.array(all_weights)
@@ -485,27 +492,27 @@ class TestColumnsAroundARow:
         np.testing.assert_allclose(
             model.predict_proba(asked), probabilities(votes, *model.calibration_), atol=1e-9
         )
-        ((_, found),) = model._near(model._read(asked))
+        ((_, found),) = model._neighbors(model._read(asked))
         np.testing.assert_allclose(found, weights, atol=1e-9)
 
     @pytest.mark.parametrize("rows", [table, lambda n: grid(n)])
     def test_values_looked_up_weigh_as_their_vectors(self, rows):
         X, y = rows(160)
         model = WeaveClassifier().fit(X[:100], y[:100])
-        _, view, voters, *_ = model._searched()
+        _, view, targets, *_ = model._search_state()
         parts, asked = (*view.space.values, *view.space.lines), model._read(X[100:])
         gaps = [total_gaps(part, model._read(X)) is not None for part in parts]
         left, right = (
             np.hstack([self.vectors(*part, rows, asks) for part in zip(parts, gaps, strict=True)])
             for rows, asks in ((asked, True), (take_rows(view.table, view.copies.heads), False))
         )
-        near = Near(np.arange(60), *smallest(squares(left, right), 40))
+        near = Neighbors(np.arange(60), *smallest(squared_distances(left, right), 40))
         widths = [part.width for part in parts]
         every = [width + 2 * gapped for width, gapped in zip(widths, gaps, strict=True)]
-        plain = Columns.of_vectors(right, every, widths)
-        expected, weights = plain.ranked(near, voters, (np.zeros((60, 0)), left), 10.0)
-        queries = view.queries(asked).asked(slice(None))
-        found, same = Columns.of_view(view).ranked(near, voters, queries, 10.0)
+        plain = ColumnCoordinates.of_vectors(right, every, widths)
+        expected, weights = plain.reranked(near, targets, Queries.of([], [], left), 10.0)
+        columns = ColumnCoordinates.of_view(view)
+        found, same = columns.reranked(near, targets, view.queries(asked), 10.0)
         np.testing.assert_allclose(same, weights, atol=1e-9)
         np.testing.assert_allclose(found.squared, expected.squared, atol=1e-9)
 
@@ -527,21 +534,21 @@ class TestColumnsAroundARow:
         scores = model.validation_[0]["local"]
         assert scores[10.0] > scores[0.0] + 0.01
         fresh, truth = X[1000:], y[1000:]
-        ((_, weights),) = model._near(
+        ((_, weights),) = model._neighbors(
             model._read(pd.DataFrame({"one": 0.0, "two": 0.0, "place": [-3.0, 3.0]}))
         )
-        names = [b.names[0] for b in model._searched().view.space.lines]
+        names = [b.names[0] for b in model._search_state().view.space.lines]
         one, two = names.index("one"), names.index("two")
         left, right = weights[0, one] / weights[0, two], weights[1, two] / weights[1, one]
         assert min(left, right) > 1.3 and np.sqrt(left * right) > 1.5
         assert model.score(fresh, truth) > weighed(model, 0.0).score(fresh, truth) + 0.01
 
-    @pytest.mark.parametrize("name", ["explained", "local_distances"])
+    @pytest.mark.parametrize("name", ["class_shares", "local_distances"])
     def test_one_compiled_loop_serves_fit_and_answers(self, name, monkeypatch):
         """For arrays of other types or layouts it would be compiled again: a second or two."""
         X, y = table()
         WeaveClassifier().fit(X, y)  # loads all loops: what is put in their place stays
-        seen, loop = [], getattr(kernels, name)
+        seen, loop = [], getattr(local_weights, name)
 
         def noted(*args):
             flat = [part for arg in args for part in (arg if isinstance(arg, tuple) else (arg,))]
@@ -549,7 +556,7 @@ class TestColumnsAroundARow:
             seen.append([(part.dtype, part.flags.c_contiguous) for part in arrays])
             return loop(*args)
 
-        monkeypatch.setattr(kernels, name, noted)
+        monkeypatch.setattr(local_weights, name, noted)
         model = WeaveClassifier().fit(X, y)
         in_fit = len(seen)
         weighed(model, 10.0).predict(X)
@@ -592,9 +599,9 @@ class TestRegressor:
         del model._cache  # of the linear prediction, if it did not count
         apart = model.embedder_.pairwise_distances(X[300:], X[:300]) ** 2
         squared, where = smallest(apart, max(model.n_neighbors_))
-        weights = vote_weights(squared, model.n_neighbors_, 4.0)
+        weights = vote_weights(squared, model.n_neighbors_, 4.0, np.ones(squared.shape))
         pairs = model.embedder_._coupled().class_pairs.astype(float)
-        line = model._line(model.embedder_, pairs)(model._read(X))
+        line = model._line(pairs)(model._read(X))
         left = (y - 0.5 * line)[where]
         mean = y[:300].mean()
         for believed in (1.0, 0.7):
@@ -704,14 +711,12 @@ class TestRegressor:
         np.testing.assert_allclose(again.predict(X), model.predict(X), atol=1e-9)
 
     def test_many_columns_are_learned_from_fewer_rows(self, monkeypatch):
-        from tabweave.neighbors import predictors as neighbors
-
         X, y = self.together(300)
         seen = []
-        monkeypatch.setattr(neighbors, "_ENTRIES", 2000)
-        learn = neighbors.learned_factors
+        monkeypatch.setattr(members, "MAX_FACTOR_DISTANCES", 2000)
+        learn = members.learned_factors
         monkeypatch.setattr(
-            neighbors, "learned_factors", lambda *all_: seen.append(all_[0].shape) or learn(*all_)
+            members, "learned_factors", lambda *all_: seen.append(all_[0].shape) or learn(*all_)
         )
         WeaveRegressor().fit(X, y)
         ((rows, near, columns),) = seen
@@ -795,19 +800,17 @@ def test_the_objective_is_what_the_choice_maximises(objective, monkeypatch):
     """The scores are those of scikit-learn, and the best of them is chosen."""
     from sklearn.metrics import accuracy_score, f1_score, log_loss
 
-    from tabweave.neighbors import predictors as neighbors
-
     X, y = table(400)
     rng = np.random.default_rng(2)
     y = np.where(rng.random(400) < 0.3, rng.choice(list("abc"), 400, p=[0.9, 0.07, 0.03]), y)
-    seen, answers = [], WeaveClassifier._answers
+    seen = []
 
-    def watched(self, folds, member, ks, local):
-        out = answers(self, folds, member, ks, local)
+    def watched(folds, member, *others):
+        out = fold_answers(folds, member, *others)
         seen.append((member, out))
         return out
 
-    monkeypatch.setattr(WeaveClassifier, "_answers", watched)
+    monkeypatch.setattr(predictors, "fold_answers", watched)
     targets = []
     scores = WeaveClassifier._scores
     monkeypatch.setattr(
@@ -821,7 +824,7 @@ def test_the_objective_is_what_the_choice_maximises(objective, monkeypatch):
         best = []
         for rows, votes in out.values():
             labels, votes = targets[0].values[rows], votes.toarray()
-            proba = neighbors.probabilities(votes, *neighbors.calibrated(votes, labels))
+            proba = probabilities(votes, *calibrated(votes, Targets(labels)))
             best.append(
                 {
                     "f1": lambda p, t: f1_score(t, p.argmax(1), average="macro"),

@@ -33,12 +33,13 @@ from tabweave.columns.table import (
     require_rows,
     take_rows,
 )
-from tabweave.columns.targets import check_class_labels, check_target, target_array
+from tabweave.columns.targets import check_class_labels
 from tabweave.columns.vocabulary import slices
 from tabweave.embed.value_metric import fit_metric, read_asked, value_codes, value_lookups
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.neighbors.stored import LARGEST_COORDINATE
+from tabweave.neighbors.votes import check_classes, check_length, checked_target
 from tabweave.space.scan import Copies, Found, Nodes, Queries, nearest_rows, without_self
 
 _WEIGHTS = ("none", "exp", "log", "org", "pow", "sqrt")
@@ -424,25 +425,3 @@ def chosen_metric(X: Any, schema: Any) -> tuple[Any, Any]:
 
 def _has_fractions(values: np.ndarray) -> bool:
     return bool((np.nan_to_num(values) % 1 != 0).any())
-
-
-def checked_target(y: Any, who: str) -> np.ndarray:
-    """Return a target for each row as an array; say which row has none."""
-    if y is None:
-        raise ValueError(f"{who} requires y to be passed, but the target y is None")
-    labels = target_array(y)
-    check_target(labels)
-    return labels
-
-
-def check_classes(classes: np.ndarray) -> None:
-    """Raise unless there are two classes or more."""
-    if len(classes) < 2:
-        only = classes.tolist()[0]
-        raise ValueError(f"expected two or more classes in y, got one class: {only!r}")
-
-
-def check_length(labels: np.ndarray, n_rows: int) -> None:
-    """Raise unless there is a target for each row."""
-    if len(labels) != n_rows:
-        raise ValueError(f"expected {n_rows} labels in y, one per row of X, got {len(labels)}")

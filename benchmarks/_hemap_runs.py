@@ -12,13 +12,13 @@ from _hemap_data import Task
 from _report import FOLDER, Report
 from tabweave import HeMap
 from tabweave.papers.projections import at_random
-from tabweave.sources.hemap.transfer import Align, Target
+from tabweave.sources.hemap.transfer import Align, TargetRows
 
 
 class AtRandom(HeMap):
     """Rows aligned at random as published, but guarded: what the guard makes of them."""
 
-    def _alignment(self, target: Target) -> tuple[str, Align, int]:
+    def _alignment(self, target: TargetRows) -> tuple[str, Align, int]:
         return "random", at_random, 0
 
 

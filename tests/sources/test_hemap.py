@@ -24,8 +24,8 @@ from tabweave.sources.hemap.transfer import (
     Factor,
     Frame,
     Options,
-    Source,
-    Target,
+    SourceRows,
+    TargetRows,
     Transfer,
     embed,
     linear_map,
@@ -287,7 +287,7 @@ def test_too_few_selected_rows_are_too_risky(monkeypatch):
     X, S = rng.normal(size=(60, 4)), rng.normal(size=(50, 3))
     y, v = np.arange(60) % 2, np.arange(50) % 2
     monkeypatch.setattr(outputs, "selected_rows", lambda B_T, B_S, rng: np.arange(2))
-    monkeypatch.setattr(guard, "judge", lambda *given: guard.Verdict(False, "let in", {}))
+    monkeypatch.setattr(guard, "judge", lambda *given: guard.SourceDecision(False, "let in", {}))
     model = HeMap(random_state=0).fit(X, y, source=(S, v))
     assert model.refused_ and "2 of 50 source rows" in model.reason_
 
@@ -449,8 +449,8 @@ def test_guard_asks_to_beat_every_rival(monkeypatch, errors, refused):
     monkeypatch.setattr(guard, "held_out_losses", lambda *given: (errs, []))
     monkeypatch.setattr(guard, "_does_as_well", lambda *given: False)
     options = Options(None, False, None, 0, 2, 1.0, 1.0, True, 0)
-    rows = Target(np.zeros((40, 1)), np.arange(40) % 2, np.ones(40, bool), None)
-    verdict = guard.judge(options, rows, Source(np.zeros((3, 1)), np.zeros(3), False), 5)
+    rows = TargetRows(np.zeros((40, 1)), np.arange(40) % 2, np.ones(40, bool), None)
+    verdict = guard.judge(options, rows, SourceRows(np.zeros((3, 1)), np.zeros(3), False), 5)
     assert verdict.refused is refused
     assert verdict.losses["target"] == errors[0] / 40
 
@@ -460,8 +460,8 @@ def test_guard_asks_to_beat_every_shuffled_copy(monkeypatch):
     errs = np.array([np.zeros(40), *(np.arange(40) < 30 for _ in range(3))], float)
     monkeypatch.setattr(guard, "held_out_losses", lambda *given: (errs, []))
     options = Options(None, False, None, 0, 2, 1.0, 1.0, True, 0)
-    rows = Target(np.zeros((40, 1)), np.arange(40) % 2, np.ones(40, bool), np.arange(40) % 3)
-    source = Source(np.zeros((3, 1)), np.arange(3), False)
+    rows = TargetRows(np.zeros((40, 1)), np.arange(40) % 2, np.ones(40, bool), np.arange(40) % 3)
+    source = SourceRows(np.zeros((3, 1)), np.arange(3), False)
     for n_sources, worse, refused in ((1, 38, False), (1, 37, True), (2, 38, True), (2, 78, False)):
         seen = []
 
@@ -480,11 +480,11 @@ def test_guard_asks_to_beat_every_shuffled_copy(monkeypatch):
 def test_a_copy_that_does_as_well_is_told_from_one_that_does_not(digits):
     even, odd, y = digits
     model = HeMap(random_state=0)
-    target = Target(even[:200], y[:60], np.arange(200) < 60, np.arange(200))
+    target = TargetRows(even[:200], y[:60], np.arange(200) < 60, np.arange(200))
     options = model._options(*model._alignment(target)[1:])
     true, lies = (
-        Source(odd[:200], y[:200], False),
-        Source(odd[:200], RNG(0).permutation(y[:200]), False),
+        SourceRows(odd[:200], y[:200], False),
+        SourceRows(odd[:200], RNG(0).permutation(y[:200]), False),
     )
     folds = np.arange(60) % 3
     losses, transfers = guard.held_out_losses(options, target, true, folds)
@@ -506,35 +506,35 @@ def test_learners_alone_are_trained_again_where_outputs_do_not_enter_the_space(
 ):
     even, odd, y = digits
     model = HeMap(alignment=made, linearity=linearity, random_state=0)
-    target = Target(even[:150], y[:60], np.arange(150) < 60, np.arange(150))
+    target = TargetRows(even[:150], y[:60], np.arange(150) < 60, np.arange(150))
     options = model._options(*model._alignment(target)[1:])
     assert guard.ignores_outputs(options) is ignores
     if ignores:
-        true, lies = (Source(odd[:150], v, False) for v in (y[:150], RNG(0).permutation(y[:150])))
+        true, lies = (
+            SourceRows(odd[:150], v, False) for v in (y[:150], RNG(0).permutation(y[:150]))
+        )
         whole = Transfer(options, target, lies)
         again = Transfer(options, target, true).relearned(options, target, lies)
         np.testing.assert_allclose(again.predict_proba(even), whole.predict_proba(even))
 
 
 def test_losses_of_the_guard_are_squared_errors_of_probabilities():
-    options = Options(None, False, None, 0, 2, 1.0, 1.0, True, 0)
     said = np.array([[0.7, 0.3], [0.2, 0.8], [1.0, 0.0]])
     answer = guard._Answer(said, np.array(["a", "b"]))
     right = np.array(["a", "a", "c"])  # the last one is a class that nobody knew of
     one_hot = np.array([[1, 0, 0], [1, 0, 0], [0, 0, 1]])
     expected = ((np.hstack([said, np.zeros((3, 1))]) - one_hot) ** 2).sum(axis=1) / 2
-    np.testing.assert_allclose(guard._losses(options, [answer], right), [expected])
+    np.testing.assert_allclose(guard._losses(answer, right), expected)
     for p, label in ((0.7, 1), (0.2, 1)):  # of two classes scikit-learn says the same
-        found = guard._losses(
-            options, [guard._Answer(np.array([[1 - p, p]]), np.arange(2))], np.array([label])
-        )
-        assert found[0, 0] == pytest.approx(brier_score_loss([label], [p], labels=[0, 1]))
+        answer = guard._Answer(np.array([[1 - p, p]]), np.arange(2))
+        found = guard._losses(answer, np.array([label]))
+        assert found[0] == pytest.approx(brier_score_loss([label], [p], labels=[0, 1]))
 
 
 def test_judged_rows_are_few_and_keep_their_partners():
     pairs = np.arange(5000)[::-1].copy()
-    target = Target(pairs[:, None] * 1.0, np.arange(50), np.arange(5000) < 50, pairs)
-    source = Source(np.arange(5000.0)[:, None], np.arange(5000), False)
+    target = TargetRows(pairs[:, None] * 1.0, np.arange(50), np.arange(5000) < 50, pairs)
+    source = SourceRows(np.arange(5000.0)[:, None], np.arange(5000), False)
     some, others = guard.fewer(target, source, 400)
     assert len(some.X) == len(others.X) == 400 and some.labeled.sum() == 50
     np.testing.assert_array_equal(others.X[some.pairs, 0], some.X[:, 0])
@@ -615,13 +615,13 @@ def test_weights_of_a_score_go_with_the_labels():
 
 def test_held_out_rows_take_their_partners_along():
     """With the pair left in, a row's own label would come back to it."""
-    target = Target(
+    target = TargetRows(
         np.arange(8.0).reshape(4, 2),
         np.array(["a", "b", "a"]),
         np.array([True, True, True, False]),
         np.array([2, 0, -1, 1]),
     )
-    source = Source(np.arange(3.0)[:, None], np.array(["x", "y", "z"]), False)
+    source = SourceRows(np.arange(3.0)[:, None], np.array(["x", "y", "z"]), False)
     held = guard._Held.of(target, source, np.array([True, False, False]))
     rest, others = held.target, held.source
     assert held.asked.tolist() == [[0, 1]] and held.right.tolist() == ["a"]

@@ -14,15 +14,11 @@ import numpy as np
 from tabweave.io.register import storable
 from tabweave.sources import coca
 from tabweave.sources.hemap import hemap
-from tabweave.sources.hemap.hemap import Verdict
 from tabweave.sources.hemap.transfer import (
     Align,
     Aligned,
-    Options,
     Scaled,
-    Source,
-    Target,
-    Transfer,
+    TargetRows,
     by_rank,
 )
 
@@ -169,17 +165,14 @@ class HeMap(hemap.HeMap):
         self.scale = scale
         self.random_state = random_state
 
+    guard = None
+
     def fit(self, X: Any, y: Any, source: Any = None) -> Self:  # type: ignore[override]
         """Learn as :meth:`tabweave.HeMap.fit` does, without pairs."""
         return super().fit(X, y, source)
 
-    def _alignment(self, target: Target) -> tuple[str, Align, int]:
+    def _alignment(self, target: TargetRows) -> tuple[str, Align, int]:
         return "random", at_random, 0
-
-    def _judge(
-        self, options: Options, target: Target, source: Source, transfer: Transfer, n_sources: int
-    ) -> Verdict:
-        return Verdict(False, "as published, the source is used untested", {})
 
 
 def at_random(given: Scaled) -> Aligned:

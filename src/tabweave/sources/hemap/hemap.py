@@ -35,14 +35,19 @@ from tabweave.sources.container import Sources
 from tabweave.sources.hemap.transfer import (
     Align,
     Options,
-    Source,
-    Target,
+    SourceRows,
+    TargetRows,
     Transfer,
     align,
     fold_numbers,
     probabilities,
 )
-from tabweave.sources.tables import labels_of_rows, read_labels
+from tabweave.sources.tables import (
+    labels_of_rows,
+    position_of_each,
+    read_labels,
+    without_attributes,
+)
 
 EMBED_FIRST = "HeMap reads numbers: embed categories first, e.g. with tabweave.MixedEmbedder"
 _HELD = {"pairs": "pairs", "source": "outputs"}  # of a source, by parameter of fit
@@ -215,29 +220,26 @@ class HeMap(Estimator):
         X, y, tables_with_pairs = self._read_training(X, y, source, pairs, numeric)
         values, labeled = read_target(y, len(X), numeric)
         self.target_estimator_ = self._estimator(len(values)).fit(X[labeled], values)
-        tried = {
-            name: self._try(Target(X, values, labeled, partners), others, len(tables_with_pairs))
-            for name, (others, partners) in tables_with_pairs.items()
-        }
+        tried = {}
+        for name, (others, partners) in tables_with_pairs.items():
+            target = TargetRows(X, values, labeled, partners)
+            tried[name] = self._try(target, others, len(tables_with_pairs))
         self.verdicts_ = {name: attempt.verdict for name, attempt in tried.items()}
-        none = Attempt(Verdict(True, "no source was given", {}), None, None)
+        none = Attempt(SourceDecision(True, "no source was given", {}), None, None)
         best = min(tried.values(), key=Attempt.rank) if tried else none
         self.alignment_, self.transfer_ = best.alignment, best.transfer
-        self.selected_ = None if best.transfer is None else best.transfer.selected
-        self.eigenvalues_ = None if best.transfer is None else best.transfer.eigenvalues
+        self.selected_ = getattr(best.transfer, "selected", None)
+        self.eigenvalues_ = getattr(best.transfer, "eigenvalues", None)
         self.refused_, self.reason_, self.losses_ = best.verdict
         if not numeric:
-            transfer = None if self.refused_ else self.transfer_
-            self.classes_ = (
-                self.target_estimator_.classes_ if transfer is None else transfer.classes
-            )
+            self.classes_ = self._model().classes_
         return self
 
     def _read_training(
         self, X: Any, y: Any, source: Any, pairs: Any, numeric: bool
-    ) -> tuple[np.ndarray, Any, dict[str, tuple[Source, np.ndarray | None]]]:
+    ) -> tuple[np.ndarray, Any, dict[str, tuple[SourceRows, np.ndarray | None]]]:
         """Return target rows without gaps, their labels, and each source with its pairs."""
-        self.__dict__.pop("reference_", None)
+        without_attributes(self, "reference_")
         if isinstance(X, Sources):
             self.reference_ = X.select(X.ids[:0])
             X, y, source, pairs = of_sources(X, y, source)
@@ -252,39 +254,40 @@ class HeMap(Estimator):
         if not isinstance(source, Mapping):
             source, pairs = {"source": source}, {"source": pairs}
         check_names("pairs", pairs, [*source])
-        tables_with_pairs = {}
-        for name, pair in source.items():
-            others = read_source(pair, numeric, name)
-            tables_with_pairs[name] = (
-                others,
-                read_pairs((pairs or {}).get(name), len(X), len(others.X)),
-            )
-        return X, y, tables_with_pairs
+        tables = {name: read_source(pair, numeric, name) for name, pair in source.items()}
+        partners = {
+            name: read_pairs((pairs or {}).get(name), len(X), len(others.X))
+            for name, others in tables.items()
+        }
+        return X, y, {name: (others, partners[name]) for name, others in tables.items()}
 
-    def _try(self, target: Target, source: Source, n_sources: int) -> Attempt:
+    def _try(self, target: TargetRows, source: SourceRows, n_sources: int) -> Attempt:
         """Fit the transfer and have it judged."""
         how, align, rounds = self._alignment(target)
         options = self._options(align, rounds)
         paired = len(source.X) if target.pairs is None else np.sum(target.pairs >= 0)
+        hindrance = ""
         if min(len(source.X), paired) < 2:
-            text = "the source has fewer than two rows to align"
-            return Attempt(Verdict(True, text, {}), how, None)
-        if (source.X == source.X[0]).all() or (target.X == target.X[0]).all():
-            text = "all rows of a table are the same: nothing can be aligned"
-            return Attempt(Verdict(True, text, {}), how, None)
+            hindrance = "the source has fewer than two rows to align"
+        elif (source.X == source.X[0]).all() or (target.X == target.X[0]).all():
+            hindrance = "all rows of a table are the same: nothing can be aligned"
+        if hindrance:
+            return Attempt(SourceDecision(True, hindrance, {}), how, None)
         transfer = Transfer(options, target, source)
-        return Attempt(self._judge(options, target, source, transfer, n_sources), how, transfer)
-
-    def _judge(
-        self, options: Options, target: Target, source: Source, transfer: Transfer, n_sources: int
-    ) -> Verdict:
         if self.guard is None:
-            return Verdict(False, "the guard is off: the source is used untested", {})
-        risk = too_risky(len(transfer.selected), len(source.X))
+            decision = SourceDecision(False, "the guard is off: the source is used untested", {})
+            return Attempt(decision, how, transfer)
+        # Section 5.5.2: hardly a row lies among the target's rows.
+        if len(transfer.selected) < 0.05 * len(source.X):
+            text = (
+                f"{len(transfer.selected)} of {len(source.X)} source rows lie among the target rows"
+            )
+            return Attempt(SourceDecision(True, f"{text}: too risky", {}), how, transfer)
         with one_thread():  # hundreds of small fits: threads would wait for each other
-            return risk or judge(options, target, source, int(self.guard), n_sources)
+            decision = judge(options, target, source, int(self.guard), n_sources)
+        return Attempt(decision, how, transfer)
 
-    def _alignment(self, target: Target) -> tuple[str, Align, int]:
+    def _alignment(self, target: TargetRows) -> tuple[str, Align, int]:
         """Return the alignment by name and as a function, and how often it is refined."""
         how = self.alignment
         if how == "auto":
@@ -335,13 +338,9 @@ class HeMap(Estimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy, or R² of numbers, over the rows that ``y`` has labels for."""
         predictions = self.predict(X)
-        at = self._target_rows(X)[1] if isinstance(X, Sources) else None
-
-        def of_rows(values_of_rows: Any) -> Any:
-            return (
-                labels_of_rows(X, values_of_rows) if at is None else of_ids(X, at, values_of_rows)
-            )
-
+        of_rows = partial(labels_of_rows, X)
+        if isinstance(X, Sources):
+            of_rows = partial(of_ids, X, self._target_rows(X)[1])
         values, present = read_outputs(of_rows(y), "y")
         measure = r2_score if self._is_regressor() else accuracy_score
         weights = None if sample_weight is None else np.asarray(of_rows(sample_weight))[present]
@@ -365,8 +364,7 @@ class HeMap(Estimator):
                 raise TypeError("expected plain rows as in fit, got Sources")
             X = self._target_rows(X)[0]
         X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
-        # Files of the time when gaps were an error have no means.
-        return filled(X, getattr(self, "_means", np.zeros(X.shape[1])))
+        return filled(X, self._means)
 
     def _target_rows(self, X: Sources) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of the table that was the target in fit, and the index of their ids."""
@@ -379,10 +377,8 @@ class HeMap(Estimator):
         tags = super().__sklearn_tags__()
         base_tags = get_tags(self._estimator(N_NEIGHBORS))
         tags.estimator_type = base_tags.estimator_type
-        tags.classifier_tags, tags.regressor_tags = (
-            base_tags.classifier_tags,
-            base_tags.regressor_tags,
-        )
+        tags.classifier_tags = base_tags.classifier_tags
+        tags.regressor_tags = base_tags.regressor_tags
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_label = False
         tags.target_tags.required = True
@@ -401,17 +397,16 @@ def of_sources(X: Sources, y: Any, outputs: Any) -> tuple[np.ndarray, Any, Any, 
         raise ValueError("expected at least one table, got graphs only")
     check_names("source", outputs, X.names[1:])
     rows, ids = target_rows(X)
-    tables, pairs, labels = {}, {}, of_ids(X, np.arange(len(X)), y)
+    tables, pairs, everyone = {}, {}, np.arange(len(X))
+    labels = of_ids(X, everyone, y)
     for name in X.names[1:]:
-        source_labels = labels
-        if outputs is not None and name in outputs:
-            source_labels = of_ids(X, np.arange(len(X)), outputs[name])
+        has_own = outputs is not None and name in outputs
+        source_labels = of_ids(X, everyone, outputs[name]) if has_own else labels
         at = X.rows(name)
         has_label = np.array([source_labels[i] is not None for i in at], dtype=bool)
         if not has_label.any():
             continue  # a table without outputs has nothing to hand on
-        row = np.full(len(X), -1)
-        row[at[has_label]] = np.arange(has_label.sum())
+        row = position_of_each(at[has_label], len(X))
         tables[name] = _dense(cells(X, name))[has_label], source_labels[at[has_label]]
         pairs[name] = row[ids] if (row[ids] >= 0).any() else None
     return rows, labels[ids], tables or None, pairs
@@ -477,22 +472,18 @@ def read_target(y: Any, n_rows: int, numeric: bool) -> tuple[np.ndarray, np.ndar
 def read_outputs(y: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the outputs that are not missing, and where they are."""
     values = target_array(y)
-    if values.dtype.kind == "f":
-        present = ~np.isnan(values)
-    elif values.dtype.kind == "O":
+    if values.dtype.kind == "O":
         labels = [canonical(value) for value in values.tolist()]
         present = np.array([label is not None for label in labels], bool)
-        values = target_array([label for label in labels if label is not None])
-        return values, present
-    else:
-        present = np.ones(len(values), bool)
+        return target_array([label for label in labels if label is not None]), present
+    present = values == values if values.dtype.kind == "f" else np.ones(len(values), bool)
     values = values[present]
     if values.dtype.kind == "f":
         assert_all_finite(values, input_name=name)
     return values, present
 
 
-def read_source(source: Any, target_numeric: bool, name: str = "source") -> Source:
+def read_source(source: Any, target_numeric: bool, name: str = "source") -> SourceRows:
     """Return the rows and outputs of a source, gaps at the means of their columns.
 
     Fractions are numbers; whole numbers are, too, if the target's outputs are numbers.
@@ -523,7 +514,8 @@ def read_source(source: Any, target_numeric: bool, name: str = "source") -> Sour
     X = filled(X, column_means(X))
     numbers = values.dtype.kind in "iuf"
     numeric = numbers and (target_numeric or type_of_target(values) == "continuous")
-    return Source(X, target_numbers(values, "a classifier", name) if numeric else values, numeric)
+    values = target_numbers(values, "a classifier", name) if numeric else values
+    return SourceRows(X, values, numeric)
 
 
 def read_pairs(pairs: Any, n_rows: int, n_source: int) -> np.ndarray | None:
@@ -561,7 +553,7 @@ def read_pairs(pairs: Any, n_rows: int, n_source: int) -> np.ndarray | None:
 
 
 @storable
-class Verdict(NamedTuple):
+class SourceDecision(NamedTuple):
     """Whether the source is refused, why, and the mean held-out losses it rests on."""
 
     refused: bool
@@ -572,7 +564,7 @@ class Verdict(NamedTuple):
 class Attempt(NamedTuple):
     """What became of one source: the verdict, how it was aligned, and the transfer."""
 
-    verdict: Verdict
+    verdict: SourceDecision
     alignment: str | None
     transfer: Transfer | None
 
@@ -581,29 +573,21 @@ class Attempt(NamedTuple):
         return self.verdict.refused, self.verdict.losses.get("transfer", np.inf)
 
 
-def too_risky(n_selected: int, n_rows: int, *, min_share: float = 0.05) -> Verdict | None:
-    """Section 5.5.2: refuse a source of which hardly a row lies among the target's rows."""
-    if n_selected >= min_share * n_rows:
-        return None
-    text = f"{n_selected} of {n_rows} source rows lie among the target rows: too risky"
-    return Verdict(True, text, {})
-
-
 def judge(
     options: Options,
-    target: Target,
-    source: Source,
+    target: TargetRows,
+    source: SourceRows,
     n_folds: int,
     n_sources: int = 1,
     *,
     min_labels: int = 10,
     level: float = 0.05,
     max_rows: int = 1_000,
-) -> Verdict:
+) -> SourceDecision:
     """Refuse unless the transfer beats every rival by a standard error, and all shuffled copies."""
     n = len(target.y)
     if n < max(min_labels, n_folds):
-        return Verdict(True, f"{n} labeled rows are too few to judge the source", {})
+        return SourceDecision(True, f"{n} labeled rows are too few to judge the source", {})
     target, source = fewer(target, source, max_rows)
     folds = fold_numbers(target.y, n_folds, np.random.RandomState(options.seed))
     losses, transfers = held_out_losses(options, target, source, folds)
@@ -612,7 +596,7 @@ def judge(
     figures = dict(zip(("transfer", *_RIVALS), losses.mean(axis=1).tolist(), strict=True))
     figures |= {f"{rival}_error": float(e) for rival, e in zip(_RIVALS, errors, strict=True)}
     if not np.all(gains.mean(axis=1) > errors):
-        return Verdict(True, f"no clear gain: {_reason(figures, options.numeric)}", figures)
+        return SourceDecision(True, f"no clear gain: {_reason(figures, options.numeric)}", figures)
     # One of many sources comes first more easily: each has to beat as many more copies.
     n_copies = int(np.ceil(n_sources / level)) - 1
     limit = float(losses[0].sum())
@@ -620,9 +604,9 @@ def judge(
         same_space = transfers if what == "outputs" and ignores_outputs(options) else None
         if _does_as_well(options, copy, folds, limit, same_space):
             text = f"no better than with {what} shuffled"
-            return Verdict(True, f"{text}: {_reason(figures, options.numeric)}", figures)
+            return SourceDecision(True, f"{text}: {_reason(figures, options.numeric)}", figures)
     text = f"the source helps: {_reason(figures, options.numeric)}"
-    return Verdict(False, f"{text}; better than all {n_copies} shuffled copies", figures)
+    return SourceDecision(False, f"{text}; better than all {n_copies} shuffled copies", figures)
 
 
 def ignores_outputs(options: Options) -> bool:
@@ -631,8 +615,8 @@ def ignores_outputs(options: Options) -> bool:
 
 
 def shuffled(
-    target: Target, source: Source, n_copies: int, seed: int
-) -> Iterator[tuple[str, tuple[Target, Source]]]:
+    target: TargetRows, source: SourceRows, n_copies: int, seed: int
+) -> Iterator[tuple[str, tuple[TargetRows, SourceRows]]]:
     """Yield copies that have nothing to tell: of shuffled outputs, and of shuffled pairs."""
     rng = np.random.RandomState(seed)
     for _ in range(n_copies):
@@ -643,7 +627,7 @@ def shuffled(
 
 def _does_as_well(
     options: Options,
-    copy: tuple[Target, Source],
+    copy: tuple[TargetRows, SourceRows],
     folds: np.ndarray,
     limit: float,
     same_space: Sequence[Transfer] | None,
@@ -660,13 +644,13 @@ def _does_as_well(
             transfer = Transfer(options, held.target, held.source)
         else:
             transfer = same_space[fold].relearned(options, held.target, held.source)
-        total += _losses(options, [_answer(options, transfer, held.asked)], held.right).sum()
+        total += _losses(_answer(options, transfer, held.asked), held.right).sum()
         if total > limit + 1e-9 * abs(limit):
             return False  # the other folds cannot make it better
     return True
 
 
-def fewer(target: Target, source: Source, most: int) -> tuple[Target, Source]:
+def fewer(target: TargetRows, source: SourceRows, most: int) -> tuple[TargetRows, SourceRows]:
     """Return some of the rows, evenly, labeled ones first and pairs together: enough to judge."""
     if max(len(target.X), len(source.X)) <= most:
         return target, source
@@ -681,15 +665,13 @@ def fewer(target: Target, source: Source, most: int) -> tuple[Target, Source]:
         more = np.setdiff1d(np.arange(len(source.X)), partners)
         others = np.sort(np.append(partners, more[_evenly(len(more), most - len(partners))]))
         pairs = _pairs_among(others, target.pairs[rows], len(source.X))
-    smaller = Target(target.X[rows], target.y[labeled_rows], target.labeled[rows], pairs)
-    return smaller, Source(source.X[others], source.v[others], source.numeric)
+    smaller = TargetRows(target.X[rows], target.y[labeled_rows], target.labeled[rows], pairs)
+    return smaller, SourceRows(source.X[others], source.v[others], source.numeric)
 
 
 def _pairs_among(rows: np.ndarray, pairs: np.ndarray, n_source: int) -> np.ndarray:
     """Return pairs with some of the source rows, -1 where the partner is none of them."""
-    new = np.full(n_source + 1, -1)  # the last one answers -1, no partner
-    new[rows] = np.arange(len(rows))
-    return new[pairs]
+    return position_of_each(rows, n_source + 1)[pairs]  # the last one answers -1, no partner
 
 
 def _evenly(n: int, most: int) -> np.ndarray:
@@ -708,7 +690,7 @@ def standard_errors(gains: np.ndarray) -> np.ndarray:
 
 
 def held_out_losses(
-    options: Options, target: Target, source: Source, folds: np.ndarray
+    options: Options, target: TargetRows, source: SourceRows, folds: np.ndarray
 ) -> tuple[np.ndarray, list[Transfer]]:
     """Return the losses of all labeled rows, by the transfer and its rivals, and the transfers."""
     losses = np.empty((1 + len(_RIVALS), len(folds)))
@@ -721,7 +703,7 @@ def held_out_losses(
 
 
 def _fold_losses(options: Options, held: _Held, transfer: Transfer) -> np.ndarray:
-    """Return the losses of held-out rows: by the transfer and by its rivals."""
+    """The losses of held-out rows: by the transfer and by its rivals."""
     rows, y = held.target.X[held.target.labeled], held.target.y
     target_only = options.make(len(y)).fit(rows, y)
     answers = [
@@ -735,7 +717,7 @@ def _fold_losses(options: Options, held: _Held, transfer: Transfer) -> np.ndarra
         sure = np.isin(answers[0].values, (0, 1)).all()
         prior = DummyClassifier(strategy="most_frequent" if sure else "prior")
     answers.append(_answer(options, prior.fit(rows, y), held.asked))
-    return _losses(options, answers, held.right)
+    return np.array([_losses(answer, held.right) for answer in answers])
 
 
 class _Answer(NamedTuple):
@@ -746,27 +728,22 @@ class _Answer(NamedTuple):
 
 
 def _answer(options: Options, model: Any, X: np.ndarray) -> _Answer:
-    """Return what a learner or a transfer says of rows."""
+    """What a learner or a transfer says of rows."""
     if options.numeric:
         return _Answer(model.predict(X), None)
-    if isinstance(model, Transfer):
-        return _Answer(model.predict_proba(X), model.classes)
     return _Answer(probabilities(model, X), model.classes_)
 
 
-def _losses(options: Options, answers: Sequence[_Answer], right: np.ndarray) -> np.ndarray:
-    """Return the squared error of each answer: of numbers, or half that of probabilities.
+def _losses(answer: _Answer, right: np.ndarray) -> np.ndarray:
+    """The squared error of an answer for each row: of numbers, or half that of probabilities.
 
     Half of it is 1 for a row that is wrong for sure, as an error is.
     """
-    if options.numeric:
-        return np.array([(answer.values - right) ** 2 for answer in answers])
-    out = np.empty((len(answers), len(right)))
-    for i, (values, classes) in enumerate(answers):
-        assert classes is not None
-        hits = right[:, None] == classes
-        out[i] = (np.sum((values - hits) ** 2, axis=1) + ~hits.any(axis=1)) / 2
-    return out
+    values, classes = answer
+    if classes is None:
+        return (values - right) ** 2
+    hits = right[:, None] == classes
+    return (np.sum((values - hits) ** 2, axis=1) + ~hits.any(axis=1)) / 2
 
 
 class _Held(NamedTuple):
@@ -778,11 +755,11 @@ class _Held(NamedTuple):
 
     asked: np.ndarray
     right: np.ndarray
-    target: Target
-    source: Source
+    target: TargetRows
+    source: SourceRows
 
     @classmethod
-    def of(cls, target: Target, source: Source, held: np.ndarray) -> _Held:
+    def of(cls, target: TargetRows, source: SourceRows, held: np.ndarray) -> _Held:
         """Hold some of the labeled rows out."""
         rows, pairs = np.flatnonzero(target.labeled)[held], target.pairs
         stays = np.ones(len(target.X), bool)
@@ -790,8 +767,8 @@ class _Held(NamedTuple):
         if pairs is not None:
             unpaired = np.setdiff1d(np.arange(len(source.X)), pairs[rows])
             pairs = _pairs_among(unpaired, pairs[stays], len(source.X))
-            source = Source(source.X[unpaired], source.v[unpaired], source.numeric)
-        left = Target(target.X[stays], target.y[~held], target.labeled[stays], pairs)
+            source = SourceRows(source.X[unpaired], source.v[unpaired], source.numeric)
+        left = TargetRows(target.X[stays], target.y[~held], target.labeled[stays], pairs)
         return cls(target.X[rows], target.y[held], left, source)
 
 

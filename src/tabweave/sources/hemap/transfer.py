@@ -22,7 +22,7 @@ from tabweave._compat import eigh, fix_signs
 from tabweave.io.register import storable
 
 
-class Target(NamedTuple):
+class TargetRows(NamedTuple):
     """The target's rows, the labels of those that have one, and the source row of each (or -1)."""
 
     X: np.ndarray
@@ -31,7 +31,7 @@ class Target(NamedTuple):
     pairs: np.ndarray | None
 
 
-class Source(NamedTuple):
+class SourceRows(NamedTuple):
     """The source's rows, their outputs, and whether these are numbers."""
 
     X: np.ndarray
@@ -57,8 +57,8 @@ class Scaled(NamedTuple):
     """What an alignment looks at: both tables, their scaled rows T and S, a source of chance."""
 
     options: Options
-    target: Target
-    source: Source
+    target: TargetRows
+    source: SourceRows
     T: np.ndarray
     S: np.ndarray
     rng: np.random.RandomState
@@ -94,7 +94,7 @@ class Transfer:
     ``learner`` saw source rows too, ``target_learner`` only target rows, in the same space.
     """
 
-    def __init__(self, options: Options, target: Target, source: Source) -> None:
+    def __init__(self, options: Options, target: TargetRows, source: SourceRows) -> None:
         rng = np.random.RandomState(options.seed)
         self.side, B_T, B_S, self.eigenvalues = _project(options, target, source, rng)
         labeled = B_T[target.labeled]
@@ -106,7 +106,7 @@ class Transfer:
         self.projected_source = B_S
         self._learn(options, target.y, labeled, B_S[rows], source.v[rows], source.numeric)
 
-    def relearned(self, options: Options, target: Target, source: Source) -> Transfer:
+    def relearned(self, options: Options, target: TargetRows, source: SourceRows) -> Transfer:
         """Return the same transfer of other outputs, if the common space ignores these."""
         out = copy(self)
         labeled, rows = self.side.project(target.X[target.labeled]), self.selected
@@ -125,7 +125,7 @@ class Transfer:
     ) -> None:
         """Eqs. (5.19) and (5.20), or one learner for all rows where the outputs are one."""
         self.bridge: np.ndarray | None = None
-        self.classes = None if options.numeric else np.unique(y)
+        self.classes_ = None if options.numeric else np.unique(y)
         if not len(B_S):
             self.learner = self.target_learner
             return
@@ -139,7 +139,7 @@ class Transfer:
             return
         rows, values = np.vstack([labeled, B_S]), np.concatenate([y, v])
         self.learner = options.make(len(rows)).fit(rows, values)
-        self.classes = getattr(self.learner, "classes_", None)
+        self.classes_ = getattr(self.learner, "classes_", None)
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Eq. (5.19): p(y|x), through the source's classes where those are others."""
@@ -150,12 +150,12 @@ class Transfer:
         """Return the class or number of each row."""
         if self.bridge is None:
             return self.learner.predict(self.side.project(X))
-        assert self.classes is not None
-        return self.classes[self.predict_proba(X).argmax(axis=1)]
+        assert self.classes_ is not None
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
 def _project(
-    options: Options, target: Target, source: Source, rng: np.random.RandomState
+    options: Options, target: TargetRows, source: SourceRows, rng: np.random.RandomState
 ) -> tuple[Side, np.ndarray, np.ndarray, np.ndarray]:
     """Algorithms 3 and 4, on aligned rows, repeated where the projection betters the alignment."""
     frames = Frame.of(target.X, options.scale), Frame.of(source.X, options.scale)
@@ -177,7 +177,7 @@ def _project(
 
 
 def _partitions(
-    options: Options, T: np.ndarray, source: Source, rng: np.random.RandomState
+    options: Options, T: np.ndarray, source: SourceRows, rng: np.random.RandomState
 ) -> tuple[Any, np.ndarray, np.ndarray]:
     """Algorithm 4, step 34: target rows in clusters, source rows in classes; empty if linear."""
     if options.theta == 1:
@@ -468,7 +468,7 @@ def linear_map(features: np.ndarray, B: np.ndarray, *, ridge_ratio: float = 1e-3
 # -- selection and outputs ----------------------------------------------------------------------
 
 
-def paired_rows(target: Target) -> np.ndarray:
+def paired_rows(target: TargetRows) -> np.ndarray:
     """Return the source rows that are partners of target rows, in order."""
     return np.setdiff1d([] if target.pairs is None else target.pairs, [-1]).astype(np.intp)
 

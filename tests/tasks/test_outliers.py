@@ -14,7 +14,6 @@ from tabweave.tasks.outliers import (
     conditionals,
     evidence,
     oddest,
-    regressions,
     row_scores,
 )
 
@@ -112,8 +111,9 @@ def test_probabilities_are_those_of_the_rest_of_the_row():
     other = rows.copy()
     other["city"] = "Lima"
     for a, name in enumerate(rows):
-        one = conditionals(model, model.cells(Table.of(rows)))[a].proba
-        two = conditionals(model, model.cells(Table.of(other)))[a].proba
+        one, two = (
+            list(conditionals(model, model.cells(Table.of(t))))[a].proba for t in (rows, other)
+        )
         np.testing.assert_allclose(one.sum(axis=1), 1)
         assert np.allclose(one, two) == (name == "city")
 
@@ -138,8 +138,9 @@ def test_a_gap_says_of_others_what_its_likely_values_say():
     model = OutlierCells().fit(rows)._model
     gap = {"a": ["u"] * 4, "b": [None, "u", "v", "w"], "c": ["v"] * 4}
     cells = model.cells(Table.of(gap, dict.fromkeys("abc", "nominal")))
-    ((found, _),) = regressions(model, cells, [0])
-    likely = model._first(cells)["b"].proba[0]
+    guesses = model.first_guesses(cells)
+    found, _ = model.regressed("a", np.arange(4), model.completed(cells, guesses))
+    likely = guesses["b"].proba[0]
     order = [model.labels["b"].index(value) for value in "uvw"]
     np.testing.assert_allclose(found[0], likely[order] @ found[1:], atol=1e-9)
     assert np.abs(found[1:] - found[0]).max() > 0.1

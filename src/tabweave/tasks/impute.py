@@ -48,17 +48,9 @@ from tabweave.columns.table import Table, take_rows
 from tabweave.columns.texts import present_texts
 from tabweave.columns.vocabulary import Label, canonical
 from tabweave.io.register import storable
-from tabweave.tasks.row_model import (
-    ENGINES,
-    Guess,
-    Note,
-    RowModel,
-    WideRowModel,
-    is_wide,
-    rows_to_learn,
-)
+from tabweave.tasks.gaps import ENGINES, BlockFiller, Note
+from tabweave.tasks.row_model import Guess, rows_to_learn
 
-_FOLDS = 4  # parts of the rows by which engines are chosen
 _LOOKED_AT = 1000  # cells of text that show how a column is written
 _KEPT = 100  # of which so many are remembered
 _GROUPED = rf"\d{{1,3}}(?:[{BLANKS}{APOSTROPHES}]\d{{3}})+[\d.,]*"  # digits in groups of thousands
@@ -158,47 +150,59 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         self.schema = schema
         self.random_state = random_state
 
-    _model: RowModel | WideRowModel
+    _filler: BlockFiller
     _typical: Mapping[str, list[Any]] = MappingProxyType({})  # how cells were written in fit
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from rows, which may have missing cells; ``y`` is ignored."""
         (table, _), seed = rows_to_learn(self, X), seed_of(self.random_state)
-        model = self._taught_by(table, seed)
-        self.engines_ = {name: model.usable(name, model.wanted) for name in model.names}
+        filler, engines = self._learned(table, seed), self._engines()
+        self.engines_ = {name: filler.usable(name, engines) for name in filler.names}
         self.validation_: dict[str, dict[str, float]] = {}
         if self.engine == "validated":
-            self.validation_ = self._validated(table, seed)
-            best = {name: min(v, key=v.__getitem__) for name, v in self.validation_.items() if v}
-            self.engines_ |= {name: tuple(key.split("+")) for name, key in best.items()}
-        self._model = model.changed(engines=self.engines_)
-        given = {} if isinstance(X, Table) else self._given(X)
-        self._typical = {name: typical_cells(cells) for name, cells in given.items()}
-        self._typical = {name: cells for name, cells in self._typical.items() if cells}
+            losses = self._hidden_losses(table, seed)
+            self.validation_ = {
+                name: {key: float(each.mean()) for key, each in of_column.items()}
+                for name, of_column in losses.items()
+            }
+            for name, means in self.validation_.items():
+                if means:
+                    best = min(means, key=means.__getitem__)
+                    self.engines_[name] = tuple(best.split("+"))
+        self._filler = filler.with_engines(self.engines_)
+        cells = {} if isinstance(X, Table) else self._cells_as_given(X)
+        typical = {name: typical_cells(column) for name, column in cells.items()}
+        self._typical = {name: column for name, column in typical.items() if column}
         return self
 
-    def _taught_by(self, table: Table, seed: int) -> RowModel | WideRowModel:
-        wanted = ENGINES if self.engine in ("all", "validated") else (self.engine,)
-        options = int(self.n_bins), seed, wanted, int(self.n_neighbors)
-        if is_wide(table, int(self.n_bins)):
-            return WideRowModel.of(table, *options, int(self.n_rounds))
-        model = RowModel.of(table, *options)
-        model = model.changed(needs_evidence=True)
-        return model.with_reference(table, int(self.n_rounds))
+    def _engines(self) -> tuple[str, ...]:
+        return ENGINES if self.engine in ("all", "validated") else (self.engine,)
 
-    def _validated(self, table: Table, seed: int) -> dict[str, dict[str, float]]:
-        """Return the mean loss of each choice of engines on hidden cells of other rows."""
-        fold = np.random.default_rng(seed).permutation(table.n_rows) % _FOLDS
-        found: dict[str, dict[str, list[np.ndarray]]] = {name: {} for name in table.schema.names}
-        for part in range(min(_FOLDS, table.n_rows) if table.n_rows > 1 else 0):
-            model = self._taught_by(take_rows(table, np.flatnonzero(fold != part)), seed)
-            losses = model.hidden_losses(take_rows(table, np.flatnonzero(fold == part)), seed)
-            for name, own in losses.items():
-                for key, each in own.items():
-                    found[name].setdefault(key, []).append(each)
+    def _learned(self, table: Table, seed: int) -> BlockFiller:
+        return BlockFiller.of(
+            table,
+            self._engines(),
+            n_bins=int(self.n_bins),
+            n_neighbors=int(self.n_neighbors),
+            n_rounds=int(self.n_rounds),
+            seed=seed,
+        )
+
+    def _hidden_losses(self, table: Table, seed: int) -> dict[str, dict[str, np.ndarray]]:
+        """Return the loss of each choice of engines on each hidden cell, of rows not learned."""
+        n_folds = min(4, table.n_rows) if table.n_rows > 1 else 0
+        fold = np.random.default_rng(seed).permutation(table.n_rows) % 4
+        parts = []
+        for part in range(n_folds):
+            filler = self._learned(take_rows(table, np.flatnonzero(fold != part)), seed)
+            held_out = take_rows(table, np.flatnonzero(fold == part))
+            parts.append(filler.hidden_losses(held_out, seed))
         return {
-            name: {key: float(np.concatenate(parts).mean()) for key, parts in own.items()}
-            for name, own in found.items()
+            name: {
+                key: np.concatenate([p[name][key] for p in parts if key in p[name]])
+                for key in dict.fromkeys(key for p in parts for key in p[name])
+            }
+            for name in table.schema.names
         }
 
     def transform(self, X: Any) -> Any:
@@ -224,16 +228,16 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         table = self._read(X)
         if column is not None:
             self._check_valued(column)
-            found = self._model.filled(self._without(table, column), int(self.n_rounds))
-            none = np.zeros((table.n_rows, len(self._model.labels[column])))
-            return found[column].proba if column in found else none
+            guesses = self._filler.filled(self._without(table, column), int(self.n_rounds))
+            none = np.zeros((table.n_rows, len(self.categories(column))))
+            return guesses[column].proba if column in guesses else none
         parts = [self.predict_proba(table, name) for name in self._valued()]
         return np.hstack([np.zeros((table.n_rows, 0)), *parts])
 
     def categories(self, column: str) -> list[Label]:
         """Return the values that a column can be filled with."""
         self._check_valued(column)
-        return list(self._model.labels[column])
+        return list(self._filler.block(column).model.labels[column])
 
     def sample(self, X: Any, n: int = 5, random_state: Any = 0) -> list[Any]:
         """Return several filled tables, drawn from predicted distributions (multiple imputation).
@@ -256,12 +260,14 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             raise ValueError(f"expected n of at least 1, got {n}")
         rng = np.random.default_rng(seed_of(random_state))
         guesses = self._guesses(X)
-        return [
-            self._returned(
-                X, {name: g.drawn(self._model, name, rng) for name, g in guesses.items()}
-            )
-            for _ in range(n)
-        ]
+
+        def drawn() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+            return {
+                name: (guess.rows, self._filler.block(name).drawn(name, guess, rng))
+                for name, guess in guesses.items()
+            }
+
+        return [self._returned(X, drawn()) for _ in range(n)]
 
     def explain(self, X: Any) -> list[Note]:
         """Explain each filled cell: its value, its probability, and why."""
@@ -269,38 +275,42 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         return [
             note
             for name, guess in self._guesses(X).items()
-            for note in self._model.notes(table, name, guess)
+            for note in self._filler.notes(table, name, guess)
         ]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns, which do not change."""
-        check_is_fitted(self, "_model")
+        check_is_fitted(self, "_filler")
         check_input_features(self, input_features)
         return np.asarray(self.schema_.given, dtype=object)
 
     # -- rows in and out -------------------------------------------------------------------
 
     def _read(self, X: Any) -> Table:
-        check_is_fitted(self, "_model")
+        check_is_fitted(self, "_filler")
         table = read_with_fitted_schema(self, X, numbers="numeric")
-        self._model.check_types(table)
+        self._filler.check_types(table)
         return table
 
     def _guesses(self, X: Any) -> dict[str, Guess]:
-        return self._model.filled(self._read(X), int(self.n_rounds))
+        return self._filler.filled(self._read(X), int(self.n_rounds))
 
     def _filled(self, X: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        return {name: g.best(self._model, name) for name, g in self._guesses(X).items()}
+        return {
+            name: (guess.rows, self._filler.block(name).best(name, guess))
+            for name, guess in self._guesses(X).items()
+        }
 
     def _check_valued(self, column: str) -> None:
-        check_is_fitted(self, "_model")
+        check_is_fitted(self, "_filler")
         if column not in self._valued():
             raise ValueError(
                 f"expected a column of categories, one of {self._valued()}, got {column!r}"
             )
 
     def _valued(self) -> list[str]:
-        return [name for name in self._model.names if name not in self._model.numbers]
+        blocks = self._filler.block
+        return [n for n in self._filler.names if n not in blocks(n).model.numbers]
 
     @staticmethod
     def _without(table: Table, column: str) -> Table:
@@ -326,7 +336,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
                 out.isetitem(at, self._column(X.iloc[:, at], name, *gaps))
             return out
         table = self._read(X)
-        given = {} if isinstance(X, Table) else self._given(X)
+        given = {} if isinstance(X, Table) else self._cells_as_given(X)
         none = np.zeros(0, np.intp), np.zeros(0)
         columns = {
             name: self._column(given.get(name), name, *filled.get(name, none), table)
@@ -348,7 +358,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             out[:, j] = cells
         return out
 
-    def _given(self, X: Any) -> dict[str, Any]:
+    def _cells_as_given(self, X: Any) -> dict[str, Any]:
         """Return the cells of the columns as they were given, those set aside among them."""
         names, cells, _ = columns_of(X)
         return dict(zip(names or self.schema_.given, cells, strict=True))

@@ -27,7 +27,7 @@ from tabweave.columns.inputs import read_with_fitted_schema
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.table import Table, append_rows, datetime_as_numeric, take_rows
 from tabweave.io.register import storable
-from tabweave.tasks.row_model import FLOOR, Cells, Reason, Round, RowModel, rows_to_learn, shown
+from tabweave.tasks.row_model import Cells, Reason, RowModel, readable, rows_to_learn
 
 N_FOLDS = 4
 BLOCK_NUMBERS = 1 << 21  # Numbers that are held at a time while rows are judged.
@@ -179,7 +179,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
     def _taught_by(self, table: Table) -> RowModel:
         engines = ("counts", "mixture") if self.engine == "all" else (self.engine,)
         n_bins = max(2, min(int(self.n_bins), self._rows.n_rows // MIN_ROWS_PER_BIN))
-        return RowModel.of(table, n_bins, seed_of(self.random_state), engines, 1)
+        return RowModel.of(table, n_bins, seed_of(self.random_state), engines)
 
     def _as_scores(self, table: Table) -> ScoredTable:
         """Return rows with numbers as normal scores, and how far out each number is."""
@@ -319,12 +319,12 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
     def _model_to_show(self) -> RowModel:
         """Return the model with the numbers of each bin as they are in the table."""
         codes = self._model.cells(self._as_scores(self._rows).table).codes
-        seen = {}
+        bin_numbers = {}
         for name in self._model.numbers:
             a, values = self._model.names.index(name), self._rows[name].values
-            seen[name] = [values[codes[a] == b] for b in range(self._model.sizes[a])]
-        dated = tuple(c.name for c, data in self._rows if isinstance(data, Datetimes))
-        return replace(self._model, seen=seen, dated=dated)
+            bin_numbers[name] = [values[codes[a] == b] for b in range(self._model.sizes[a])]
+        dated = [c.name for c, data in self._rows if isinstance(data, Datetimes)]
+        return replace(self._model, bin_numbers=bin_numbers, dated=dated)
 
     def _judged_apart(
         self, table: Table, rows: np.ndarray | None = None
@@ -354,7 +354,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
     def _read(self, X: Any) -> Table:
         check_is_fitted(self, "_rows")
         table = read_with_fitted_schema(self, X, numbers="numeric")
-        self._model.check_types(table)
+        self._model.check_types(table, self._model.names)
         return table
 
 
@@ -388,7 +388,7 @@ class OutlierCell(NamedTuple):
     position: int = 0
 
     def __str__(self) -> str:
-        text = f"row {self.row}: {self.column}={shown(self.value)}"
+        text = f"row {self.row}: {self.column}={readable(self.value)}"
         if self.against is not None:
             column, other, both, n = self.against
             return f"{text} with {column}={other}: {both:,} of {n:,} (p = {self.p_value:.2g})"
@@ -646,58 +646,28 @@ class Conditional(NamedTuple):
     number: np.ndarray | None = None  # its expected normal score
 
 
-def conditionals(model: RowModel, cells: Cells) -> list[Conditional]:
-    """Return what the other cells of each row say of each column."""
-    rows = np.arange(cells.codes.shape[1])
-    found: list[list[np.ndarray]] = [[] for _ in model.names]
-    numbers: dict[int, np.ndarray] = {}
-    singles = [a for a, name in enumerate(model.names) if name not in model.sets]
-    if "counts" in model.wanted and singles:
-        for a, (proba, number) in zip(singles, regressions(model, cells, singles), strict=True):
-            found[a].append(proba)
-            if number is not None:
-                numbers[a] = number
-    for weights, logs in model.subspaces:
-        joint = model._log_joint(cells, rows, weights, logs)
-        for a in singles:
-            own = np.vstack([logs[model.spans[a]], np.zeros(logs.shape[1])])[cells.codes[a]]
-            rest = joint - own
-            rest = np.exp(rest - rest.max(axis=1, keepdims=True))
-            proba = rest @ np.exp(logs[model.spans[a]]).T
-            found[a].append(proba / proba.sum(axis=1, keepdims=True))
-    means = [_mean(parts, len(model.subspaces)) for parts in found]
-    for name in model.numbers:
-        a = model.names.index(name)
-        if a not in numbers and means[a] is not None:
-            numbers[a] = means[a] @ model.bin_means[name]
-    return [Conditional(proba, numbers.get(a)) for a, proba in enumerate(means)]
+def conditionals(model: RowModel, cells: Cells) -> Iterator[Conditional]:
+    """Yield what the other cells of each row say of each column, the mean of the engines.
 
-
-def regressions(model: RowModel, cells: Cells, columns: Sequence[int]) -> Iterator[Conditional]:
-    """Yield what the regression says of some columns, given the other cells of each row.
-
-    A gap counts as the mixture guesses it, without one by its shares.
+    To the regression a gap counts as the mixture guesses it, without one by its shares.
     """
-    guesses, rows = model._first(cells), np.arange(cells.codes.shape[1])
-    known = model.indicators(cells, guesses)
-    before = Round(cells.codes, np.nan_to_num(cells.z), cells.elements, known)
-    for a in columns:
-        share, unit = model.share[model.spans[a]], model.unit[model.spans[a]]
-        total = model.expected(model.names[a], rows, before)
-        proba = np.maximum(share + total[:, : len(share)] / np.where(unit > 0, unit, 1), FLOOR)
-        number = total[:, len(share)] if model.names[a] in model.numbers else None
-        yield Conditional(proba / proba.sum(axis=1, keepdims=True), number)
-
-
-def _mean(found: Sequence[np.ndarray], n_fits: int) -> np.ndarray | None:
-    """Return the mean of regression and mixture, the mixture being the mean of its fits."""
-    if not found:
-        return None
-    if len(found) == 1:
-        return found[0]
-    if len(found) == n_fits or not n_fits:
-        return np.mean(found, axis=0)
-    return (found[0] + np.mean(found[1:], axis=0)) / 2
+    rows = np.arange(cells.codes.shape[1])
+    complete = model.completed(cells, model.first_guesses(cells))
+    complete = complete._replace(z=np.nan_to_num(cells.z))  # a number that is a gap: its mean
+    joints = model.log_joints(cells, rows)
+    for a, name in enumerate(model.names):
+        if name in model.sets:
+            yield Conditional(None)
+            continue
+        proba, number = np.tile(model.share[model.spans[a]], (len(rows), 1)), None
+        if "counts" in model.engines:
+            proba, number = model.regressed(name, rows, complete)
+        if joints:
+            mixed = model.from_mixture(a, cells.codes[a], joints)
+            proba = (proba + mixed) / 2 if "counts" in model.engines else mixed
+        if number is None and name in model.numbers:
+            number = proba @ model.bin_means[name]
+        yield Conditional(proba, number)
 
 
 def contradiction(model: RowModel, cells: Cells, row: int, column: int) -> Reason | None:
@@ -711,7 +681,7 @@ def contradiction(model: RowModel, cells: Cells, row: int, column: int) -> Reaso
         both, n = other.both, other.n
         return float(np.log((both + share) / (n + 1) / max(share, 1e-12)) * np.sqrt(n + 1))
 
-    return min(model.beside(cells, row, column, code), key=gain, default=None)
+    return min(model.reasons(cells, row, column, code), key=gain, default=None)
 
 
 def _p_values(fit_scores: np.ndarray, scores: np.ndarray, among: Any = False) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""WideRowModel: tables of many columns are filled block by block, as well as whole ones."""
+"""BlockFiller: tables of many columns are filled block by block, as well as whole ones."""
 
 import tracemalloc
 
@@ -8,14 +8,9 @@ import pytest
 
 import tabweave
 from tabweave import Imputer, Table
-from tabweave.tasks import row_model
-from tabweave.tasks.row_model import (
-    RowModel,
-    WideRowModel,
-    blocks_of_columns,
-    missing,
-    pairwise_evidence,
-)
+from tabweave.tasks import gaps as module
+from tabweave.tasks.gaps import blocks_of_columns, pairwise_evidence
+from tabweave.tasks.row_model import RowModel, missing
 
 
 def grouped(n, p, group, seed=0):
@@ -46,31 +41,30 @@ def test_blocks_hold_the_columns_that_tell_of_each_other():
 
 def test_evidence_of_pairs_is_that_of_the_model(holes):
     table = Table.of(holes)
-    coarse = RowModel.of(table, row_model.COARSE_BINS, 0, ("counts",), 5)
+    coarse = RowModel.of(table, 6, 0, ("counts",))
     np.testing.assert_allclose(pairwise_evidence(table), coarse.evidence, atol=1e-12)
 
 
 def test_a_table_in_blocks_is_filled_as_well_as_a_whole_one(monkeypatch):
     rows, gaps = grouped(200, 90, 6)
     wide = Imputer().fit(gaps)
-    assert isinstance(wide._model, WideRowModel)
+    assert len(wide._filler.blocks) > 1
     by_blocks = error(rows, gaps, wide.transform(gaps))
-    monkeypatch.setattr(row_model, "MAX_COLUMNS", 90)
+    monkeypatch.setattr(module, "MAX_COLUMNS", 90)
     whole = Imputer().fit(gaps)
-    assert isinstance(whole._model, RowModel)
+    assert len(whole._filler.blocks) == 1
     assert by_blocks < 1.03 * error(rows, gaps, whole.transform(gaps))
     assert by_blocks < 0.65  # the deviation of what no other column tells is 0.45
 
 
 def test_columns_of_every_kind_stand_in_blocks(monkeypatch, tmp_path, holes):
-    monkeypatch.setattr(row_model, "MAX_COLUMNS", 4)
-    monkeypatch.setattr(row_model, "MAX_TARGETS", 2)
+    monkeypatch.setattr(module, "MAX_COLUMNS", 4)
     days = pd.Timestamp("2026-03-01") + pd.to_timedelta(np.arange(len(holes)) % 9, unit="D")
     rows = holes.assign(day=days, tags=[["a", "b"] if s == "warm" else ["c"] for s in holes["sea"]])
     rows.loc[::7, "day"] = pd.NaT
     rows.loc[::5, "tags"] = None
     model = Imputer("all").fit(rows)
-    assert isinstance(model._model, WideRowModel) and len(model._model.blocks) > 2
+    assert len(model._filler.blocks) > 2
     filled = model.transform(rows)
     assert filled.notna().all().all() and filled.dtypes.equals(rows.dtypes)
     assert len(model.explain(rows)) == rows.isna().sum().sum()
@@ -95,7 +89,7 @@ def test_missing_cells_are_those_of_every_kind():
 
 def test_what_does_not_fit_is_said_before_anything_is_learned(monkeypatch):
     _, gaps = grouped(60, 80, 4)
-    monkeypatch.setattr(row_model, "available_memory", lambda: 1000)
+    monkeypatch.setattr(module, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"80 columns .* GB that are free; choose the columns"):
         Imputer().fit(gaps)
 

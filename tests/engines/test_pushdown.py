@@ -64,7 +64,7 @@ ODD = ["it''s", "", " ", "é", "a,b", "NULL", "1", "⟨other⟩", "%s %% {key}",
 @pytest.mark.parametrize("numbered", [4, 1 << 13])
 def test_numbers_stand_for_odd_texts_and_many_values_stay_text(numbered, monkeypatch):
     """And what was kept for this while is gone, also when counting fails."""
-    few = replace(pushdown.DIALECTS["duckdb"], numbered=numbered)
+    few = replace(pushdown.DIALECTS["duckdb"], max_positions=numbered)
     monkeypatch.setitem(pushdown.DIALECTS, "duckdb", few)
     rng = np.random.default_rng(2)
     words = {f"c{i}": np.array([*ODD[: 3 + i], None], object) for i in range(6)}
@@ -215,7 +215,7 @@ def test_what_cannot_be_pushed_down_is_said(connection, rows):
 
 
 def test_two_values_with_one_text_are_refused(connection, monkeypatch):
-    rounded = replace(pushdown.DIALECTS["duckdb"], text="CAST(round({}) AS VARCHAR)")
+    rounded = replace(pushdown.DIALECTS["duckdb"], key="CAST(round({}) AS VARCHAR)")
     monkeypatch.setitem(pushdown.DIALECTS, "duckdb", rounded)
     with pytest.raises(ValueError, match=r"column 'a': .* are both '1.0' as text"):
         count(

@@ -27,12 +27,12 @@ from tabweave import (
 from tabweave.columns.datetime import OWN_CLOCK
 from tabweave.embed.autoencoder import OneHotAutoencoder
 from tabweave.export.sql import (
-    _bigquery_seconds,
-    _postgres_seconds,
     is_float,
     kind_of,
     literal,
+    seconds_of,
 )
+from tabweave.io.dialects import DIALECTS
 
 KEY = "row number"
 
@@ -520,7 +520,7 @@ def test_values_in_a_bucket_are_where_transform_puts_them(run):
     ],
 )
 def test_a_literal_is_read_back_as_the_label(dialect, label, kind):
-    text = literal(label, kind, dialect, "a")
+    text = literal(label, kind, DIALECTS[dialect], "a")
     connect = sqlite3.connect if dialect == "sqlite" else duckdb.connect
     with contextlib.closing(connect(":memory:")) as connection:
         (found,) = connection.execute(f"SELECT {text}").fetchone()
@@ -542,13 +542,13 @@ def test_a_literal_is_read_back_as_the_label(dialect, label, kind):
 )
 def test_labels_of_another_kind_are_named(label, kind, why):
     with pytest.raises(ValueError, match=f"column 'a': expected a {kind}, got") as error:
-        literal(label, kind, "duckdb", "a")
+        literal(label, kind, DIALECTS["duckdb"], "a")
     assert why in str(error.value)
 
 
 def test_no_postgres_text_holds_a_zero_character():
     with pytest.raises(ValueError, match="text in postgres cannot hold NUL characters"):
-        literal("a\0", "text", "postgres", "a")
+        literal("a\0", "text", DIALECTS["postgres"], "a")
 
 
 def test_what_kind_of_column_holds_labels():
@@ -591,8 +591,7 @@ def test_two_labels_that_a_kind_makes_one_are_refused():
 def test_datetimes_are_seconds_in_every_dialect(dialect, zone, part):
     column = Column("t", "datetime", format=zone)
     assert column.zone == zone
-    seconds = {"postgres": _postgres_seconds, "bigquery": _bigquery_seconds}[dialect]
-    text = seconds('"t"' if dialect == "postgres" else "`t`", column)
+    text = seconds_of(DIALECTS[dialect].identifier("t"), column, DIALECTS[dialect])
     assert part in text and "([T" not in text
 
 

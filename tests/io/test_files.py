@@ -3,10 +3,9 @@
 import gzip
 import os
 
-import duckdb
 import pytest
 
-from tabweave.io.files import csv_header, remove_leftovers, replacing, sql_name, sql_path, sql_text
+from tabweave.io.files import csv_header, remove_leftovers, replacing
 
 
 @pytest.mark.parametrize(
@@ -57,17 +56,6 @@ def test_what_is_no_first_line_is_refused_by_name(tmp_path, name, content, why):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=rf"t\.csv.*{why}"):
         csv_header(path, longest=100)
-
-
-@pytest.mark.parametrize("text", ["plain", "it's", 'a "b"', "';--", "''"])
-def test_sql_reads_back_what_was_quoted(text):
-    with duckdb.connect() as connection:
-        found = connection.sql(f"SELECT {sql_text(text)} AS {sql_name(text)}")
-        assert found.columns == [text] and found.fetchall() == [(text,)]
-
-
-def test_spark_has_a_mark_of_its_own():
-    assert sql_name("a`b", "`") == "`a``b`"
 
 
 # -- whole or not at all --------------------------------------------------------------------
@@ -126,11 +114,6 @@ def test_a_first_line_that_csv_cannot_read_is_named(tmp_path):
     path.write_text('"' + "a" * 200_000 + '",b\n')  # a name above what csv takes
     with pytest.raises(ValueError, match="the first line cannot be read: field larger than"):
         csv_header(path)
-
-
-def test_a_path_is_no_pattern_to_sql(tmp_path):
-    path = tmp_path / "it's [1]*.csv"
-    assert sql_path(path).endswith("/it''s [[]1][*].csv'")
 
 
 def test_a_block_that_fails_before_it_writes_says_so_itself(tmp_path):

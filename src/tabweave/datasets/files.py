@@ -21,7 +21,8 @@ import numpy as np
 from tabweave._compat import require
 from tabweave.datasets import classic
 from tabweave.datasets.dataset import Dataset
-from tabweave.io.files import csv_header, sql_path
+from tabweave.io.dialects import sql_path
+from tabweave.io.files import csv_header
 
 SUFFIX = ".csv.gz"
 LABELS = ("class", "target")

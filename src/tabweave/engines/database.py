@@ -15,8 +15,9 @@ from typing import Any
 
 from tabweave._compat import require
 from tabweave.engines.duck import describe, in_brackets, query_batches, row_batches
-from tabweave.engines.pushdown import DIALECTS, SqlTable, kept
+from tabweave.engines.pushdown import SqlTable, kept
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, n_rows_of
+from tabweave.io.dialects import DIALECTS
 
 _DRIVERS = {
     "sqlite": "adbc_driver_sqlite.dbapi",
@@ -94,7 +95,7 @@ def _selected(connection: Any, columns: Sequence[str]) -> str:
     In MySQL and others a name in double quotes is a text, which would be read in its place.
     """
     dialect = DIALECTS.get(_spoken(connection) or "")
-    return "*" if dialect is None else ", ".join(map(dialect.name, columns))
+    return "*" if dialect is None else ", ".join(map(dialect.identifier, columns))
 
 
 def _columns_of(batch: Any, columns: Sequence[str]) -> Any:

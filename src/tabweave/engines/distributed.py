@@ -15,7 +15,7 @@ from tabweave.counts.unknown import UnknownTally, tallying
 from tabweave.engines.frames import FrameSource, gathered
 from tabweave.engines.progress import progress_reporter
 from tabweave.engines.source import Source
-from tabweave.io.files import sql_name
+from tabweave.io.dialects import sql_name
 
 _DASK_BRANCHES = 8  # results that are merged at a time
 _SPARK_BRANCHES = 16

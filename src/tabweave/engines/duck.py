@@ -25,7 +25,8 @@ from tabweave.columns.datetime import is_iso
 from tabweave.columns.numeric import THOUSANDS
 from tabweave.engines.pushdown import NAME, SqlTable, kept
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, family, has_arrow
-from tabweave.io.files import csv_header, sql_name, sql_path, sql_text
+from tabweave.io.dialects import sql_name, sql_path, sql_text
+from tabweave.io.files import csv_header
 
 # Not BOOLEAN: DuckDB takes yes and no, t and f for bools, and a label must stay what it is.
 _GUESSED = "['BIGINT', 'DOUBLE', 'VARCHAR']"

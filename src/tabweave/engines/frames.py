@@ -16,7 +16,7 @@ from tabweave.columns.frames import named_columns
 from tabweave.engines.duck import relation_batches
 from tabweave.engines.pushdown import NAME, SqlTable, kept
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming
-from tabweave.io.files import sql_name
+from tabweave.io.dialects import sql_name
 
 _PROTOCOLS = ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
 

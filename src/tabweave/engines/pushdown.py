@@ -41,90 +41,12 @@ from tabweave.counts.counting import (
     pack_columns,
 )
 from tabweave.counts.counts import Counts, NumberCounts
-from tabweave.io.files import sql_name
+from tabweave.io.dialects import DIALECTS, Dialect
 
 NAME = "tabweave_source"
 _OTHER = "⟨other: tabweave⟩"  # stands for all values that are not kept
 _MANY_ROWS = 1 << 19  # a pass over them takes longer than to sum tens of thousands of joint values
 Tally = dict[str, Counter[tuple[float, Label]]]
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """How a database writes names, texts and what stands for a value.
-
-    Attributes
-    ----------
-    text : str
-        The type of text, or, with braces, an expression that turns a value into distinct text.
-    float : str
-        The type of floating-point numbers of 64 bits.
-    quote : str
-        What stands around names.
-    keep : str
-        What makes the database compute a named part of a query once.
-    escapes : bool
-        Whether a backslash is special in texts.
-    number : str
-        An expression for which of some texts, from 0 on, a value is, if there is a fast one; NULL
-        for none of them.
-    divide : str
-        How a whole number is divided by another.
-    numbered : int
-        Most values of a column that are numbered.
-    joint : int
-        Most joint values of a group of columns where rows are many; the more, the fewer passes.
-    """
-
-    text: str = "VARCHAR"
-    float: str = "DOUBLE PRECISION"
-    quote: str = '"'
-    keep: str = ""
-    escapes: bool = False
-    number: str = ""
-    divide: str = "//"
-    numbered: int = 0
-    joint: int = 128
-
-    def name(self, name: str) -> str:
-        """Return the name of a column."""
-        return sql_name(name, self.quote)
-
-    def key(self, expression: str) -> str:
-        """Return an expression whose text differs where values do; NULL stays NULL."""
-        if "{}" in self.text:
-            return self.text.format(expression)
-        return f"CAST({expression} AS {self.text})"
-
-    def literal(self, text: str) -> str:
-        """Return a text as SQL writes it."""
-        if self.escapes:
-            return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-        return "'" + text.replace("'", "''") + "'"
-
-
-DIALECTS = {
-    "duckdb": Dialect(
-        keep="MATERIALIZED ",
-        number="CAST(enum_code(TRY_CAST({key} AS ENUM({texts}))) AS INTEGER)",
-        numbered=1 << 13,
-    ),
-    "postgres": Dialect(
-        "TEXT",
-        keep="MATERIALIZED ",
-        number="(array_position(ARRAY[{texts}], {key}) - 1)",
-        divide="/",
-        numbered=128,  # it looks at one after the other
-        joint=256,
-    ),
-    "sqlite": Dialect("quote({})", keep="MATERIALIZED "),  # tells 1 from '1', and every float
-    "clickhouse": Dialect("toString({})", float="Float64", escapes=True),
-    "datafusion": Dialect(float="DOUBLE"),
-    "snowflake": Dialect(),
-    "trino": Dialect(float="DOUBLE"),
-    "bigquery": Dialect("STRING", "FLOAT64", "`", escapes=True),
-    "spark": Dialect("STRING", "DOUBLE", "`", escapes=True),
-}
 
 
 @dataclass(frozen=True)
@@ -267,10 +189,8 @@ def values_of(
 
 def values_query(sql_table: SqlTable, name: str) -> str:
     """Return the query for the values of a column."""
-    column = sql_table.sql.name(name)
-    texts = (
-        f"(SELECT {column} AS v, {sql_table.sql.key(column)} AS k FROM {sql_table.rows}) AS texts"
-    )
+    column, rows = sql_table.sql.identifier(name), sql_table.rows
+    texts = f"(SELECT {column} AS v, {sql_table.sql.text_of(column)} AS k FROM {rows}) AS texts"
     return f"SELECT v, k, COUNT(*) AS n FROM {texts} GROUP BY v, k"
 
 
@@ -341,14 +261,14 @@ def _bucketed(sql_table: SqlTable, name: str, own: Values, few: Histogram) -> Co
     if len(values) <= len(few.edges) + 1 or not all(map(_is_number, own.keys[:100])):
         return _by_text(sql_table, name, own, few.edges, few.starts.tolist(), values)
     sql = sql_table.sql
-    column, gone = sql.name(name), own.times[np.isnan(values)].sum()
-    number = f"CAST({column} AS {sql.float})"
+    column, gone = sql.identifier(name), own.times[np.isnan(values)].sum()
+    number = f"CAST({column} AS {sql.float_type})"
     nans = [k for k, x in zip(own.keys, values, strict=True) if np.isnan(x) and k is not None]
     missing = f"{column} IS NULL"
     if nans:
-        missing += f" OR {sql.key(column)} IN ({', '.join(map(sql.literal, nans))})"
+        missing += f" OR {sql.text_of(column)} IN ({', '.join(map(sql.text, nans))})"
     steps = " ".join(
-        f"WHEN {number} < CAST('{edge!r}' AS {sql.float}) THEN '{i}'"
+        f"WHEN {number} < CAST('{edge!r}' AS {sql.float_type}) THEN '{i}'"
         for i, edge in enumerate(few.edges.tolist())
     )
     key = f"CASE WHEN {missing} THEN NULL {steps} ELSE '{len(few.edges)}' END"
@@ -400,7 +320,7 @@ def _pairs(sql_table: SqlTable, coded: Mapping[str, CodedColumn], sizes: Any) ->
     n_rows = int(next(iter(coded.values())).times.sum())
     with ExitStack() as stack:
         layout = _texts(sql_table, keyed, codes)
-        if sql_table.keep is not None and sql_table.sql.number and len(names) > 2:
+        if sql_table.keep is not None and sql_table.sql.position and len(names) > 2:
             layout = _numbers(sql_table, keyed, codes, n_rows, stack)
         for query in pair_queries(sql_table, layout):
             number, left, right, times = sql_table.fetch(query)
@@ -483,7 +403,7 @@ def _numbers(
     slots = [_slots(own) for own in codes]
     sizes = [len(own) for own in slots]
     small = [c for c, own in enumerate(slots) if _is_numbered(sql, own)]
-    most = sql.joint if n_rows >= _MANY_ROWS else 128
+    most = sql.max_joint if n_rows >= _MANY_ROWS else 128
     packed = pack_columns([sizes[c] for c in small], most) if small else []
     groups = [[small[i] for i in group] for group in packed]
     columns = [_packed(sql, group, keys, slots) for group in groups]
@@ -492,7 +412,7 @@ def _numbers(
         below = 1
         for c in reversed(group):
             digit = f"MOD(f{g} {sql.divide} {below}, {sizes[c]})"
-            texts[c], below = f"CAST({digit} AS {sql.text})", below * sizes[c]
+            texts[c], below = f"CAST({digit} AS {sql.key})", below * sizes[c]
             codes[c] = {str(i): codes[c][key] for i, key in enumerate(slots[c])}
     for c in sorted({*range(len(keys))} - {*small}):
         groups.append([c])
@@ -512,7 +432,7 @@ def _slots(codes: Mapping[Any, int]) -> list[Any]:
 
 def _is_numbered(sql: Dialect, slots: Sequence[Any]) -> bool:
     """Tell whether a column's texts can be listed in a query, and are few enough."""
-    return len(slots) <= sql.numbered and not any("\0" in text for text in slots if text)
+    return len(slots) <= sql.max_positions and not any("\0" in text for text in slots if text)
 
 
 def _packed(
@@ -533,7 +453,7 @@ def _number(sql: Dialect, key: str, slots: Sequence[Any]) -> str:
     texts = [text for text in slots if text not in (None, _OTHER)]
     number = "NULL"
     if texts:
-        number = sql.number.format(key=key, texts=", ".join(map(sql.literal, texts)))
+        number = sql.position.format(key=key, texts=", ".join(map(sql.text, texts)))
     if _OTHER in slots:
         number = f"COALESCE({number}, {slots.index(_OTHER)})"
     gap = slots.index(None) if None in slots else "NULL"
@@ -542,12 +462,12 @@ def _number(sql: Dialect, key: str, slots: Sequence[Any]) -> str:
 
 def _key(sql_table: SqlTable, name: str, codes: Mapping[Any, int], rule: Any) -> str:
     """Return the text that stands for a value; those that are not kept share one."""
-    key = sql_table.sql.key(sql_table.sql.name(name))
+    key = sql_table.sql.text_of(sql_table.sql.identifier(name))
     if not isinstance(rule, frozenset):
         return key
     other = codes[_OTHER]
     kept = [k for k, code in codes.items() if k not in (None, _OTHER) and code != other]
-    listed = ", ".join(map(sql_table.sql.literal, kept))
+    listed = ", ".join(map(sql_table.sql.text, kept))
     return f"CASE WHEN {key} IS NULL OR {key} IN ({listed}) THEN {key} ELSE '{_OTHER}' END"
 
 
@@ -576,6 +496,6 @@ def _one_query(
         for a, b in pairs
     )
     return (
-        f"WITH joint_values AS {sql_table.sql.keep}(SELECT {listed}, COUNT(*) AS n FROM "
+        f"WITH joint_values AS {sql_table.sql.materialized}(SELECT {listed}, COUNT(*) AS n FROM "
         f"{layout.source(fields)} GROUP BY {listed}) {asked}"
     )

@@ -11,8 +11,8 @@ import numpy as np
 from tabweave._compat import require
 from tabweave.columns.vocabulary import Label
 from tabweave.export.plan import Plan, plan_of
-from tabweave.export.sql import check_text
-from tabweave.io.files import replacing, sql_text
+from tabweave.io.dialects import check_text, sql_text
+from tabweave.io.files import replacing
 from tabweave.space.block import Line, Lookup, Sum
 
 

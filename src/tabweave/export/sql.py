@@ -16,14 +16,8 @@ from tabweave.columns.numeric import APOSTROPHES, BLANKS, CURRENCIES, DURATIONS
 from tabweave.columns.texts import MISSING_WORDS
 from tabweave.columns.vocabulary import Label
 from tabweave.export.plan import Plan, plan_of
-from tabweave.io.files import sql_name, sql_text
+from tabweave.io.dialects import DIALECTS, EXPORTED, KINDS, Dialect, check_text, sql_text
 from tabweave.space.block import Line, Lookup, Step, Sum
-
-_AT_ONCE = 500  # rows of an INSERT
-MAX_POSTGRES_KEY_BYTES = 2704  # PostgreSQL indexes no longer values.
-MAX_POSTGRES_WIDTH = 1000  # A row of more numbers does not fit into a page of PostgreSQL.
-# What a SELECT of each system holds: columns, joined tables.
-_LIMITS = {"postgres": (1600, 1000), "sqlite": (2000, 64), "bigquery": (10_000, 1000)}
 
 
 class Script(str):
@@ -122,58 +116,62 @@ def sql(
     LEFT JOIN "tabweave_color" AS w0 ON w0."value" = +t."color";
     <BLANKLINE>
     """
-    if dialect not in DIALECTS:
-        raise ValueError(f"expected dialect to be one of {', '.join(DIALECTS)}, got {dialect!r}")
+    if dialect not in EXPORTED:
+        raise ValueError(f"expected dialect to be one of {', '.join(EXPORTED)}, got {dialect!r}")
     plan = plan_of(embedder)
-    kept = [keep] if isinstance(keep, str) else list(keep)
-    kinds = _checked_types(types or {}, plan)
-    writer = _Writer(dialect, plan, kinds, prefix)
-    _check_limits(plan, len(kept), dialect)
+    passed = [keep] if isinstance(keep, str) else list(keep)
+    _check_types(types or {}, plan)
+    writer = SqlWriter(DIALECTS[dialect], plan, types or {}, prefix)
+    _check_limits(plan, len(passed), DIALECTS[dialect])
     _check_case(plan, dialect)
-    return Script(writer.tables(replace), writer.select(table, kept))
+    return Script(writer.tables(replace), writer.select(table, passed))
 
 
-class _Writer:
+class SqlWriter:
     """Writes the statements of one plan in one dialect."""
 
-    def __init__(self, dialect: str, plan: Plan, kinds: Mapping[str, str], prefix: Any) -> None:
+    def __init__(self, dialect: Dialect, plan: Plan, kinds: Mapping[str, str], prefix: Any) -> None:
         self.dialect = dialect
+        self.quoted = dialect.identifier
+        self.number_type = dialect.types["number"] or "REAL"
+        self.text_type = dialect.types["text"] or "TEXT"
         self.plan = plan
         self.lookups = [part for part in plan.lookups if part.width]
         self.aliases = {id(part): f"w{i}" for i, part in enumerate(self.lookups)}
         self.kinds = {
-            p.column: kinds.get(p.column) or kind_of(p.labels, p.column, dialect)
+            p.column: kinds.get(p.column) or kind_of(p.labels, p.column, dialect.name)
             for p in self.lookups
         }
         self.names = table_names(prefix, [p.column for p in self.lookups])
         # Numbers that take more than a cast are computed once a row, in a subquery.
         lines = dict.fromkeys((p.column, p.cycle) for p in plan.lines if self._is_computed(p))
-        taken = {p.column.lower() for p in plan.lookups} | {p.column.lower() for p in plan.lines}
+        parts: list[Lookup | Line] = [*plan.lookups, *plan.lines]
+        taken = {part.column.lower() for part in parts}
         free = (n for i in count() if (n := f"tabweave number {i}") not in taken)
         self.computed = dict(zip(lines, free, strict=False))
 
     # -- tables ----------------------------------------------------------------------------
 
     def tables(self, replace: bool) -> str:
-        """Return the statements that make the value tables."""
+        """The statements that make the value tables."""
         pairs = zip(self.lookups, self.names, strict=True)
-        return "\n".join(self._table(part, self._quoted(name), replace) for part, name in pairs)
+        return "\n".join(self._table(part, self.quoted(name), replace) for part, name in pairs)
 
     def _table(self, part: Lookup, name: str, replace: bool) -> str:
-        types, kind = TYPES[self.dialect], self.kinds[part.column]
-        vector = "REAL" if self.dialect == "sqlite" else types["number"]
+        kind, number = self.kinds[part.column], self.dialect.number
         # A key makes a second run of the INSERT fail, which would multiply rows.
-        key = "" if self.dialect == "bigquery" else "PRIMARY KEY"
-        columns = [" ".join(filter(None, (self._quoted("value"), types[kind], key)))]
-        columns += [f"{self._quoted(f'v{i}')} {vector}" for i in range(part.width)]
+        key = "" if self.dialect.name == "bigquery" else "PRIMARY KEY"
+        columns = [" ".join(filter(None, (self.quoted("value"), self.dialect.types[kind], key)))]
+        columns += [f"{self.quoted(f'v{i}')} {self.number_type}" for i in range(part.width)]
         out = [f"DROP TABLE IF EXISTS {name};"] if replace else []
         out.append(f"CREATE TABLE {name} ({', '.join(columns)});")
         lines = [
-            f"({', '.join([key, *(number(v, self.dialect) for v in row)])})"
+            f"({', '.join([key, *map(number, row)])})"
             for key, row in zip(self._keys(part, kind), part.rows.tolist(), strict=True)
         ]
-        for start in range(0, len(lines), _AT_ONCE):
-            rows = ",\n".join(lines[start : start + _AT_ONCE])
+        rows_of_insert = 500
+        for start in range(0, len(lines), rows_of_insert):
+            rows = ",\n".join(lines[start : start + rows_of_insert])
             out.append(f"INSERT INTO {name} VALUES\n{rows};")
         return "\n".join(out)
 
@@ -181,37 +179,36 @@ class _Writer:
         keys = [literal(label, kind, self.dialect, part.column) for label in part.labels]
         if len(set(keys)) < len(keys):
             raise ValueError(f"column {part.column!r}: as {kind} two of its values are equal")
-        if self.dialect == "postgres":
+        if self.dialect.name == "postgres":
             _check_fits_postgres(part)
         return keys
 
     # -- select ----------------------------------------------------------------------------
 
     def select(self, table: Any, keep: list[str]) -> str:
-        """Return the query that embeds rows."""
+        """The query that embeds rows."""
         dimensions = [term for step in self.plan.steps for term in self._terms(step)]
-        names = output_names(self.plan.names, keep, self.dialect)
+        names = output_names(self.plan.names, keep, self.dialect.name)
         columns = [f"  {self._cell(name)}" for name in keep]
         columns += [
-            f"  {term} AS {self._quoted(name)}"
-            for term, name in zip(dimensions, names, strict=True)
+            f"  {term} AS {self.quoted(name)}" for term, name in zip(dimensions, names, strict=True)
         ]
         joins = [
-            f"LEFT JOIN {self._quoted(name)} AS w{i} "
-            f"ON w{i}.{self._quoted('value')} = {self._key(part)}"
+            f"LEFT JOIN {self.quoted(name)} AS w{i} "
+            f"ON w{i}.{self.quoted('value')} = {self._key(part)}"
             for i, (part, name) in enumerate(zip(self.lookups, self.names, strict=True))
         ]
-        source = f"FROM {self._quoted(table)} AS t"
+        source = f"FROM {self.quoted(table)} AS t"
         if self.computed:
-            extra = (
-                f"{self._computed(*line)} AS {self._quoted(name)}"
+            numbers = (
+                f"{self._computed(*line)} AS {self.quoted(name)}"
                 for line, name in self.computed.items()
             )
-            source = f"FROM (SELECT t.*, {', '.join(extra)} {source}) AS t"
+            source = f"FROM (SELECT t.*, {', '.join(numbers)} {source}) AS t"
         return "\n".join(["SELECT", ",\n".join(columns), source, *joins])
 
     def _terms(self, step: Step) -> list[str]:
-        """Return the dimensions of a step."""
+        """The dimensions of a step."""
         if isinstance(step, Line):
             return self._line(step)
         if isinstance(step, Sum):
@@ -220,49 +217,46 @@ class _Writer:
         return [self._looked_up(step, d) for d in range(step.width)]
 
     def _looked_up(self, part: Lookup, d: int) -> str:
-        """Return one dimension of a value, of a missing one, or of an unknown one."""
-        found = f"{self.aliases[id(part)]}.{self._quoted(f'v{d}')}"
+        """One dimension of a value, of a missing one, or of an unknown one."""
+        value = f"{self.aliases[id(part)]}.{self.quoted(f'v{d}')}"
         missing, unknown = (
-            None if row is None else number(row[d], self.dialect)
+            None if row is None else self.dialect.number(row[d])
             for row in (part.missing, part.unknown)
         )
         if missing == unknown:
-            return found if missing is None else f"COALESCE({found}, {missing})"
+            return value if missing is None else f"COALESCE({value}, {missing})"
         other = f"CASE WHEN {self._is_missing(part)} THEN {missing or 'NULL'}"
-        return f"COALESCE({found}, {other} ELSE {unknown or 'NULL'} END)"
+        return f"COALESCE({value}, {other} ELSE {unknown or 'NULL'} END)"
 
     def _line(self, part: Line) -> list[str]:
-        """Return the dimensions of a number."""
-        x = self._without_nan(self._cell(part.column))
+        """The dimensions of a number."""
+        number, x = self.dialect.number, self._without_nan(self._cell(part.column))
         if self._is_computed(part):
             x = self._cell(self.computed[part.column, part.cycle])
         if part.knots is None or part.rows is None:
-            mean, factor = number(part.mean, self.dialect), number(part.factor, self.dialect)
-            found = [f"({x} - ({mean})) * ({factor})"]
+            terms = [f"({x} - ({number(part.mean)})) * ({number(part.factor)})"]
         else:
-            found = [self._pieces(x, part.knots, curve) for curve in part.rows.T]
+            terms = [self._pieces(x, part.knots, curve) for curve in part.rows.T]
         if part.missing is None:
-            return found
-        filled = (number(value, self.dialect) for value in part.missing.tolist())
-        return [f"COALESCE({term}, {value})" for term, value in zip(found, filled, strict=True)]
+            return terms
+        missing = map(number, part.missing.tolist())
+        return [f"COALESCE({term}, {value})" for term, value in zip(terms, missing, strict=True)]
 
     def _pieces(self, x: str, knots: np.ndarray, curve: np.ndarray) -> str:
-        """Return one coordinate of a curve: the piece that a number is in; NULL of NULL.
+        """One coordinate of a curve: the piece that a number is in; NULL of NULL.
 
         Each piece counts from its first knot, so that no digit is lost however far they lie apart.
         """
         slopes = (np.diff(curve) / np.diff(knots)).tolist()
         start, value, slope = (
-            [f"({number(n, self.dialect)})" for n in part]
+            [f"({self.dialect.number(n)})" for n in part]
             for part in (knots[:-1].tolist(), curve[:-1].tolist(), slopes)
         )
         pieces = [f"{v} + ({x} - {k}) * {s}" for k, v, s in zip(start, value, slope, strict=True)]
-        if len(pieces) == 1:
-            return pieces[0]
         cases = [
             f"WHEN {x} < {k} THEN {piece}" for k, piece in zip(start[1:], pieces, strict=False)
         ]
-        return f"CASE {' '.join(cases)} ELSE {pieces[-1]} END"
+        return f"CASE {' '.join(cases)} ELSE {pieces[-1]} END" if cases else pieces[0]
 
     # -- datetimes, and numbers that are written as text -------------------------------------
 
@@ -272,34 +266,35 @@ class _Writer:
         return written or part.knots is not None
 
     def _computed(self, name: str, cycle: float) -> str:
-        """Return the number of a cell: seconds since 1970, or what a text says."""
+        """The number of a cell: seconds since 1970, or what a text says."""
         column, cell = self.plan.columns[name], self._cell(name)
         if column.kind != "datetime" and column.decimal is None:
             return self._without_nan(cell)
-        text = "TEXT" if self.dialect == "sqlite" else TYPES[self.dialect]["text"]
-        words = ", ".join(sql_text(word) for word in sorted(MISSING_WORDS))
+        text = f"CAST({cell} AS {self.text_type})"
         if column.is_clock:
-            x = _clock_seconds(cell, text, self.dialect)
+            x = _clock_seconds(f"TRIM({text})", self.number_type)
         elif column.kind == "datetime":
-            x = _SECONDS[self.dialect](cell, column)
+            read = _sqlite_seconds if self.dialect.name == "sqlite" else seconds_of
+            x = read(cell, column, self.dialect)
         else:
-            x = _written_number(f"CAST({cell} AS {text})", column, self.dialect)
-        x = f"CASE WHEN LOWER(TRIM(CAST({cell} AS {text}))) IN ({words}) THEN NULL ELSE {x} END"
+            x = _written_number(text, column, self.dialect)
+        words = ", ".join(sql_text(word) for word in sorted(MISSING_WORDS))
+        x = f"CASE WHEN LOWER(TRIM({text})) IN ({words}) THEN NULL ELSE {x} END"
         if not cycle:
             return x
-        length = number(cycle, self.dialect)
+        length = self.dialect.number(cycle)
         return f"({x}) - {length} * FLOOR(({x}) / {length})"
 
     def _key(self, part: Lookup) -> str:
-        """Return the cell in the type of the value table."""
+        """The cell in the type of the value table."""
         cell, kind = self._cell(part.column), self.kinds[part.column]
-        if self.dialect == "sqlite":
+        if self.dialect.name == "sqlite":
             return f"+{cell}"  # the sign takes the column's own type away: nothing is converted
         if kind == "number":
             return self._without_nan(cell)
         if kind in ("text", "date", "timestamp", "timestamptz"):
             # Enums, dates and identifiers are text in tabweave; datetimes often are in databases.
-            return f"CAST({cell} AS {TYPES[self.dialect][kind]})"
+            return f"CAST({cell} AS {self.dialect.types[kind]})"
         return cell
 
     def _is_missing(self, part: Lookup) -> str:
@@ -311,101 +306,86 @@ class _Writer:
         return f"{cell} IS NULL"
 
     def _without_nan(self, cell: str) -> str:
-        """Return a cell as a number, NULL where it is not a number."""
-        if self.dialect == "sqlite":
-            return cell  # has no NaN
-        as_float = f"CAST({cell} AS {TYPES[self.dialect]['number']})"
-        if self.dialect == "bigquery":
-            return f"IF(IS_NAN({as_float}), NULL, {as_float})"
-        return f"NULLIF({as_float}, CAST('NaN' AS {TYPES[self.dialect]['number']}))"
+        """A cell as a number, NULL where it is not a number; SQLite has none that is not."""
+        if self.dialect.name == "sqlite":
+            return cell
+        number = f"CAST({cell} AS {self.number_type})"
+        if self.dialect.name == "bigquery":
+            return f"IF(IS_NAN({number}), NULL, {number})"
+        return f"NULLIF({number}, CAST('NaN' AS {self.number_type}))"
 
     def _cell(self, column: str) -> str:
-        return f"t.{self._quoted(column)}"
-
-    def _quoted(self, name: Any) -> str:
-        return quoted(name, self.dialect)
+        return f"t.{self.quoted(column)}"
 
 
-def _written_number(text: str, column: Any, dialect: str) -> str:
-    """Return the number that a text writes, without its unit, percent sign and thousands."""
+def _written_number(text: str, column: Any, dialect: Dialect) -> str:
+    """The number that a text writes, without its unit, percent sign and thousands."""
     if column.decimal == DURATIONS:
         raise ValueError(
             f"column {column.name!r} holds durations as text, such as 1h 20m, which SQL does not "
             "read; convert it to a number of seconds, before fit and in the database"
         )
     for unit in (f"{column.unit}s", column.unit) if column.unit else ():
-        text = f"REPLACE(LOWER({text}), {_text(unit, dialect)}, '')"
-    read = _sqlite_number if dialect == "sqlite" else _signed_number
+        text = f"REPLACE(LOWER({text}), {dialect.text(unit)}, '')"
+    read = _sqlite_number if dialect.name == "sqlite" else _signed_number
     return read(text, "," if column.decimal == "." else ".", dialect)
 
 
-def _signed_number(text: str, thousands: str, dialect: str) -> str:
-    """Return the number of a text that may have a currency and a sign anywhere around it."""
+def _signed_number(text: str, thousands: str, dialect: Dialect) -> str:
+    """The number of a text that may have a currency and a sign anywhere around it."""
     signs = "|".join(re.sub(r"\$", "[$]", sign) for sign in CURRENCIES)
-    everywhere = "" if dialect == "bigquery" else ", 'g'"
-    text = f"REGEXP_REPLACE({text}, {_text(signs, dialect)}, ''{everywhere})"
+    everywhere = "" if dialect.name == "bigquery" else ", 'g'"
+    text = f"REGEXP_REPLACE({text}, {dialect.text(signs)}, ''{everywhere})"
     text = _without_groups(text, thousands, dialect)
     for written, read in (("−", "-"), ("(", "-"), (")", ""), ("%", "")):  # (5) is -5
-        text = f"REPLACE({text}, {_text(written, dialect)}, {_text(read, dialect)})"
+        text = f"REPLACE({text}, {dialect.text(written)}, {dialect.text(read)})"
     first = f"'-' || REPLACE({text}, '-', '')"  # 5.00- is -5
     text = f"CASE WHEN {text} LIKE '%-' THEN {first} ELSE {text} END"
-    return f"CAST({text} AS {TYPES[dialect]['number']})"
+    return f"CAST({text} AS {dialect.types['number']})"
 
 
-def _sqlite_number(text: str, thousands: str, dialect: str) -> str:
-    """Return the same in SQLite, which has no patterns and nests but some thirty functions."""
+def _sqlite_number(text: str, thousands: str, dialect: Dialect) -> str:
+    """The same in SQLite, which has no patterns and nests but some thirty functions."""
     around = "".join(sorted({*"".join(CURRENCIES), *"()+-−%", *BLANKS}))
     sign = f"CASE WHEN REPLACE(LOWER({text}), 'e-', '') GLOB '*[-−(]*' THEN -1 ELSE 1 END"
-    text = _without_groups(f"TRIM({text}, {_text(around, dialect)})", thousands, dialect)
+    text = _without_groups(f"TRIM({text}, {dialect.text(around)})", thousands, dialect)
     # SQLite takes any text for a number, 0 if need be.
     wrong = f"{text} = '' OR {text} GLOB '*[^0-9.eE+-]*'"
     return f"CASE WHEN {wrong} THEN NULL ELSE ({sign}) * CAST({text} AS REAL) END"
 
 
-def _without_groups(text: str, thousands: str, dialect: str) -> str:
-    """Return a number without what separates its thousands, and with a decimal point."""
+def _without_groups(text: str, thousands: str, dialect: Dialect) -> str:
+    """A number without what separates its thousands, and with a decimal point."""
     for sign in (*BLANKS, *APOSTROPHES, thousands):
-        text = f"REPLACE({text}, {_text(sign, dialect)}, '')"
+        text = f"REPLACE({text}, {dialect.text(sign)}, '')"
     return f"REPLACE({text}, ',', '.')"
 
 
-_WITHOUT_OFFSET = "'^[0-9-]{10}([T ][0-9:.]*)?'"  # of ISO text
-
-
-def _to_minutes(cell: str, column: Any, text: str) -> str:
-    """Return ISO text that ends with the hour with minutes, too, which databases ask for."""
-    if column.why not in (ISO_TEXT, "declared"):
-        return cell
-    written = f"CAST({cell} AS {text})"
-    return f"CASE WHEN LENGTH({written}) = 13 THEN {written} || ':00' ELSE {written} END"
-
-
-def _duckdb_seconds(cell: str, column: Any) -> str:
+def seconds_of(cell: str, column: Any, dialect: Dialect) -> str:
+    """The seconds since 1970 of a date and time, by the clock of its column."""
+    types = dialect.types
+    text = f"CAST({cell} AS {types['text']})"
     if column.zone is None:
-        wall = f"CAST({_to_minutes(cell, column, 'VARCHAR')} AS TIMESTAMP)"
+        if column.why in (ISO_TEXT, "declared"):  # databases ask for minutes behind the hour
+            cell = f"CASE WHEN LENGTH({text}) = 13 THEN {text} || ':00' ELSE {text} END"
+        time = f"CAST({cell} AS {types['timestamp']})"
     elif column.zone == OWN_CLOCK:
-        wall = f"CAST(regexp_extract(CAST({cell} AS VARCHAR), {_WITHOUT_OFFSET}) AS TIMESTAMP)"
+        time = f"CAST({dialect.wall_clock.format(text=text)} AS {types['timestamp']})"
     else:
-        wall = f"timezone({_zone(column)}, CAST({cell} AS TIMESTAMPTZ))"
-    return f"epoch_us({wall}) / 1e6"
+        time = f"CAST({cell} AS {types['timestamptz']})"
+        time = dialect.zoned.format(zone=sql_text(column.zone), time=time)
+    return dialect.seconds.format(time=time)
 
 
-def _postgres_seconds(cell: str, column: Any) -> str:
-    if column.zone is None:
-        wall = f"CAST({_to_minutes(cell, column, 'TEXT')} AS TIMESTAMP)"
-    elif column.zone == OWN_CLOCK:
-        pattern = _WITHOUT_OFFSET.replace("([T", "(?:[T")
-        wall = f"CAST(substring(CAST({cell} AS TEXT) from {pattern}) AS TIMESTAMP)"
-    else:
-        wall = f"(CAST({cell} AS TIMESTAMPTZ) AT TIME ZONE {_zone(column)})"
-    return f"CAST(EXTRACT(EPOCH FROM {wall}) AS DOUBLE PRECISION)"
-
-
-def _sqlite_seconds(cell: str, column: Any) -> str:
-    """Return whole seconds and the fraction behind them; a number is seconds already."""
+def _sqlite_seconds(cell: str, column: Any, dialect: Dialect) -> str:
+    """Whole seconds and the fraction behind them; a number is seconds already."""
     whole = f"substr({cell}, 1, 19) || CASE WHEN length({cell}) = 13 THEN ':00' ELSE '' END"
     if column.zone not in (None, OWN_CLOCK):
-        _check_utc(column)
+        if column.zone != "UTC":
+            raise ValueError(
+                f"column {column.name!r} has the time zone {column.zone!r}, but SQLite does not "
+                "know time zones; convert it to UTC before fit, or use another dialect"
+            )
         whole += f" || CASE WHEN substr({cell}, -6, 1) IN ('+', '-') AND length({cell}) > 16"
         whole += f" THEN substr({cell}, -6) ELSE '' END"
     part = f"CASE WHEN substr({cell}, 20, 1) = '.' THEN CAST('0' || substr({cell}, 20) AS REAL)"
@@ -413,50 +393,20 @@ def _sqlite_seconds(cell: str, column: Any) -> str:
     return f"CASE WHEN typeof({cell}) IN ('integer', 'real') THEN {cell} ELSE {seconds} END"
 
 
-def _bigquery_seconds(cell: str, column: Any) -> str:
-    if column.zone is None:
-        wall = f"CAST({_to_minutes(cell, column, 'STRING')} AS DATETIME)"
-    elif column.zone == OWN_CLOCK:
-        wall = f"CAST(REGEXP_EXTRACT(CAST({cell} AS STRING), r{_WITHOUT_OFFSET}) AS DATETIME)"
-        wall = wall.replace("([T", "(?:[T")
-    else:
-        wall = f"DATETIME(CAST({cell} AS TIMESTAMP), {_zone(column)})"
-    return f"UNIX_MICROS(TIMESTAMP({wall})) / 1e6"
-
-
-def _clock_seconds(cell: str, text: str, dialect: str) -> str:
-    """Return the seconds since midnight of a time of day, as a type of its own or as text."""
-    cell = f"TRIM(CAST({cell} AS {text}))"
-    kind = "REAL" if dialect == "sqlite" else TYPES[dialect]["number"]
+def _clock_seconds(cell: str, number_type: str) -> str:
+    """The seconds since midnight of a time of day, as a type of its own or as text."""
     cell = f"CASE WHEN SUBSTR({cell}, 2, 1) = ':' THEN '0' || {cell} ELSE {cell} END"
-    hour, minute = (f"CAST(SUBSTR({cell}, {at}, 2) AS {kind})" for at in (1, 4))
+    hour, minute = (f"CAST(SUBSTR({cell}, {start}, 2) AS {number_type})" for start in (1, 4))
     half = f"CASE WHEN UPPER({cell}) LIKE '%PM' THEN 12 ELSE 0 END"
     halved = f"CASE WHEN {hour} = 12 THEN 0 ELSE {hour} END + {half}"
     hour = f"(CASE WHEN UPPER({cell}) LIKE '%M' THEN {halved} ELSE {hour} END)"
     tail = f"REPLACE(REPLACE(UPPER(SUBSTR({cell}, 7)), 'AM', ''), 'PM', '')"
-    seconds = f"TRIM(REPLACE({tail}, ',', '.'))"
-    last = f"CASE WHEN SUBSTR({cell}, 6, 1) = ':' THEN CAST({seconds} AS {kind}) ELSE 0 END"
+    seconds = f"CAST(TRIM(REPLACE({tail}, ',', '.')) AS {number_type})"
+    last = f"CASE WHEN SUBSTR({cell}, 6, 1) = ':' THEN {seconds} ELSE 0 END"
     return f"3600 * {hour} + 60 * {minute} + {last}"
 
 
-_SECONDS = {
-    "duckdb": _duckdb_seconds,
-    "postgres": _postgres_seconds,
-    "sqlite": _sqlite_seconds,
-    "bigquery": _bigquery_seconds,
-}
-
-
-def _zone(column: Any) -> str:
-    return sql_text(column.zone)
-
-
-def _check_utc(column: Any) -> None:
-    if column.zone != "UTC":
-        raise ValueError(
-            f"column {column.name!r} has the time zone {column.zone!r}, but SQLite does not know "
-            f"time zones; convert it to UTC before fit, or use another dialect"
-        )
+# -- checks ---------------------------------------------------------------------------------------
 
 
 def _written_dates(column: Any) -> str:
@@ -468,7 +418,8 @@ def _written_dates(column: Any) -> str:
     )
 
 
-def _checked_types(types: Mapping[str, str], plan: Plan) -> Mapping[str, str]:
+def _check_types(types: Mapping[str, str], plan: Plan) -> None:
+    """Raise for columns and types that are none, and for dates that databases do not read."""
     dated = [c.name for c in plan.columns.values() if c.date_order is not None]
     for name in dated:
         if types.get(name) not in ("date", "timestamp"):
@@ -483,36 +434,35 @@ def _checked_types(types: Mapping[str, str], plan: Plan) -> Mapping[str, str]:
             raise ValueError(f"types: expected a column of {sorted(columns)}, got {column!r}")
         if kind not in KINDS:
             raise ValueError(f"types[{column!r}]: expected one of {', '.join(KINDS)}, got {kind!r}")
-    return types
 
 
-def _check_limits(plan: Plan, n_kept: int, dialect: str) -> None:
-    width = len(plan.names) + n_kept
-    tables = 1 + len(plan.lookups)
+def _check_limits(plan: Plan, n_passed: int, dialect: Dialect) -> None:
+    """Raise for a query of more columns or tables than a database takes."""
     if not plan.names:
         raise ValueError("the vectors have no dimension: no column has two values")
-    most_columns, most_tables = _LIMITS.get(dialect, (np.inf, np.inf))
-    for found, most, what in ((width, most_columns, "columns"), (tables, most_tables, "tables")):
-        if found > most:
+    sizes = {"columns": len(plan.names) + n_passed, "tables": 1 + len(plan.lookups)}
+    for part, limit in (("columns", dialect.max_columns), ("tables", dialect.max_tables)):
+        if sizes[part] > limit:
             raise ValueError(
-                f"the query has {found} {what}, {dialect} takes {most}; use dialect='duckdb' or "
-                "tabweave.export.parquet, or an embedder with fewer dimensions"
+                f"the query has {sizes[part]} {part}, {dialect.name} takes {limit}; use "
+                "dialect='duckdb' or tabweave.export.parquet, or an embedder with fewer dimensions"
             )
 
 
 def _check_fits_postgres(part: Lookup) -> None:
-    """Refuse values that PostgreSQL cannot index, and vectors that it cannot store in a row."""
+    """Raise for values that PostgreSQL cannot index, and vectors that no page of it can hold."""
+    max_key_bytes, max_dimensions = 2704, 1000
     longest = max((v for v in part.labels if isinstance(v, str | bytes)), key=len, default="")
     n_bytes = len(longest.encode() if isinstance(longest, str) else longest)
-    if n_bytes > MAX_POSTGRES_KEY_BYTES:
+    if n_bytes > max_key_bytes:
         raise ValueError(
-            f"column {part.column!r}: expected values of up to {MAX_POSTGRES_KEY_BYTES:,} bytes, "
+            f"column {part.column!r}: expected values of up to {max_key_bytes:,} bytes, "
             f"which PostgreSQL can index, got {longest[:20]!r}... of {n_bytes:,}; shorten it, or "
             "leave the column out"
         )
-    if part.width > MAX_POSTGRES_WIDTH:
+    if part.width > max_dimensions:
         raise ValueError(
-            f"column {part.column!r}: expected at most {MAX_POSTGRES_WIDTH:,} dimensions, which a "
+            f"column {part.column!r}: expected at most {max_dimensions:,} dimensions, which a "
             f"row of PostgreSQL can hold, got {part.width:,}; use Weave, which has 128 for a "
             "column, or n_components"
         )
@@ -534,57 +484,20 @@ def _check_case(plan: Plan, dialect: str) -> None:
             )
 
 
-# -- names, types and literals, as four systems write them ----------------------------------------
+# -- kinds and literals of labels -----------------------------------------------------------------
 
-DIALECTS = ("duckdb", "postgres", "sqlite", "bigquery")
-KINDS = ("text", "number", "integer", "boolean", "bytes", "date", "timestamp", "timestamptz")
-_NAMES = {
-    "duckdb": "VARCHAR, DOUBLE, BIGINT, BOOLEAN, BLOB, DATE, TIMESTAMP, TIMESTAMPTZ",
-    "postgres": "TEXT, DOUBLE PRECISION, BIGINT, BOOLEAN, BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ",
-    "bigquery": "STRING, FLOAT64, INT64, BOOL, BYTES, DATE, DATETIME, TIMESTAMP",
-}
-TYPES = {d: dict(zip(KINDS, names.split(", "), strict=True)) for d, names in _NAMES.items()}
-# Without a declared type SQLite converts nothing: 1 and '1' stay two values.
-TYPES["sqlite"] = dict.fromkeys((*KINDS, "any"), "")
 _DATETIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d:\d\d|Z)?")
-_EXACT = 2**53  # whole numbers below are their own float64
-
-
-def quoted(name: str | Sequence[str], dialect: str) -> str:
-    """Return a name, or the parts of a qualified one, as an identifier."""
-    parts = [name] if isinstance(name, str) else list(name)
-    for part in parts:
-        if not part or "\0" in part or (dialect == "bigquery" and "`" in part):
-            raise ValueError(f"{dialect} has no way to write the name {part!r}; rename it")
-        check_text(part)
-    if dialect == "bigquery":
-        return ".".join("`" + part.replace("\\", "\\\\") + "`" for part in parts)
-    return ".".join(map(sql_name, parts))
-
-
-def number(value: float, dialect: str) -> str:
-    """Return a float64 literal that is read back as the same number."""
-    value = float(value)
-    if math.isinf(value):
-        if dialect == "sqlite":
-            return "9e999" if value > 0 else "-9e999"
-        text = str(value) if dialect == "bigquery" else f"{value}inity"
-        return f"CAST('{text}' AS {TYPES[dialect]['number']})"
-    text = repr(value)
-    # Without an exponent DuckDB reads a decimal, and rounds once more.
-    return text if "e" in text or dialect != "duckdb" else f"{text}e0"
 
 
 def kind_of(labels: Sequence[Label], column: str, dialect: str) -> str:
-    """Return what type of column holds labels; raise for a mixture that no column holds."""
+    """The type of a column that holds labels; raises for a mixture that no column holds."""
     types = {float if type(label) is int else type(label) for label in labels}
-    if types <= {float}:
-        if not types:
-            return "text"
-        return number_kind(labels, column)
+    if types == {float}:
+        return _number_kind(labels, column)
+    if types <= {str}:
+        return _text_kind(labels, dialect)
     if len(types) == 1:
-        found = {str: "text", bool: "boolean", bytes: "bytes"}[types.pop()]
-        return _datetimes(labels, dialect) if found == "text" else found
+        return "boolean" if bool in types else "bytes"
     if dialect == "sqlite" and not {bool, float} <= types:
         return "any"
     names = ", ".join(sorted({type(label).__name__ for label in labels}))
@@ -594,13 +507,13 @@ def kind_of(labels: Sequence[Label], column: str, dialect: str) -> str:
     )
 
 
-def number_kind(labels: Sequence[Any], column: str) -> str:
-    """Return "number" for what float64 holds exactly, "integer" for what only int64 does."""
-    whole = all(type(label) is int and abs(label) < 2**63 for label in labels)
-    if whole and any(abs(label) >= _EXACT for label in labels):
+def _number_kind(labels: Sequence[Any], column: str) -> str:
+    """The kind "number" for what float64 holds exactly, "integer" for what only int64 does."""
+    large = [label for label in labels if type(label) is int and abs(label) >= 2**53]
+    if large and all(type(label) is int and abs(label) < 2**63 for label in labels):
         return "integer"
-    for label in labels:
-        if type(label) is int and abs(label) >= _EXACT and not is_float(label):
+    for label in large:
+        if not is_float(label):
             raise ValueError(
                 f"column {column!r}: {label} is neither a 64-bit integer nor a float64; make the "
                 "column text before fit"
@@ -608,108 +521,61 @@ def number_kind(labels: Sequence[Any], column: str) -> str:
     return "number"
 
 
-def _datetimes(labels: Sequence[Any], dialect: str) -> str:
-    """Return "timestamp" for texts that are all datetimes: a database writes those differently."""
-    found = [_DATETIME.fullmatch(label) for label in labels]
-    if dialect == "sqlite" or not all(found):
+def _text_kind(labels: Sequence[Any], dialect: str) -> str:
+    """The kind "timestamp" for texts that are all datetimes: databases write those differently."""
+    matches = [_DATETIME.fullmatch(label) for label in labels]
+    if dialect == "sqlite" or not labels or not all(matches):
         return "text"
-    zones = {match[2] is not None for match in found if match}
-    if len(zones) > 1 or len(set(map(_datetime, labels))) < len(labels):
+    zoned = {match[2] is not None for match in matches if match}
+    if len(zoned) > 1 or len(set(map(dt.datetime.fromisoformat, labels))) < len(labels):
         return "text"
-    return "timestamptz" if zones.pop() else "timestamp"
+    return "timestamptz" if zoned.pop() else "timestamp"
 
 
-def literal(label: Any, kind: str, dialect: str, column: str) -> str:
-    """Return a label as a literal of a kind."""
+def literal(label: Any, kind: str, dialect: Dialect, column: str) -> str:
+    """A label as a literal of a kind."""
     if kind == "any":
-        kind = kind_of([label], column, dialect)
+        kind = kind_of([label], column, dialect.name)
     try:
-        return _LITERALS[kind](label, dialect)
+        return _literal(label, kind, dialect)
     except (TypeError, ValueError, AttributeError) as error:
         raise ValueError(
             f"column {column!r}: expected a {kind}, got {label!r} ({error})"
         ) from error
 
 
-def _text(label: str, dialect: str) -> str:
-    if not isinstance(label, str):
-        raise TypeError("give types={column: ...} as the values are")
-    check_text(label)
-    if dialect == "bigquery":
-        escaped = label.replace("\\", "\\\\").replace("'", "\\'")
-        return "'" + re.sub(r"[\x00-\x1f\x7f]", lambda m: f"\\x{ord(m[0]):02x}", escaped) + "'"
-    if "\0" in label:
-        if dialect == "postgres":
-            raise ValueError("text in postgres cannot hold NUL characters")
-        if dialect == "sqlite":
-            return f"CAST(X'{label.encode().hex()}' AS TEXT)"
-        return "(" + " || chr(0) || ".join(_text(p, dialect) for p in label.split("\0")) + ")"
-    return sql_text(label)
-
-
-def _number(label: Any, dialect: str) -> str:
-    if isinstance(label, str | bytes | bool):
+def _literal(label: Any, kind: str, dialect: Dialect) -> str:
+    if kind == "text":
+        if not isinstance(label, str):
+            raise TypeError("give types={column: ...} as the values are")
+        check_text(label)
+        return dialect.text(label)
+    if kind == "integer":
+        if type(label) is not int or not -(2**63) < label < 2**63:
+            raise ValueError("expected an integer of at most 64 bits")
+        return str(label)
+    if kind == "bytes":
+        template = {
+            "postgres": "decode('{}', 'hex')",
+            "sqlite": "X'{}'",
+            "duckdb": "from_hex('{}')",
+        }
+        return template.get(dialect.name, "FROM_HEX('{}')").format(label.hex())
+    if kind in ("date", "timestamp", "timestamptz"):
+        moment = dt.date if kind == "date" else dt.datetime
+        written = str(moment.fromisoformat(label))
+        return f"{dialect.types[kind] or kind.upper()} '{written}'"
+    if isinstance(label, bool) != (kind == "boolean") or isinstance(label, str | bytes):
         raise TypeError("the model was fitted on other values")
-    if dialect == "sqlite" and isinstance(label, float) and math.isfinite(label):
+    if kind == "boolean":
+        return str(int(label)) if dialect.name == "sqlite" else str(label).upper()
+    if dialect.name == "sqlite" and isinstance(label, float) and math.isfinite(label):
         # SQLite may round a decimal by a bit, and then the value is not found: a fraction is exact.
         above, below = label.as_integer_ratio()
         steps = below.bit_length() - 1
         halved = "".join(f"/{1 << min(62, steps - i)}.0" for i in range(0, steps, 62))
         return f"({above}.0{halved})"
-    return number(label, dialect)
-
-
-def _integer(label: Any, dialect: str) -> str:
-    if type(label) is not int or not -(2**63) < label < 2**63:
-        raise ValueError("expected an integer of at most 64 bits")
-    return str(label)
-
-
-def _boolean(label: Any, dialect: str) -> str:
-    if type(label) is not bool:
-        raise TypeError("the model was fitted on other values")
-    return str(int(label)) if dialect == "sqlite" else str(label).upper()
-
-
-def _bytes(label: Any, dialect: str) -> str:
-    text = label.hex()
-    if dialect == "duckdb":
-        return f"from_hex('{text}')"
-    return {
-        "postgres": f"decode('{text}', 'hex')",
-        "sqlite": f"X'{text}'",
-        "bigquery": f"FROM_HEX('{text}')",
-    }[dialect]
-
-
-def _date(label: Any, dialect: str) -> str:
-    return f"DATE '{dt.date.fromisoformat(label).isoformat()}'"
-
-
-def _timestamp(label: Any, dialect: str) -> str:
-    name = "DATETIME" if dialect == "bigquery" else "TIMESTAMP"
-    return f"{name} '{_datetime(label).isoformat(' ')}'"
-
-
-def _timestamptz(label: Any, dialect: str) -> str:
-    name = "TIMESTAMP" if dialect == "bigquery" else "TIMESTAMPTZ"
-    return f"{name} '{_datetime(label).isoformat(' ')}'"
-
-
-_LITERALS = {
-    "text": _text,
-    "number": _number,
-    "integer": _integer,
-    "boolean": _boolean,
-    "bytes": _bytes,
-    "date": _date,
-    "timestamp": _timestamp,
-    "timestamptz": _timestamptz,
-}
-
-
-def _datetime(label: Any) -> dt.datetime:
-    return dt.datetime.fromisoformat(label)
+    return dialect.number(label)
 
 
 def is_float(whole: int) -> bool:
@@ -720,27 +586,19 @@ def is_float(whole: int) -> bool:
         return False
 
 
-def check_text(value: Any) -> None:
-    """Raise for text that is not valid Unicode."""
-    try:
-        _ = value.encode() if isinstance(value, str) else None
-    except UnicodeEncodeError:
-        raise ValueError(f"expected valid Unicode, got {value!r}; databases need it") from None
-
-
 # -- names of tables and dimensions --------------------------------------------------------------
 
 
 def table_names(prefix: str | Sequence[str], columns: Sequence[str]) -> list[list[str]]:
-    """Return the names of the value tables: short, plain, and no two alike."""
+    """The names of the value tables: short, plain, and no two alike."""
     *schema, stem = [prefix] if isinstance(prefix, str) else list(prefix)
     taken: set[str] = set()
-    plain = [re.sub(r"[^a-z0-9]+", "_", c.lower()).strip("_")[:30] or "column" for c in columns]
-    return [[*schema, _free(f"{stem}_{name}", taken)] for name in plain]
+    words = [re.sub(r"[^a-z0-9]+", "_", c.lower()).strip("_")[:30] or "column" for c in columns]
+    return [[*schema, _free(f"{stem}_{word}", taken)] for word in words]
 
 
 def output_names(names: Sequence[str], keep: Sequence[str], dialect: str) -> list[str]:
-    """Return a name for each dimension that the system takes; most ignore case."""
+    """A name for each dimension that the system takes; most ignore case."""
     taken = {name.lower() for name in keep}
     names = [re.sub("[\0\ud800-\udfff]", "_", name) for name in names]  # of values, here
     if dialect == "bigquery":
@@ -751,9 +609,8 @@ def output_names(names: Sequence[str], keep: Sequence[str], dialect: str) -> lis
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """Return a name, or the first with a number behind it that is not taken; and take it."""
-    found = next(
-        n for n in chain([name], (f"{name}_{i}" for i in count(2))) if n.lower() not in taken
-    )
-    taken.add(found.lower())
-    return found
+    """A name, or the first with a number behind it that is not taken; it then is."""
+    names = chain([name], (f"{name}_{i}" for i in count(2)))
+    free = next(n for n in names if n.lower() not in taken)
+    taken.add(free.lower())
+    return free

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, unpacked, in UTF-8; names in CSV, names and text in SQL.
+"""Files: written whole or not at all, unpacked, in UTF-8; the names of columns in CSV.
 
 Sizes of compressed files are counted while reading: what an archive says of its members is not
 believed. All that unpacks works on paths, so that a process with limits can do it, too.
@@ -181,21 +181,6 @@ def _record(file: Any, path: Path, longest: int | None) -> str:
         start = line[:2].encode()
         raise ValueError(f"{path}: expected text in UTF-8, got NUL characters; {in_utf8(start)}")
     return line.rstrip("\r\n")
-
-
-def sql_name(name: str, mark: str = '"') -> str:
-    """Return a name as SQL writes it."""
-    return mark + name.replace(mark, 2 * mark) + mark
-
-
-def sql_path(path: Path) -> str:
-    """Return a file's name for SQL: DuckDB takes ``*``, ``?`` and ``[`` in it for a pattern."""
-    return sql_text(glob.escape(str(path)))
-
-
-def sql_text(text: str) -> str:
-    """Return text as SQL writes it."""
-    return sql_name(text, "'")
 
 
 # -- compressed files -----------------------------------------------------------------------------

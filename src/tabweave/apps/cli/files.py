@@ -18,7 +18,8 @@ from typing import Any
 from tabweave._compat import require
 from tabweave.apps.cli.app import FORMATS, Misuse
 from tabweave.apps.cli.show import progress
-from tabweave.io.files import replacing, sql_name, sql_text
+from tabweave.io.dialects import sql_name, sql_text
+from tabweave.io.files import replacing
 
 STDIN = "standard input"
 _QUERIES = ("select", "with", "from", "values", "pivot", "unpivot", "describe", "summarize")

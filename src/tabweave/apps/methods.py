@@ -126,7 +126,7 @@ def build(
     if projects:
         raise ValueError(
             f"expected a method with principal components, got {method!r}; leave the number of "
-            "dimensions out (--dims in the shell)"
+            "dimensions out (--components in the shell)"
         )
     return chosen
 

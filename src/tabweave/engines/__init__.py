@@ -18,8 +18,10 @@ from tabweave.engines.opening import read_with_classes as read_with_classes
 from tabweave.engines.progress import Estimate, Progress, ProgressCallback, progress_bar
 from tabweave.engines.progress import progress_reporter as progress_reporter
 from tabweave.engines.source import Source
+from tabweave.engines.source import as_arrow as as_arrow
 from tabweave.engines.source import family as family
 from tabweave.engines.source import has_arrow as has_arrow
+from tabweave.engines.source import in_json as in_json
 from tabweave.engines.transform import transform
 from tabweave.engines.transform import vectors_of as vectors_of
 

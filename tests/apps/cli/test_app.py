@@ -202,12 +202,12 @@ def test_ctrl_c_before_a_command_begins_is_no_traceback(monkeypatch):
 
 
 def test_ctrl_c_within_a_query_is_called_so(folder, monkeypatch):
-    from tabweave.apps.cli import job
+    from tabweave.apps.cli import rows
 
     def interrupted(*_):
         raise RuntimeError("Query interrupted")  # as DuckDB has it
 
-    monkeypatch.setattr(job.Rows, "read", interrupted)
+    monkeypatch.setattr(rows.Rows, "read", interrupted)
     done = called("explain", "titanic.csv", "-a", "0", "-b", "1", cwd=folder)
     assert (done.code, done.err) == (130, "tabweave: stopped; nothing was written\n")
 
@@ -220,9 +220,9 @@ def test_options_that_would_change_nothing_are_not_taken(folder):
 
 
 def test_what_cannot_be_is_said_before_work_begins(folder, monkeypatch):
-    from tabweave.apps.cli.job import Job
+    from tabweave.apps.cli.job import OpenJob
 
-    monkeypatch.setattr(Job, "rows", lambda self: 1 / 0)
+    monkeypatch.setattr(OpenJob, "rows", lambda self: 1 / 0)
     for words, code, said in (
         (("map", "--color", "fat", "-o", "m.html"), 1, "did you mean 'fate'?"),
         (("map", "--layout", "tsne", "-o", "m.csv"), 2, "not tables; use --layout pca"),

@@ -5,6 +5,8 @@ import pytest
 
 from tabweave import Weave
 from tabweave.apps.cli import job as jobs
+from tabweave.apps.cli.job import open_job
+from tabweave.apps.cli.options import Job
 from tabweave.engines import estimate, progress
 
 
@@ -26,21 +28,21 @@ def test_an_estimate_says_time_and_memory_of_a_csv_file(path):
 
 
 def test_rows_that_do_not_fit_are_read_in_batches(path, monkeypatch, capsys):
-    monkeypatch.setattr(jobs, "_LARGE", 1)
+    monkeypatch.setattr(jobs, "LARGE_BYTES", 1)
     monkeypatch.setattr(progress, "available_memory", lambda: 100_000)
     monkeypatch.setattr(jobs.Rows, "read", None)  # no rows may be held
-    with jobs.Job(str(path)).opened() as job:
+    with open_job(Job(str(path))) as job:
         embedder = job.learned_from_counts()
     assert "rows.csv: about 4,0" in capsys.readouterr().err
     assert embedder.counts_ == Weave().fit(path).counts_
     with (
-        jobs.Job(str(path), drop=("trim",)).opened() as job,
+        open_job(Job(str(path), drop=["trim"])) as job,
         pytest.raises(MemoryError, match=r"--save .*--model"),
     ):
         job.learned_from_counts()
 
 
 def test_small_files_are_not_talked_about(path, capsys):
-    with jobs.Job(str(path)).opened() as job:
+    with open_job(Job(str(path))) as job:
         job.learned_from_counts()
     assert capsys.readouterr().err == ""

@@ -80,8 +80,8 @@ HEAVY = "{'numpy', 'pandas', 'duckdb', 'matplotlib'} & {*sys.modules}"
     "code",
     [
         "import tabweave.apps.cli",
-        "from tabweave.apps.cli.app import methods; assert methods('weav')[0][0] == 'weave'",
-        "from tabweave.apps.cli.embed import methods; methods(json=True)",
+        "from tabweave.apps.cli.options import methods; assert methods('weav')[0][0] == 'weave'",
+        "from tabweave.apps.cli.models import methods; methods(json=True)",
     ],
     ids=["before a command", "completing a method", "listing the methods"],
 )

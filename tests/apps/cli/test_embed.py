@@ -160,7 +160,7 @@ def test_a_saved_model_embeds_other_rows_alike(folder):
 
 
 def test_principal_axes_keep_what_varies_most(folder):
-    done = called("embed", "titanic.csv", "--dims", "2", "-o", "v.csv", cwd=folder)
+    done = called("embed", "titanic.csv", "--components", "2", "-o", "v.csv", cwd=folder)
     assert done.code == 0, done.err
     whole = expected(folder, ("status", "age", "sex", "fate"))
     values = np.linalg.eigvalsh(np.cov(whole.T))[::-1]
@@ -170,14 +170,14 @@ def test_principal_axes_keep_what_varies_most(folder):
 
 @pytest.mark.parametrize("method", ["auto", "onehot", "ckml"])
 def test_principal_axes_are_saved_with_the_model(folder, method):
-    told = ("embed", "titanic.csv", "-m", method, "--dims", "2", "--save", "m", "-o", "v.csv")
+    told = ("embed", "titanic.csv", "-m", method, "--components", "2", "--save", "m", "-o", "v.csv")
     assert called(*told, cwd=folder).code == 0
     few = called("embed", "even.csv", "--model", "m", "-o", "w.csv", "--keep", "fate", cwd=folder)
     assert few.code == 0, few.err
     assert tabweave.load(folder / "m").transform(read(str(folder / "even.csv"))).shape[1] == 2
     sql = called("export", "m", "--sql", cwd=folder)
     assert sql.code == 0 and sql.out.count(" AS ") >= 2
-    assert called("embed", "odd.csv", "--model", "m", "--dims", "2", cwd=folder).code == 2
+    assert called("embed", "odd.csv", "--model", "m", "--components", "2", cwd=folder).code == 2
 
 
 def test_columns_are_read_as_declared(folder):
@@ -208,7 +208,7 @@ def test_a_key_is_set_aside_and_can_be_kept(folder):
     done = called("embed", "shop.csv", "-o", "v.csv", "--json", cwd=folder)
     assert done.code == 0
     assert "set aside: sku (an identifier" in done.err and "--kind COLUMN=nominal" in done.err
-    assert list(json.loads(done.out)["aside"]) == ["sku"]
+    assert list(json.loads(done.out)["dropped"]) == ["sku"]
     assert not called("embed", "shop.csv", "-o", "w.csv", "--keep", "sku", cwd=folder).err
     kept = called("embed", "shop.csv", "-o", "x.csv", "--kind", "sku=nominal", "--json", cwd=folder)
     assert json.loads(kept.out)["columns"] == json.loads(done.out)["columns"] + 1
@@ -308,12 +308,12 @@ def test_a_map_is_written_as_it_was_laid_out(folder):
 
 
 def test_levels_of_a_column_of_numbers_are_numbers():
-    from tabweave.apps.cli.app import Misuse
-    from tabweave.apps.cli.job import _kind
+    from tabweave.apps.cli.job import declared_column
+    from tabweave.apps.cli.options import Misuse
 
-    assert _kind("n", "ordinal:1<2.5", [1, 2.5]).levels == (1.0, 2.5)
+    assert declared_column("n", "ordinal:1<2.5", [1, 2.5]).levels == (1.0, 2.5)
     with pytest.raises(Misuse, match=r"--kind n=ordinal:low<2: expected numbers .*got 'low'"):
-        _kind("n", "ordinal:low<2", [1, 2.5])
+        declared_column("n", "ordinal:low<2", [1, 2.5])
 
 
 def test_vectors_of_training_rows_are_cross_fitted(folder):
@@ -331,7 +331,7 @@ def test_vectors_of_training_rows_are_cross_fitted(folder):
 
 
 def test_dimensions_that_a_method_cannot_give_are_refused(folder):
-    words = ("-m", "supervised", "-t", "drink", "--dims", "2", "-o", "-")
+    words = ("-m", "supervised", "-t", "drink", "--components", "2", "-o", "-")
     refused = called("embed", "shop.csv", *words, cwd=folder)
     assert refused.code == 1 and "got 'supervised'; leave the number of dimensions" in refused.err
 

@@ -12,7 +12,7 @@ COMMANDS = {
     "embed": "embed {} -o v.csv",
     "embed by counts": "embed {} -m weave -o v.csv",
     "embed beside others": "embed {} --keep sku --kind drink=nominal -t made_of -o v.tsv",
-    "embed to a few axes": "embed {} --dims 2 -o v.parquet",
+    "embed to a few axes": "embed {} --components 2 -o v.parquet",
     "embed with a model": "embed {} --model m.tabweave -o v.csv",
     "cluster": "cluster {} -k 2",
     "cluster to a file": "cluster {} -k 2 -t served -o c.csv",

@@ -11,12 +11,14 @@ import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+import tabweave
 from tabweave._compat import require
-from tabweave.apps.cli.app import FORMATS, Misuse
+from tabweave.apps.cli.options import FORMATS, Misuse
 from tabweave.apps.cli.show import progress
 from tabweave.io.dialects import sql_name, sql_text
 from tabweave.io.files import replacing
@@ -24,13 +26,24 @@ from tabweave.io.files import replacing
 STDIN = "standard input"
 _QUERIES = ("select", "with", "from", "values", "pivot", "unpivot", "describe", "summarize")
 _SUFFIXES = {".ndjson": "jsonl", ".feather": "arrow", ".ipc": "arrow", ".pq": "parquet"}
+_COPY_OPTIONS = {
+    "csv": "FORMAT csv, HEADER",
+    "tsv": "FORMAT csv, DELIMITER '\t', HEADER",
+    "json": "FORMAT json, ARRAY true",
+    "jsonl": "FORMAT json",
+    "parquet": "FORMAT parquet",
+}
+
+
+# -- In
 
 
 @contextmanager
 def located(source: str, form: str | None = None) -> Iterator[str]:
     """Give the name by which the engines can open a source; standard input becomes a file."""
     if source != "-":
-        yield _existing(source)
+        _check_exists(source)
+        yield source
         return
     if sys.stdin.isatty():
         raise Misuse(
@@ -41,10 +54,10 @@ def located(source: str, form: str | None = None) -> Iterator[str]:
         start = sys.stdin.buffer.read(65536)
         if not start:
             raise ValueError(f"{STDIN} is empty")
-        packed = start.startswith(b"\x1f\x8b")  # gzip
-        plain = zlib.decompressobj(31).decompress(start, 65536) if packed else start
-        kind = known_format(form) if form else sniffed(plain)
-        path = Path(folder, f"stdin.{kind}{'.gz' if packed else ''}")
+        is_gzip = start.startswith(b"\x1f\x8b")
+        text = zlib.decompressobj(31).decompress(start, 65536) if is_gzip else start
+        kind = known_format(form) if form else guessed_format(text)
+        path = Path(folder, f"stdin.{kind}{'.gz' if is_gzip else ''}")
         with path.open("wb") as spool:
             spool.write(start)
             shutil.copyfileobj(sys.stdin.buffer, spool)
@@ -60,7 +73,7 @@ def _called(name: str, path: str) -> Iterator[None]:
         return text.replace(path, name) if isinstance(text, str) else text
 
     show = warnings.showwarning
-    warnings.showwarning = lambda message, *rest: show(renamed(str(message)), *rest)
+    warnings.showwarning = lambda message, *details: show(renamed(str(message)), *details)
     try:
         yield
     except Exception as error:
@@ -70,12 +83,12 @@ def _called(name: str, path: str) -> Iterator[None]:
         warnings.showwarning = show
 
 
-def _existing(source: str) -> str:
-    """Return a source that is there, or say what lies near it."""
+def _check_exists(source: str) -> None:
+    """Refuse a source that is not there, and say what lies near it."""
     words = source.split(None, 1)
     is_query = len(words) == 2 and words[0].lower() in _QUERIES
     if is_query or any(c in source for c in "*?["):
-        return source
+        return
     path = Path(source)
     if "://" in source and not path.exists():
         raise ValueError(
@@ -90,11 +103,10 @@ def _existing(source: str) -> str:
         raise ValueError(f"file not found: {source!r}{hint}")
     if path.is_file() and not path.stat().st_size:
         raise ValueError(f"the file {source!r} is empty")
-    return source
 
 
-def sniffed(start: bytes) -> str:
-    """Guess the format of a stream from how it begins."""
+def guessed_format(start: bytes) -> str:
+    """The format of a stream, by how it begins."""
     if start.startswith(b"PAR1"):
         return "parquet"
     if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):  # a file, a stream
@@ -108,29 +120,133 @@ def sniffed(start: bytes) -> str:
 
 
 def known_format(form: str) -> str:
-    """Return the name of a format, or say which there are."""
+    """The name of a format, in lower case; refuses one that is not known."""
     if form.lower() not in FORMATS:
         raise Misuse(f"expected a format among {', '.join(FORMATS)}, got {form!r}")
     return form.lower()
 
 
-def output_format(output: Path | None, form: str | None) -> str:
-    """Return the format of a result: the one asked for, what its name says, or CSV for a pipe."""
-    if form or is_stdout(output):
-        return known_format(form or "csv")
-    suffix = Path(str(output)).suffix.lower()
-    guess = _SUFFIXES.get(suffix, suffix[1:])
-    if guess not in FORMATS:
-        raise Misuse(
-            f"--output: expected an extension among {', '.join('.' + f for f in FORMATS)}, got "
-            f"{Path(str(output)).name!r}; rename the file or add --format"
+# -- Out
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where rows go, and in which format."""
+
+    path: Path | None
+    form: str
+
+    @classmethod
+    def checked(
+        cls, path: Path | None, form: str | None, force: bool, *, json: bool, content: str = "rows"
+    ) -> Output:
+        """Say where rows go; refuse, before any work is done, what cannot be.
+
+        The format is the one asked for, what the name of the file says, or CSV for a pipe.
+        """
+        output = cls(path, known_format(form or "csv"))
+        if form is None and not output.is_stdout:
+            suffix = Path(str(path)).suffix.lower()
+            output = cls(path, _SUFFIXES.get(suffix, suffix[1:]))
+        if output.form not in FORMATS:
+            raise Misuse(
+                f"--output: expected an extension among {', '.join('.' + f for f in FORMATS)}, "
+                f"got {Path(str(path)).name!r}; rename the file or add --format"
+            )
+        check_output(path, force)
+        if json and output.is_piped:
+            raise Misuse(
+                f"--json prints a summary instead of {content}; add --output FILE for the {content}"
+            )
+        return output
+
+    @property
+    def is_stdout(self) -> bool:
+        """Whether rows go to standard output, by wish or because no file is named."""
+        return is_stdout(self.path)
+
+    @property
+    def is_piped(self) -> bool:
+        """Whether rows are to go to standard output."""
+        return self.path is not None and self.is_stdout
+
+    def write_vectors(
+        self, embedder: Any, source: Any, keep: Sequence[str], vector: str | None = None
+    ) -> int:
+        """Write the vectors of a source beside some of its columns; the number of rows."""
+        direct = ("csv", "arrow", "parquet") if tabweave.engines.has_arrow() else ("arrow", "csv")
+        with self._target() as path, progress() as show:
+            options: dict[str, Any] = {"keep": list(keep), "vector": vector, "progress": show}
+            if self.form in direct:
+                return tabweave.engines.transform(
+                    embedder, source, path, format=self.form, **options
+                )
+            with tempfile.TemporaryDirectory(prefix=".tabweave-", dir=path.parent) as folder:
+                rows = Path(folder, f"rows.{direct[-1]}")
+                n_rows = tabweave.engines.transform(embedder, source, rows, **options)
+                self._copy(rows, path)
+        return int(n_rows)
+
+    def write_columns(self, columns: Any, types: Mapping[str, str]) -> None:
+        """Write columns in memory.
+
+        Text that was read as a dictionary is spelled out, unless the source, too, calls it one in
+        its ``types``. Cells of several types stay what they are in JSON, and are text elsewhere.
+        """
+        arrow = require("pyarrow", "files")
+        typed = (arrow.Array, arrow.ChunkedArray)
+        mixed = [n for n in columns if types.get(n) == "JSON" and self.form in ("json", "jsonl")]
+        mixed = [n for n in mixed if not isinstance(columns[n], typed)]
+        columns = columns | {n: list(map(tabweave.engines.in_json, columns[n])) for n in mixed}
+        rows = arrow.table(
+            {
+                n: c if isinstance(c, typed) else tabweave.engines.as_arrow(list(c))
+                for n, c in columns.items()
+            }
         )
-    return guess
+        for i, (name, kind) in enumerate(zip(rows.column_names, rows.schema.types, strict=True)):
+            if arrow.types.is_dictionary(kind) and not types.get(name, "").startswith("dictionary"):
+                rows = rows.set_column(i, name, rows[name].cast(kind.value_type))
+        with self._target() as path:
+            if self.form == "arrow":
+                require("pyarrow.feather", "files").write_feather(rows, path, "uncompressed")
+            elif self.form == "parquet":
+                require("pyarrow.parquet", "files").write_table(rows, path)
+            else:
+                self._copy(rows, path, mixed)
+
+    @contextmanager
+    def _target(self) -> Iterator[Path]:
+        """Give a name to write to; what is there becomes the result when all went well."""
+        if self.path is not None and not self.is_stdout:
+            with replacing(self.path) as path:
+                yield path
+            return
+        with tempfile.TemporaryDirectory(prefix="tabweave-") as folder:
+            path = Path(folder, "rows")
+            yield path
+            with path.open("rb") as content:
+                shutil.copyfileobj(content, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+
+    def _copy(self, rows: Any, path: Path, in_json: Sequence[str] = ()) -> None:
+        """Write a file, or a table of Arrow, in this format, through DuckDB.
+
+        The text of the columns ``in_json`` is JSON, and written as what it says.
+        """
+        with require("duckdb", "files").connect() as connection:
+            name = sql_text(str(rows)) if isinstance(rows, Path) else "rows"
+            if not isinstance(rows, Path):
+                connection.register(name, rows)
+            casts = ", ".join(f"CAST({sql_name(n)} AS JSON) AS {sql_name(n)}" for n in in_json)
+            query = f"SELECT * REPLACE ({casts}) FROM {name}" if casts else f"FROM {name}"
+            options = _COPY_OPTIONS[self.form]
+            connection.execute(f"COPY ({query}) TO {sql_text(str(path))} ({options})")
 
 
-def is_stdout(output: Path | None) -> bool:
-    """Tell whether a result goes to standard output."""
-    return output is None or str(output) == "-"
+def is_stdout(path: Path | None) -> bool:
+    """Whether a result goes to standard output."""
+    return path is None or str(path) == "-"
 
 
 def check_output(path: Path | None, force: bool) -> None:
@@ -145,100 +261,3 @@ def check_output(path: Path | None, force: bool) -> None:
         raise Misuse(f"folder not found: {str(path.parent)!r}; create it, or choose another one")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise Misuse(f"the folder {str(path.parent)!r} is not writable; choose another one")
-
-
-def write_rows(
-    embedder: Any,
-    source: Any,
-    output: Path | None,
-    *,
-    keep: Sequence[str],
-    form: str | None,
-    vector: str | None = None,
-) -> int:
-    """Transform a source into a file or, if there is none or it is -, standard output.
-
-    Returns how many rows were written.
-    """
-    from tabweave.engines import has_arrow, transform
-
-    kind = output_format(output, form)
-    direct = ("csv", "arrow", "parquet") if has_arrow() else ("arrow", "csv")
-    with _target(output) as path, progress() as show:
-        options: dict[str, Any] = {"keep": list(keep), "vector": vector, "progress": show}
-        if kind in direct:
-            return transform(embedder, source, path, format=kind, **options)
-        with tempfile.TemporaryDirectory(prefix=".tabweave-", dir=path.parent) as folder:
-            rows = Path(folder, f"rows.{direct[-1]}")
-            n_rows = transform(embedder, source, rows, **options)
-            _copy(rows, path, kind)
-    return n_rows
-
-
-def write_columns(columns: Any, output: Path | None, kind: str, types: Mapping[str, str]) -> None:
-    """Write columns in memory to a file, in a format.
-
-    Text that was read as a dictionary is spelled out, unless the source, too, calls it one in its
-    ``types``. Cells of several types stay what they are in JSON, and are text elsewhere.
-    """
-    from tabweave.engines.source import as_arrow, in_json
-
-    arrow = require("pyarrow", "files")
-    typed = (arrow.Array, arrow.ChunkedArray)
-    mixed = [n for n, c in columns.items() if types.get(n) == "JSON" and not isinstance(c, typed)]
-    if kind in ("json", "jsonl"):
-        columns = columns | {name: list(map(in_json, columns[name])) for name in mixed}
-    else:
-        mixed = []
-    rows = arrow.table(
-        {n: c if isinstance(c, typed) else as_arrow(list(c)) for n, c in columns.items()}
-    )
-    for i, (name, kept) in enumerate(zip(rows.column_names, rows.schema.types, strict=True)):
-        if arrow.types.is_dictionary(kept) and not types.get(name, "").startswith("dictionary"):
-            rows = rows.set_column(i, name, rows[name].cast(kept.value_type))
-    with _target(output) as path:
-        if kind == "arrow":
-            require("pyarrow.feather", "files").write_feather(rows, path, "uncompressed")
-        elif kind == "parquet":
-            require("pyarrow.parquet", "files").write_table(rows, path)
-        else:
-            _copy(rows, path, kind, mixed)
-
-
-@contextmanager
-def _target(output: Path | None) -> Iterator[Path]:
-    """Give a name to write to; what is there becomes the result when all went well."""
-    if output is not None and not is_stdout(output):
-        with replacing(output) as path:
-            yield path
-        return
-    with tempfile.TemporaryDirectory(prefix="tabweave-") as folder:
-        path = Path(folder, "rows")
-        yield path
-        with path.open("rb") as content:
-            shutil.copyfileobj(content, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
-
-
-def _copy(rows: Any, path: Path, kind: str, in_json: Sequence[str] = ()) -> None:
-    """Write a file, or a table of Arrow, in another format, through DuckDB.
-
-    The text of the columns ``in_json`` is JSON, and written as what it says.
-    """
-    duckdb = require("duckdb", "files")
-    how = {
-        "csv": "FORMAT csv, HEADER",
-        "tsv": "FORMAT csv, DELIMITER '\t', HEADER",
-        "json": "FORMAT json, ARRAY true",
-        "jsonl": "FORMAT json",
-        "parquet": "FORMAT parquet",
-    }[kind]
-    with duckdb.connect() as connection:
-        if isinstance(rows, Path):
-            name = sql_text(str(rows))
-        else:
-            name = "rows"
-            connection.register(name, rows)
-        casts = ", ".join(f"CAST({sql_name(n)} AS JSON) AS {sql_name(n)}" for n in in_json)
-        query = f"SELECT * REPLACE ({casts}) FROM {name}" if casts else f"FROM {name}"
-        connection.execute(f"COPY ({query}) TO {sql_text(str(path))} ({how})")

@@ -2,82 +2,59 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import numpy as np
 
-from tabweave.apps.cli.app import FORMATS, Force, Json, Misuse, column
-from tabweave.apps.cli.files import check_output, write_rows
-from tabweave.apps.cli.job import Job, Learned, check_columns, meant, projected, takes_job
+import tabweave
+from tabweave._compat import require
+from tabweave.apps.cli.files import Output, check_output
+from tabweave.apps.cli.job import Learned, open_job, projected
+from tabweave.apps.cli.options import FORMATS, Job, Misuse
+from tabweave.apps.cli.rows import check_columns, full_name
 from tabweave.apps.cli.show import as_json, cell, plural, say, working
+from tabweave.apps.report import page
+from tabweave.apps.report.clusters import assign, describe_clusters, find_centers, how_many
+from tabweave.apps.report.html import rounded
+from tabweave.apps.report.reading import Reading, as_values
+from tabweave.apps.report.rows import MOST_DRAWN, N_AXES, joined, map_cells
+from tabweave.columns.numeric import Numbers
+from tabweave.columns.sets import Sets
+from tabweave.columns.table import take_rows
 from tabweave.io.files import replacing
+from tabweave.plots import scatter_map
+from tabweave.plots.style import PLAIN, make_room
 
-PICTURES = (".png", ".svg", ".pdf")
-_MOST_POINTS = 100_000  # drawn in a page
-_MOST_CELLS = 3_000_000  # held by a page
-_MOST_COLUMNS = 30  # that a page can colour by
-_MOST_COLOURS = 8  # kinds of points that can be told apart
+PICTURES = ("png", "svg", "pdf")
 
 
-class Layout(StrEnum):
-    """How vectors are brought down to two dimensions."""
-
-    pca = "pca"
-    tsne = "tsne"
-
-
-@takes_job()
-def map_(
-    job: Job,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o",
-            help="File to write: a page (.html), an image (.png, .svg, .pdf), or a table of "
-            "coordinates (.csv, .parquet, ...).",
-        ),
-    ] = Path("map.html"),
-    color: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Colour by this column; by default the target, or the first.",
-            autocompletion=column,
-        ),
-    ] = None,
-    layout: Annotated[
-        Layout,
-        typer.Option(help="Projection: principal components, or t-SNE (needs tabweave\\[map])."),
-    ] = Layout.pca,
-    force: Force = False,
-    json: Json = False,
-) -> None:  # fmt: skip
+def map_(job: Job, output: Path, color: str | None, layout: str, force: bool, json: bool) -> None:
     """Draw a two-dimensional map, in which similar rows lie close together."""
-    ending = output.suffix.lower()
-    if ending != ".html" and ending not in PICTURES and ending[1:] not in FORMATS:
-        known = ", ".join([".html", *PICTURES, *(f".{form}" for form in FORMATS)])
+    form = output.suffix.lower()[1:]
+    if form not in ("html", *PICTURES, *FORMATS):
+        known = ", ".join(f".{form}" for form in ("html", *PICTURES, *FORMATS))
         raise Misuse(f"--output {output.name!r}: expected a file that ends in {known}")
-    if layout is Layout.tsne and ending[1:] in FORMATS:
+    if layout == "tsne" and form in FORMATS:
         raise Misuse("--layout tsne can write images and pages, but not tables; use --layout pca")
     check_output(output, force)
-    with job.opened() as job:
-        color = color and meant(color, job.source.types)
-        check_columns(filter(None, [color]), job.source.types)
-        learned = job.learned(keep_map=True)
-        shown = color or job.target or learned.table.schema.names[0]
-        if ending[1:] in FORMATS:
-            _write_table(learned, job.to_write(), output)
+    with open_job(job) as opened:
+        color = color and full_name(color, opened.source.types)
+        check_columns(filter(None, [color]), opened.source.types)
+        learned = opened.learned(keep_map=True)
+        color = color or opened.target or learned.table.schema.names[0]
+        if form in FORMATS:
+            _write_table(learned, opened.to_write(), Output(output, form))
         else:
             with working("drawing"):
                 points = _points(learned, layout, job.seed)
-            title = f"{job.title} by {job.title_of(learned.embedder)}"
+            title = f"{opened.title} by {opened.title_of(learned.embedder)}"
             with replacing(output) as part:
-                if ending == ".html":
-                    _draw_page(part, points, learned, shown, title)
+                if form == "html":
+                    _draw_page(part, points, learned, color, title)
                 else:
-                    _draw_picture(part, ending[1:], _jittered(points), learned, shown, title)
-    result = {"rows": learned.rows.n_rows, "output": str(output), "color": shown}
+                    _draw_picture(part, form, _jittered(points), learned, color, title)
+    result = {"rows": learned.rows.n_rows, "output": str(output), "color": color}
     if json:
         as_json(result)
     else:
@@ -85,27 +62,26 @@ def map_(
         say("{rows} mapped in [bold]{output}[/], coloured by {color}", **result)
 
 
-def _points(learned: Learned, layout: Layout, seed: int) -> Any:
-    """Return two coordinates for each row."""
-    import numpy as np
+def _on_axes(learned: Learned, n_axes: int) -> Any:
+    """The coordinates of the rows along the first principal axes."""
+    return projected(learned.embedder, learned.table, n_axes, "axis").transform(learned.table)
 
-    if layout is Layout.tsne:
-        from tabweave._compat import require
 
-        vectors = projected(learned.embedder, learned.table, 50, "axis").transform(learned.table)
+def _points(learned: Learned, layout: str, seed: int) -> Any:
+    """Two coordinates for each row."""
+    if layout == "tsne":
+        vectors = _on_axes(learned, 50)
         perplexity = min(30, max(1, (len(vectors) - 1) // 3))
         tsne = require("openTSNE", "map").TSNE
         return np.asarray(tsne(perplexity=perplexity, random_state=seed, n_jobs=1).fit(vectors))
-    flat = np.zeros((learned.rows.n_rows, 2))
-    found = projected(learned.embedder, learned.table, 2, "axis").transform(learned.table)
-    flat[:, : found.shape[1]] = found
-    return flat
+    plane = np.zeros((learned.rows.n_rows, 2))
+    points = _on_axes(learned, 2)
+    plane[:, : points.shape[1]] = points
+    return plane
 
 
 def _jittered(points: Any) -> Any:
-    """Lay equal points around each other, as sunflowers do, so that many look like many."""
-    import numpy as np
-
+    """Equal points laid around each other, as seeds of sunflowers are: many look like many."""
     _, group, sizes = np.unique(points.round(9), axis=0, return_inverse=True, return_counts=True)
     order = np.argsort(group, kind="stable")
     rank = np.empty(len(points))
@@ -115,22 +91,18 @@ def _jittered(points: Any) -> Any:
     return points + reach[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
 
 
-def _write_table(learned: Learned, source: Any, output: Path) -> None:
+def _write_table(learned: Learned, source: Any, output: Output) -> None:
     """Write the coordinates beside the columns; t-SNE projects no new rows, so axes only."""
     keep, name = list(learned.rows.columns), "map"
     while {f"{name}0", f"{name}1"}.intersection(keep):
         name += "_"
-    plane = projected(learned.embedder, learned.table, 2, name)
-    write_rows(plane, source, output, keep=keep, form=None)
+    output.write_vectors(projected(learned.embedder, learned.table, 2, name), source, keep)
 
 
 def _draw_picture(
     path: Path, form: str, points: Any, learned: Learned, color: str, title: str
 ) -> None:
     """Draw a picture with Matplotlib."""
-    from tabweave.plots import scatter_map
-    from tabweave.plots.style import PLAIN, make_room
-
     names, codes = _colours(learned, color)
     axes = scatter_map(points, codes)
     for text, name in zip(axes.get_legend().get_texts(), names, strict=True):
@@ -147,86 +119,61 @@ def _draw_picture(
 
 def _draw_page(path: Path, points: Any, learned: Learned, color: str, title: str) -> None:
     """Write the map of reports as a separate page, which needs no network."""
-    import numpy as np
-
-    from tabweave import __version__
-    from tabweave.apps.report import page
-    from tabweave.apps.report.html import rounded
-    from tabweave.apps.report.rows import map_cells
-    from tabweave.columns.table import take_rows
-
-    names = list(dict.fromkeys([color, *learned.rows.columns]))[:_MOST_COLUMNS]
-    some = np.arange(len(points))
-    most = min(_MOST_POINTS, _MOST_CELLS // len(names))
-    if len(some) > most:
-        some = np.linspace(0, len(points) - 1, most).astype(int)
-    cells = [take_rows(learned.column(name), some) for name in names]
+    names = list(dict.fromkeys([color, *learned.rows.columns]))[:30]
+    max_points = min(100_000, 3_000_000 // len(names))  # 3 million cells are a large page
+    drawn = np.arange(len(points))
+    if len(drawn) > max_points:
+        drawn = np.linspace(0, len(points) - 1, max_points).astype(int)
+    columns = [
+        {"name": name} | map_cells(take_rows(learned.column(name), drawn), name) for name in names
+    ]
+    clusters, of_row = _clusters(learned)
     content = {
         "only": ["map"],
-        "tabweave": __version__,
+        "tabweave": tabweave.__version__,
         "method": learned.embedder._title(),
         "rows": len(points),
         "target": color,
-        "clusters": _clusters(learned, some),
+        "clusters": clusters,
         "map": {
-            "layouts": [{"name": "the rows", "points": rounded(points[some])}],
-            "rows": some.tolist(),
-            "copies": [1] * len(some),
-            "columns": [
-                {"name": name} | map_cells(drawn, name)
-                for name, drawn in zip(names, cells, strict=True)
-            ],
+            "layouts": [{"name": "the rows", "points": rounded(points[drawn])}],
+            "rows": drawn.tolist(),
+            "copies": [1] * len(drawn),
+            "columns": columns,
             "of": len(points),
-        },
+        }
+        | ({} if of_row is None else {"clusters": of_row[drawn].tolist()}),
     }
-    if content["clusters"]:
-        content["map"]["clusters"] = content["clusters"].pop("of_row")
     path.write_text(page(content, title=title), encoding="utf-8")
 
 
-def _clusters(learned: Learned, some: Any) -> dict[str, Any] | None:
-    """Return clusters of the rows as reports have them, and that of each of some rows."""
-    import numpy as np
-
-    from tabweave.apps.report.clusters import assign, describe_clusters, find_centers, how_many
-    from tabweave.apps.report.reading import Reading
-    from tabweave.apps.report.rows import MOST_DRAWN, N_AXES
-
-    flat = projected(learned.embedder, learned.table, N_AXES, "axis").transform(learned.table)
-    drawn = np.unique(np.linspace(0, len(flat) - 1, MOST_DRAWN).astype(int))
-    if len(np.unique(flat[drawn], axis=0)) < 3:
-        return None
+def _clusters(learned: Learned) -> tuple[dict[str, Any] | None, Any]:
+    """Clusters of the rows as reports have them, and that of each row; none of equal rows."""
+    points = _on_axes(learned, N_AXES)
+    drawn = np.unique(np.linspace(0, len(points) - 1, MOST_DRAWN).astype(int))
+    if len(np.unique(points[drawn], axis=0)) < 3:
+        return None, None
     number = how_many(learned.table, 0)  # as `tabweave cluster` and reports have it
-    centers, silhouette = find_centers(flat[drawn], np.ones(len(drawn)), number, 0)
-    labels = assign(flat, centers)
+    centers, silhouette = find_centers(points[drawn], np.ones(len(drawn)), number, 0)
+    labels = assign(points, centers)
     values = Reading(learned.table, None, {}).values()
     groups = describe_clusters(values, labels, len(centers), None)
-    return {
-        "silhouette": round(silhouette, 3), "groups": groups, "of_row": labels[some].tolist(),
-    }  # fmt: skip
+    return {"silhouette": round(silhouette, 3), "groups": groups}, labels
 
 
-def _colours(learned: Learned, name: str) -> tuple[list[str], Any]:
-    """Return names and codes of the values of a column, numbers in bins.
+def _colours(learned: Learned, name: str, max_colours: int = 8) -> tuple[list[str], Any]:
+    """Names and codes of the values of a column, numbers in bins.
 
     Of many values the most frequent have a colour, and all others share the last one.
     """
-    import numpy as np
-
-    from tabweave.apps.report.reading import as_values
-    from tabweave.apps.report.rows import joined
-    from tabweave.columns.numeric import Numbers
-    from tabweave.columns.sets import Sets
-
     ((_, data),) = learned.column(name)
     values: Any = joined(data, learned.rows.n_rows) if isinstance(data, Sets) else as_values(data)
-    met = np.bincount(values.codes, minlength=len(values.labels))
-    order = np.arange(len(met)) if isinstance(data, Numbers) else np.argsort(-met, kind="stable")
-    order = order[met[order] > 0]
-    fits = len(order) <= _MOST_COLOURS
-    kept = order if fits else order[: _MOST_COLOURS - 1]
-    colour = np.full(len(met), len(kept))
-    colour[kept] = np.arange(len(kept))
-    named = ["missing" if values.labels[i] is None else cell(values.labels[i]) for i in kept]
-    labels = named if fits else [*named, "others"]
-    return labels, colour[values.codes]
+    counts = np.bincount(values.codes, minlength=len(values.labels))
+    in_order = isinstance(data, Numbers)
+    order = np.arange(len(counts)) if in_order else np.argsort(-counts, kind="stable")
+    order = order[counts[order] > 0]
+    named = order if len(order) <= max_colours else order[: max_colours - 1]
+    colour = np.full(len(counts), len(named))
+    colour[named] = np.arange(len(named))
+    names = ["missing" if values.labels[i] is None else cell(values.labels[i]) for i in named]
+    return names if len(named) == len(order) else [*names, "others"], colour[values.codes]

@@ -287,25 +287,13 @@ def test_coca_judges_a_graph_by_the_neighbours_of_labelled_rows():
     assert "neighbours of labelled rows err" in model.refused_["g"]
 
 
-def test_coca_takes_scaling_and_share_as_asked():
+def test_coca_takes_the_share_of_graphs_as_asked():
     sources, _ = planted_graph(0.9)
-    plain, strong, raw, unscaled = (
-        CoCA(2, **given).fit(sources)
-        for given in (
-            {"graph_share": 1},
-            {"graph_share": 2},
-            {"graph_share": 1, "normalized_graphs": False},
-            {"graph_share": 0, "unit_trace": False},
-        )
-    )
+    models = {share: CoCA(2, graph_share=share).fit(sources) for share in (0, 1, 2)}
     X = sources.matrix("t") - sources.matrix("t").mean(axis=0)
     degree = np.maximum(np.asarray(sources.graph("g").sum(axis=1)).ravel(), 1)
-    for model, factor, M in ((plain, 1, None), (strong, 2, None), (raw, 1, sources.graph("g"))):
-        if M is None:
-            M = sources.graph("g").toarray() / np.sqrt(np.outer(degree, degree))
-        unit = X / np.sqrt((X**2).sum() / len(X))
+    M = sources.graph("g").toarray() / np.sqrt(np.outer(degree, degree))
+    unit = X / np.sqrt((X**2).sum() / len(X))
+    for factor, model in models.items():
         values = np.linalg.eigvalsh(unit.T @ unit + factor * unit.T @ M @ unit) / len(X)
         np.testing.assert_allclose(model.eigenvalues_, values[::-1][:2])
-    np.testing.assert_allclose(
-        unscaled.eigenvalues_, np.linalg.eigvalsh(X.T @ X / len(X))[::-1][:2]
-    )

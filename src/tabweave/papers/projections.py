@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from tabweave.io.register import storable
 from tabweave.sources import coca
 from tabweave.sources.hemap import hemap
@@ -76,21 +74,9 @@ class CoCA(coca.CoCA):
         self.alpha = alpha
         self.solver = solver
 
-    unit_trace = True
-    normalized_graphs = True
-
-    def _learns_weights(self) -> bool:
-        return True
-
-    def _graph_share(self) -> float | str:
-        return 1.0
-
-    def _root_weight(self, name: str, n_tables: int) -> float:
-        return 1.0
-
-    def _block_weights(self) -> np.ndarray:
-        """Eq. (4.8): ω on the diagonal blocks."""
-        return np.array([self.weights_[name] for name in self._means])
+    weights = "learned"
+    graph_share = 1.0
+    _weighs_data: ClassVar[bool] = False  # Eq. (4.8): ω on the diagonal blocks
 
 
 @storable

@@ -23,7 +23,7 @@ from tabweave.base import Estimator
 from tabweave.columns.inputs import numbers_only
 from tabweave.io.register import storable
 from tabweave.sources.container import Sources
-from tabweave.sources.tables import IdIndex, labels_of_rows, read_labels
+from tabweave.sources.tables import IdIndex, labels_of_rows, read_labels, without_attributes
 
 MIN_EDGES_TO_JUDGE = 10  # between labels, from which on these judge a graph
 
@@ -57,9 +57,6 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         connect equal labels more often than by chance, and nearest neighbours must not get worse
         with the graph. Without labels, edges must connect similar rows. A number is used for all
         graphs.
-    unit_trace, normalized_graphs : bool, default=True
-        Whether each table is scaled to unit trace, and each graph M to ``D^{-½} M D^{-½}``; if
-        not, units and densities decide what counts.
 
     Attributes
     ----------
@@ -121,8 +118,6 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "solver": [StrOptions({"auto", "dense", "lanczos"})],
         "graph_share": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "unit_trace": ["boolean"],
-        "normalized_graphs": ["boolean"],
     }
 
     def __init__(
@@ -133,16 +128,14 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         alpha: float | str = "auto",
         solver: str = "auto",
         graph_share: float | str = "auto",
-        unit_trace: bool = True,
-        normalized_graphs: bool = True,
     ) -> None:
         self.n_components = n_components
         self.weights = weights
         self.alpha = alpha
         self.solver = solver
         self.graph_share = graph_share
-        self.unit_trace = unit_trace
-        self.normalized_graphs = normalized_graphs
+
+    _weighs_data: ClassVar[bool] = True  # √ω on the data, not ω on the blocks of (4.8)
 
     # -- learning --------------------------------------------------------------------------
 
@@ -162,10 +155,10 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self._validate_params()
         sources = self._read(X, reset=True)
         if y is not None:
-            y = _labels_in(sources, X, y)
-        views = {name: learned_view(sources, name, self.unit_trace) for name in sources.names}
+            y = _labels_in(X, y)
+        views = {name: learned_view(sources, name) for name in sources.names}
         views = {name: view for name, view in views.items() if view.scale > 0}
-        for name, view in views.items() if self.unit_trace else ():
+        for name, view in views.items():
             warn_of_units(name, view, column_names(sources, name))
         self._learn_weights(sources, views, (y, must_link, cannot_link))
         graph = self._blend(sources, alone=not views)
@@ -173,8 +166,10 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.components_: dict[str, np.ndarray] = {}
         self.columns_ = {name: column_names(sources, name) for name in views}
         self._means = {name: view.mean for name, view in views.items()}
+        roots = {name: np.sqrt(len(views) * w) for name, w in self.weights_.items()}
         self._scales = {
-            name: view.scale * self._root_weight(name, len(views)) for name, view in views.items()
+            name: view.scale * (float(roots[name]) if self._weighs_data else 1.0)
+            for name, view in views.items()
         }
         self._format = sources.select(sources.ids[:0])  # columns and codes, no rows
         self.ids_ = sources.ids
@@ -188,10 +183,10 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return self
 
     def _learn_weights(
-        self, sources: Sources, views: dict[str, View], supervision: tuple[Any, ...]
+        self, sources: Sources, views: dict[str, CenteredTable], supervision: tuple[Any, ...]
     ) -> None:
         """Algorithm 2, lines 13-25, after graphs that do not join like with like are refused."""
-        learned = self._learns_weights()
+        learned = self.weights == "learned"
         if not learned and any(links is not None for links in supervision[1:]):
             raise ValueError("expected weights='learned' with links, got 'equal'")
         graphs = {name: g for name in sources.graph_names if (g := sources.graph(name)).nnz}
@@ -211,47 +206,33 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.graph_weights_ = dict.fromkeys(sources.graph_names, 0.0)
         self.graph_weights_ |= zip(graphs, tilde.tolist(), strict=True)
         weights = {**self.weights_, **self.graph_weights_}
-        nothing = dict.fromkeys(set(sources.names) - {*views}, "no column varies")
-        nothing |= {n: "no edges" for n in sources.graph_names if not sources.graph(n).nnz}
-        why = "weight 0 by Eq. (4.19)"
+        refused |= dict.fromkeys(set(sources.names) - {*views}, "no column varies")
+        refused |= {n: "no edges" for n in sources.graph_names if not sources.graph(n).nnz}
         self.refused_ = {
-            name: (refused | nothing).get(name, why) for name, w in weights.items() if w < 1e-12
+            name: refused.get(name, "weight 0 by Eq. (4.19)")
+            for name, weight in weights.items()
+            if weight < 1e-12
         }
 
     def _refused_graphs(
         self, graphs: dict[str, sp.csr_array], phis: Sequence[np.ndarray], links: Links
     ) -> dict[str, str]:
         """Return the graphs that do not join like with like, and why."""
-        graph_share = self._graph_share()
-        if graph_share != "auto":
-            return dict.fromkeys(graphs, "graph_share is 0") if graph_share == 0 else {}
-        verdicts = {name: mismatch(graph, phis, links) for name, graph in graphs.items()}
-        return {name: why for name, why in verdicts.items() if why}
+        if self.graph_share != "auto":
+            return dict.fromkeys(graphs, "graph_share is 0") if self.graph_share == 0 else {}
+        reasons = {name: mismatch(graph, phis, links) for name, graph in graphs.items()}
+        return {name: reason for name, reason in reasons.items() if reason}
 
-    def _graph_share(self) -> float | str:
-        return self.graph_share
-
-    def _learns_weights(self) -> bool:
-        return self.weights == "learned"
-
-    def _principal(self, view: View, *, n_components: int = 10) -> np.ndarray:
+    def _principal(self, view: CenteredTable, *, n_components: int = 10) -> np.ndarray:
         operator = collective([view], np.ones(1), 1.0, None)
         k = min(n_components, view.width)
         return view.forward(leading(operator, k, view.n, self.solver)[1])
 
-    def _root_weight(self, name: str, n_tables: int) -> float:
-        """Return √ω for the data of a table, 1 where weights are equal."""
-        return float(np.sqrt(n_tables * self.weights_[name]))
-
-    def _block_weights(self) -> np.ndarray:
-        """Return the weights of the diagonal blocks of (4.8): equal, as the data has √ω."""
-        return np.full(len(self._means), 1 / len(self._means))
-
     def _fit_tables(
-        self, sources: Sources, views: Sequence[View], graph: sp.csr_array | None
+        self, sources: Sources, views: Sequence[CenteredTable], graph: sp.csr_array | None
     ) -> None:
         names, p = list(self._means), len(views)
-        omega = self._block_weights()
+        omega = np.full(p, 1 / p) if self._weighs_data else [self.weights_[name] for name in names]
         operator = collective(views, omega, self.alpha_, graph)
         self.n_components_ = min(self.n_components, operator.shape[0])
         self.eigenvalues_, u = leading(operator, self.n_components_, p * len(sources), self.solver)
@@ -300,10 +281,9 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     def _blend(self, sources: Sources, alone: bool) -> sp.csr_array | None:
         graphs = [sources.graph(name) for name in sources.graph_names]
-        graph_share = self._graph_share()
-        share = 1.0 if graph_share == "auto" else float(graph_share)
+        share = 1.0 if self.graph_share == "auto" else float(self.graph_share)
         weights = [share * self.graph_weights_[name] for name in sources.graph_names]
-        return blended(graphs, weights, alone=alone, normal=self.normalized_graphs)
+        return blended(graphs, weights, alone)
 
     def _projected(self, sources: Sources) -> np.ndarray:
         """Eq. (4.2): mean projection of each id; as in fit for an id that has no table here."""
@@ -327,8 +307,7 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _read(self, X: Any, *, reset: bool) -> Sources:
         if isinstance(X, Sources):
             if reset:
-                for name in {"n_features_in_", "feature_names_in_"} & {*vars(self)}:
-                    delattr(self, name)
+                without_attributes(self, "n_features_in_", "feature_names_in_")
             elif hasattr(self, "n_features_in_"):
                 raise TypeError("expected a plain table as in fit, got Sources")
             if not len(X):
@@ -351,7 +330,7 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
 @storable
 @dataclass(frozen=True, eq=False)
-class View:
+class CenteredTable:
     """X⁽ʲ⁾ᵀ of one source over all n ids: ``scale · (matrix − mean)``, zero where a row is absent.
 
     Dense cells are centred once. Sparse ones keep their zeros; the mean is taken off the products.
@@ -402,9 +381,7 @@ def plain_source(estimator: Any, X: Any, reset: bool) -> Sources:
     return Sources({"X": (np.arange(X.shape[0]), X)})
 
 
-def learned_view(
-    sources: Sources, name: str, unit_trace: bool = True, *, constant_ratio: float = 1e-24
-) -> View:
+def learned_view(sources: Sources, name: str, *, constant_ratio: float = 1e-24) -> CenteredTable:
     """Return a source with its own mean, scaled to unit trace; scale 0 if it never varies."""
     matrix = cells(sources, name)
     mean = column_means(matrix)
@@ -417,12 +394,12 @@ def learned_view(
         total = (matrix**2).sum()
     variance = total / n_rows
     varies = variance > constant_ratio * (mean @ mean) and n_rows > 1
-    scale = float(1 / np.sqrt(variance)) if unit_trace and varies else float(varies)
-    return View(len(sources), sources.rows(name), matrix, mean, scale)
+    scale = float(1 / np.sqrt(variance)) if varies else 0.0
+    return CenteredTable(len(sources), sources.rows(name), matrix, mean, scale)
 
 
 def warn_of_units(
-    name: str, view: View, columns: Sequence[str], *, min_variance_ratio: float = 1e-3
+    name: str, view: CenteredTable, columns: Sequence[str], *, min_variance_ratio: float = 1e-3
 ) -> None:
     """Warn of a column beside which the others of its table do not count."""
     if sp.issparse(view.matrix):
@@ -438,10 +415,10 @@ def warn_of_units(
         )
 
 
-def fitted_view(sources: Sources, name: str, mean: np.ndarray, scale: float) -> View:
+def fitted_view(sources: Sources, name: str, mean: np.ndarray, scale: float) -> CenteredTable:
     """Return a source as seen by a fitted model."""
     matrix = centred(cells(sources, name), mean)
-    return View(len(sources), sources.rows(name), matrix, mean, scale)
+    return CenteredTable(len(sources), sources.rows(name), matrix, mean, scale)
 
 
 def cells(sources: Sources, name: str) -> Any:
@@ -492,7 +469,7 @@ def centred(matrix: Any, mean: np.ndarray) -> Any:
 
 
 def collective(
-    views: Sequence[View], weights: np.ndarray, alpha: float, graph: sp.csr_array | None
+    views: Sequence[CenteredTable], weights: np.ndarray, alpha: float, graph: sp.csr_array | None
 ) -> LinearOperator:
     """Eqs. (4.8), (4.14): X + X̃ over n, as the map u ↦ (X + X̃)u / n; never a (Σd)² matrix.
 
@@ -606,15 +583,10 @@ def normalised(graph: sp.csr_array, alone: bool) -> sp.csr_array:
 
 
 def blended(
-    graphs: Sequence[sp.csr_array],
-    weights: Sequence[float],
-    *,
-    alone: bool = False,
-    normal: bool = True,
+    graphs: Sequence[sp.csr_array], weights: Sequence[float], alone: bool = False
 ) -> sp.csr_array | None:
-    """Return Σ ω̃_t M⁽ᵗ⁾ of Eq. (4.14) over normalised graphs, None if there is none."""
-    used = [(g, w) for g, w in zip(graphs, weights, strict=True) if w > 0]
-    parts = [w * (normalised(g, alone) if normal else g) for g, w in used]
+    """Σ ω̃_t M⁽ᵗ⁾ of Eq. (4.14) over normalised graphs, None if there is none."""
+    parts = [w * normalised(g, alone) for g, w in zip(graphs, weights, strict=True) if w > 0]
     return sp.csr_array(sum(parts[1:], start=parts[0])) if parts else None
 
 
@@ -633,12 +605,12 @@ def mismatch(graph: sp.csr_array, phis: Sequence[np.ndarray], links: Links) -> s
     for judged in (_by_classes(edges, links), _by_links(graph, links)):
         if judged is not None:
             values, chance, what = judged
-            why = _verdict(values, chance, 0.0, what)
-            return why or (_by_neighbors(graph, np.hstack(phis), links) if len(phis) else "")
-    return _verdict(*_by_rows(edges, np.hstack(phis))) if len(phis) else ""
+            reason = _reason_to_refuse(values, chance, 0.0, what)
+            return reason or (_by_neighbors(graph, np.hstack(phis), links) if len(phis) else "")
+    return _reason_to_refuse(*_by_rows(edges, np.hstack(phis))) if len(phis) else ""
 
 
-def _verdict(values: np.ndarray, chance: float, least: float, what: str) -> str:
+def _reason_to_refuse(values: np.ndarray, chance: float, least: float, what: str) -> str:
     gain, error = values.mean() - chance, values.std() / np.sqrt(max(len(values), 1))
     enough = gain > 2 * error and gain >= least * (1 - chance)
     return "" if enough else f"{what}, by chance {chance:.2f}"
@@ -730,7 +702,8 @@ class Links(NamedTuple):
 
 def read_links(sources: Sources, y: Any, must_link: Any, cannot_link: Any) -> Links:
     """Return what labels and pairs of ids say."""
-    labelled, classes = _read_labels(sources, y)
+    labelled, labels = read_labels(sources.ids, {} if y is None else y)
+    classes = np.unique(labels, return_inverse=True)[1]
     pairs = [
         _read_pairs(sources, linked, name)
         for linked, name in ((must_link, "must_link"), (cannot_link, "cannot_link"))
@@ -740,21 +713,12 @@ def read_links(sources: Sources, y: Any, must_link: Any, cannot_link: Any) -> Li
     return Links(labelled, classes, left, right, sign)
 
 
-def _labels_in(sources: Sources, X: Any, y: Any) -> Any:
-    """Return labels in the order of the sources, of which X may be some ids or plain rows."""
+def _labels_in(X: Any, y: Any) -> Any:
+    """Labels by id, or in the order of plain rows."""
     if not isinstance(X, Sources):
         return labels_of_rows(X, y)
     index, labels = read_labels(X.ids, y)
-    out = np.full(len(sources), None, dtype=object)
-    out[sources.index(X.ids)[index]] = labels.tolist()
-    return out
-
-
-def _read_labels(sources: Sources, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    if y is None:
-        return np.zeros(0, np.intp), np.zeros(0, np.intp)
-    index, labels = read_labels(sources.ids, y)
-    return index, np.unique(labels, return_inverse=True)[1]
+    return dict(zip(X.ids[index].tolist(), labels.tolist(), strict=True))
 
 
 def _read_pairs(sources: Sources, pairs: Any, name: str) -> np.ndarray:

@@ -37,7 +37,7 @@ ENOUGH_AS_LARGE = 400  # A p-value is known after so many simulated statistics a
 
 
 @dataclass(frozen=True)
-class Change:
+class DriftFinding:
     """What changed in one column or coupling.
 
     ``p_value`` is that of its own test, ``adjusted`` the one to compare with a level when many
@@ -70,8 +70,8 @@ class Change:
 class DriftReport:
     """Columns and couplings, the most changed first."""
 
-    columns: tuple[Change, ...]
-    couplings: tuple[Change, ...]
+    columns: tuple[DriftFinding, ...]
+    couplings: tuple[DriftFinding, ...]
     level: float
     min_size: float = 0.0
     aside: Mapping[str, str] = field(default_factory=dict)  # identifiers, which never come again
@@ -79,7 +79,7 @@ class DriftReport:
     new: tuple[str, ...] = ()  # and those that only the rows after have
     kinds: Mapping[str, str] = field(default_factory=dict)  # columns of another kind than before
 
-    def is_changed(self, change: Change) -> bool:
+    def is_changed(self, change: DriftFinding) -> bool:
         """Whether a change is both certain enough and large enough to be named."""
         return change.adjusted <= self.level and change.size >= self.min_size
 
@@ -316,7 +316,7 @@ def _holds(kind: str) -> str:
 # -- columns ------------------------------------------------------------------------------------
 
 
-def _valued(before: Counts, after: Counts, name: str, draws: int, rng: Any) -> Change:
+def _valued(before: Counts, after: Counts, name: str, draws: int, rng: Any) -> DriftFinding:
     kind = before.schema[name].kind  # type: ignore[index]
     i = before.vocabulary.index(name)
     labels = union(before.labels[i], after.labels[i])
@@ -327,7 +327,7 @@ def _valued(before: Counts, after: Counts, name: str, draws: int, rng: Any) -> C
     statistic, p, effect = chi_square(table, draws, rng)
     mean = float(homogeneity(table[:, :, None])[1][0])
     sizes = {"Cramér's V": cramers_v(statistic, mean, totals), "PSI": stability_index(table)}
-    return Change(name, statistic, p, p, effect, *_moved(table, totals, labels, sizes))
+    return DriftFinding(name, statistic, p, p, effect, *_moved(table, totals, labels, sizes))
 
 
 def chi_square(table: np.ndarray, draws: int, rng: Any) -> tuple[float, float, float]:
@@ -446,7 +446,7 @@ def stability_index(table: np.ndarray) -> float:
 
 def _numeric(
     before: Counts, after: Counts, name: str, values: np.ndarray, times: np.ndarray
-) -> Change:
+) -> DriftFinding:
     """Compare numbers, and how many there are: the stronger of two tests.
 
     ``times`` says how often each of the sorted ``values`` (or buckets of numbers) occurs before
@@ -469,7 +469,7 @@ def _numeric(
         comparison.append(("missing", *gaps.tolist()))
     p, effect, statistic = min(tests, key=lambda t: (t[0], -t[1]))
     p = min(1.0, p * len(tests))
-    return Change(name, statistic, p, p, effect, (), sizes, tuple(comparison))
+    return DriftFinding(name, statistic, p, p, effect, (), sizes, tuple(comparison))
 
 
 def _tallies(sides: tuple[Any, Any], name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -534,15 +534,17 @@ def fisher(table: np.ndarray) -> tuple[float, float, float]:
 # -- values -------------------------------------------------------------------------------------
 
 
-def _set_valued(name: str, table: np.ndarray, totals: np.ndarray, labels: list[Any]) -> Change:
+def _set_valued(
+    name: str, table: np.ndarray, totals: np.ndarray, labels: list[Any]
+) -> DriftFinding:
     """Test each element with against without, exactly, Bonferroni over the elements."""
     if not labels:  # every set is empty
-        return Change(name, 0.0, 1.0, 1.0, 0.0, (), {"Cramér's V": 0.0})
+        return DriftFinding(name, 0.0, 1.0, 1.0, 0.0, (), {"Cramér's V": 0.0})
     tests = [fisher(np.stack([with_it, totals - with_it], axis=1)) for with_it in table.T]
     p, effect, statistic = min(tests, key=lambda f: (f[0], -f[1]))
     p = min(1.0, p * len(tests))
     sizes = {"Cramér's V": cramers_v(statistic, mean_of_largest(len(tests)), totals)}
-    return Change(name, statistic, p, p, effect, *_moved(table, totals, labels, sizes))
+    return DriftFinding(name, statistic, p, p, effect, *_moved(table, totals, labels, sizes))
 
 
 def mean_of_largest(n: int) -> float:
@@ -573,7 +575,7 @@ def _expanded(counts: Counts, column: int, labels: list[Any]) -> np.ndarray:
 # -- couplings ----------------------------------------------------------------------------------
 
 
-def _couplings(before: Counts, after: Counts) -> list[Change]:
+def _couplings(before: Counts, after: Counts) -> list[DriftFinding]:
     """Test every pair of single-valued columns."""
     single = [c.name for c in before.schema.categorical if c.kind != "set"]  # type: ignore[union-attr]
     pairs = list(combinations(single, 2))
@@ -626,7 +628,7 @@ def _coupling(
     pair: tuple[str, str],
     labels: Mapping[str, list[Any]],
     totals: np.ndarray,
-) -> Change:
+) -> DriftFinding:
     """Test p(a|b) and p(b|a): the larger p-value, since a coupling changed only if both did."""
     sides = []
     for name, stratum in zip(pair, place, strict=True):
@@ -643,10 +645,10 @@ def _coupling(
         for i in order
     )  # fmt: skip
     sizes = {"Cramér's V": cramers_v(statistic, mean, totals)}
-    return Change(" × ".join(pair), statistic, p, p, -effect, (), sizes, comparison)
+    return DriftFinding(" × ".join(pair), statistic, p, p, -effect, (), sizes, comparison)
 
 
-def _ranked(changes: list[Change]) -> tuple[Change, ...]:
+def _ranked(changes: list[DriftFinding]) -> tuple[DriftFinding, ...]:
     """Sort by p-value, equal ones by effect, and adjust for the number of tests [Holm 1979]."""
     order = sorted(changes, key=lambda f: (f.p_value, -f.effect))
     out, highest = [], 0.0

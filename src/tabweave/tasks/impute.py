@@ -69,7 +69,8 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         moments, "mixture" that of :class:`~tabweave.NonBEND`, "neighbors" uses the nearest rows,
         "all" averages the three (for numbers, "counts" and "neighbors"). "validated" hides observed
         cells of held-out rows and takes, for each column, the engine or mean of engines that
-        predicts them best; it fits five times.
+        predicts them best, if its loss is lower than that of "all" by three standard errors; it
+        fits five times.
     n_neighbors : int, default=20
         Number of nearest rows.
     n_bins : int, default=12
@@ -105,7 +106,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     integers with missing values into floats unless they are ``Int64``.) A column that is entirely
     missing stays so. No reason rests on fewer than five rows.
     In a column with more than 200 values, only the most frequent 200 are guessed. Choosing engines
-    column by column was tried and is no better than their mean (``benchmarks/reports/impute.md``).
+    column by column is hardly better than their mean (``benchmarks/reports/impute.md``).
 
     Examples
     --------
@@ -160,15 +161,9 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         self.engines_ = {name: filler.usable(name, engines) for name in filler.names}
         self.validation_: dict[str, dict[str, float]] = {}
         if self.engine == "validated":
-            losses = self._hidden_losses(table, seed)
-            self.validation_ = {
-                name: {key: float(each.mean()) for key, each in of_column.items()}
-                for name, of_column in losses.items()
-            }
-            for name, means in self.validation_.items():
-                if means:
-                    best = min(means, key=means.__getitem__)
-                    self.engines_[name] = tuple(best.split("+"))
+            for name, losses in self._hidden_losses(table, seed).items():
+                self.validation_[name] = {key: float(each.mean()) for key, each in losses.items()}
+                self.engines_[name] = clearly_best(losses, self.engines_[name])
         self._filler = filler.with_engines(self.engines_)
         cells = {} if isinstance(X, Table) else self._cells_as_given(X)
         typical = {name: typical_cells(column) for name, column in cells.items()}
@@ -437,6 +432,26 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             return self.schema_.given.index(name)
         names = [joined_name(c) if isinstance(c, tuple) else str(c) for c in X.columns]
         return names.index(name)
+
+
+def clearly_best(losses: Mapping[str, np.ndarray], usual: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the engines with the lowest loss, if it is lower by three standard errors.
+
+    ``losses`` are those of engines, joined by "+", on the same cells.
+
+    >>> clearly_best({"a": np.array([2.0, 3, 2, 3]), "b": np.array([1.0, 2, 1, 2.1])}, ("a",))
+    ('b',)
+    >>> clearly_best({"a": np.array([2.0, 3, 2, 3]), "b": np.array([4.0, 0, 4, 0])}, ("a",))
+    ('a',)
+    """
+    usual_losses = losses.get("+".join(usual), np.zeros(0))
+    keys = [key for key in losses if len(losses[key]) == len(usual_losses) > 0]
+    if not keys:
+        return usual
+    best = min(keys, key=lambda key: losses[key].mean())
+    gains = usual_losses - losses[best]
+    is_sure = gains.mean() * np.sqrt(len(gains) - 1) > 3 * gains.std()
+    return tuple(best.split("+")) if is_sure else usual
 
 
 # -- filled columns, of the make they were given in -----------------------------------------------

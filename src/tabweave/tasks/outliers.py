@@ -147,7 +147,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         teaches = np.ones(table.n_rows, bool)
         for _ in range(2):
             found = self._cross_fitted(scored, teaches)
-            self._scales = Scales.of(found)
+            self._scales = UsualScores.of(found)
             self._fit_surprises, self._fit_scores = self._scales.judge(found)
             teaches = ~_beyond_doubt(row_scores(self._fit_scores))
             if teaches.all():
@@ -543,7 +543,7 @@ class Evidence(NamedTuple):
 
 
 @storable
-class Scales:
+class UsualScores:
     """What is usual in each column: tails of residuals, and the surprise of an unseen value."""
 
     def __init__(self, residuals: list[Tails], unseen: np.ndarray) -> None:
@@ -551,7 +551,7 @@ class Scales:
         self.unseen = unseen
 
     @classmethod
-    def of(cls, found: Evidence) -> Scales:
+    def of(cls, found: Evidence) -> UsualScores:
         """Return the scales of rows that were judged by models of others.
 
         An unseen value has the squared probability of one: a rarity if few are unseen, usual in a

@@ -87,7 +87,7 @@ def test_a_value_that_comes_up_between_two_queries_is_said(connection, monkeypat
     connection.execute("CREATE TABLE grows AS SELECT * FROM (VALUES ('a', 'b', 'c')) v(a, b, c)")
     source = (connection, "SELECT * FROM grows")
     assert count(source, engine="pushdown").n == 1
-    for way in ("_numbers", "_texts"):
+    for way in ("_count_numbers", "_count_texts"):
         real = getattr(pushdown, way)
 
         def late(*args, real=real):

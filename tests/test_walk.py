@@ -24,7 +24,10 @@ def test_fit_and_transform_cross_few_files(calls):
     # method through updates.
     doors = {"tabweave._compat", "tabweave.updates"}
     # A kind of column is a file, whichever kinds a table has.
-    doors |= {f"tabweave.columns.{kind}" for kind in ("nominal", "numeric", "datetime", "sets")}
+    doors |= {
+        f"tabweave.columns.{kind}"
+        for kind in ("cells", "nominal", "ordinal", "numeric", "datetime", "sets")
+    }
     fitted, transformed = (work.modules("tabweave") - doors for work in (fitting, transforming))
     assert len(fitted) <= 12, sorted(fitted)
     assert len(transformed) <= 10, sorted(transformed)  # what is unknown is judged in a file

@@ -21,11 +21,8 @@ from tabweave.columns.sets import Sets, check_offsets
 from tabweave.columns.table import (
     UNREADABLE,
     canonical_codes,
-    cell_of,
     datetime_as_numeric,
     distinct_rows,
-    is_constant,
-    joined_column,
     ordinal_as_nominal,
     row_keys,
     sampled_rows,
@@ -322,7 +319,7 @@ class TestKindsSetAside:
         ],
     )
     def test_what_is_constant(self, cells, constant):
-        assert is_constant(Table.of({"a": cells})["a"]) is constant
+        assert Table.of({"a": cells})["a"].is_constant() is constant
 
     def test_all_columns_are_kept_where_all_are_asked_for(self):
         table = Table.of({"id": [f"u{i:04}" for i in range(80)], "b": list("xy") * 40}, rules="all")
@@ -357,7 +354,7 @@ class TestRowsOfTables:
 
     def test_columns_are_joined(self):
         more = Table.of({"a": ["w", "u"], "n": [5.0, 6.0], "s": [["r"], ["q", "r"]]})
-        joined = {c.name: joined_column(old, more[c.name]) for c, old in self.TABLE}
+        joined = {c.name: old.joined(more[c.name]) for c, old in self.TABLE}
         assert cells(joined["a"]) == ["u", "v", "u", "w", "u"]
         np.testing.assert_array_equal(joined["n"].values, [2, np.nan, 1, 5, 6])
         assert sets(joined["s"]) == [{"p", "q"}, set(), {"p"}, {"r"}, {"q", "r"}]
@@ -481,15 +478,15 @@ class TestEdges:
         np.testing.assert_array_equal(empty.nearest(np.array([2.4])), [2.4])
 
     def test_one_row_is_constant(self):
-        assert is_constant(Codes(np.array([1], np.uint8), ["a", "b"]))
-        assert not is_constant(Codes(np.array([1, 0], np.uint8), ["a", "b"]))
-        assert not is_constant(Codes(np.zeros(0, np.uint8), ["a"]))
-        assert not is_constant(Numbers(np.zeros(0)))
-        assert not is_constant(Sets(np.zeros(1, np.int64), np.zeros(0, np.uint8), []))
+        assert Codes(np.array([1], np.uint8), ["a", "b"]).is_constant()
+        assert not Codes(np.array([1, 0], np.uint8), ["a", "b"]).is_constant()
+        assert not Codes(np.zeros(0, np.uint8), ["a"]).is_constant()
+        assert not Numbers(np.zeros(0)).is_constant()
+        assert not Sets(np.zeros(1, np.int64), np.zeros(0, np.uint8), []).is_constant()
 
     def test_equal_sets_are_constant_in_whatever_order_their_codes_are(self):
         codes = np.array([0, 1, 1, 0], np.uint8)
-        assert is_constant(Sets(np.array([0, 2, 4]), codes, ["a", "b"]))
+        assert Sets(np.array([0, 2, 4]), codes, ["a", "b"]).is_constant()
 
     def test_what_rules_were_asked_of_stays_judged(self):
         """Dates of which one does not exist are text, and no rule is asked again."""
@@ -649,7 +646,7 @@ class TestOptionalKeys:
             alone, whole = Table.of([record], schema), Table.of(records, schema)
             row = records.index(record)
             for name in schema.names:
-                assert cell_of(alone[name], 0) == cell_of(whole[name], row)
+                assert alone[name].cell(0) == whole[name].cell(row)
 
     def test_what_has_no_known_key_is_refused(self):
         schema = Table.of(list(self.rows)).schema

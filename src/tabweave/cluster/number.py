@@ -259,7 +259,7 @@ _CLUSTERERS: dict[str, Callable[..., Any]] = {"kmeans": _KMeans, "kmodes": _KMod
 
 
 def _codes(table: Table) -> list[np.ndarray]:
-    return [np.unique(data.codes, return_inverse=True)[1] for _, data in table]  # type: ignore[union-attr]
+    return [np.unique(data.codes, return_inverse=True)[1] for _, data in table]
 
 
 def _gap(

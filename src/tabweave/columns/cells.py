@@ -1,36 +1,127 @@
-"""Cells: what every kind of column can do; one subclass a kind, in a file of its own."""
+"""Cells: what every kind of column can do; a kind is one subclass, in a file of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Set
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from tabweave.columns.texts import CellError
+from tabweave.io.register import Register, storable
 
 if TYPE_CHECKING:
-    from tabweave.columns.column import Column
+    from tabweave.columns.column import Column, Schema
+
+CellsType = TypeVar("CellsType", bound=type)
+
+
+class Cells(ABC):
+    """The cells of one column, as its kind holds them.
+
+    A kind of column is a subclass under ``@kind(name, summary)``. Instances hold the cells of a
+    column; class methods say what follows from how the column is declared.
+
+    Attributes
+    ----------
+    options : tuple of str
+        What a :class:`~tabweave.Column` of this kind may declare, of ``levels``, ``delimiter`` and
+        ``spelling``.
+    readable_as : str
+        What the other cells hold of which a word is an exception, as in "numbers"; empty where
+        words are values.
+    """
+
+    options: ClassVar[tuple[str, ...]] = ()
+    readable_as: ClassVar[str] = ""
+
+    # -- reading ---------------------------------------------------------------------------
+
+    @classmethod
+    @abstractmethod
+    def read(cls, cells: Any, column: Column, schema: Schema) -> Self:
+        """The cells of a column of any library."""
+
+    @classmethod
+    def completed(cls, column: Column, cells: Any) -> Column:
+        """The column with what its declaration leaves open and its cells tell."""
+        return column
+
+    @classmethod
+    def remedy(cls, column: Column, error: CellError) -> str:
+        """What to do about a cell that the column cannot hold."""
+        return "; turn it into text or a number"
+
+    # -- cells -----------------------------------------------------------------------------
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Number of rows."""
+
+    @abstractmethod
+    def take(self, rows: np.ndarray) -> Self:
+        """The cells of some rows."""
+
+    @abstractmethod
+    def joined(self, more: Self) -> Self:
+        """These cells and others below them; codes stay what they are."""
+
+    @abstractmethod
+    def cell(self, row: int) -> Any:
+        """A cell as Python has it: a label, a number, ISO text, a list; None if missing."""
+
+    @property
+    @abstractmethod
+    def missing(self) -> np.ndarray:
+        """Which cells are missing."""
+
+    @abstractmethod
+    def is_constant(self) -> bool:
+        """Whether there are rows, and all hold the same."""
+
+    @abstractmethod
+    def ranks(self) -> np.ndarray:
+        """The rank of each cell among the distinct ones, in canonical order."""
+
+
+KINDS: Register[type[Cells]] = Register("kind", "tabweave.columns")
+
+
+def kind(name: str, summary: str, /) -> Callable[[CellsType], CellsType]:
+    """Register a kind of column under a name; saved files may hold its cells.
+
+    Name and summary are written out where the decorator stands: they are also read as text.
+    """
+
+    def register(cells: CellsType) -> CellsType:
+        return KINDS.add(storable(cells), cells, name, summary)
+
+    return register
+
+
+@cache
+def kind_of(name: str) -> type[Cells]:
+    """The class of a kind of column."""
+    return KINDS[name]
+
+
+def kinds_with(option: str) -> str:
+    """The kinds of columns that have an option, in words."""
+    return " or ".join(repr(name) for name in KINDS if option in kind_of(name).options)
+
+
+def all_equal(first: Any, rows: np.ndarray) -> bool:
+    """Whether all rows equal the first, NaN too; mostly some of those right behind it do not."""
+    test: Callable[[np.ndarray], Any] = np.isnan if first != first else first.__eq__
+    return bool(test(rows[:1000]).all() and test(rows).all())
 
 
 def named_error(error: Exception, column: Column) -> Exception:
-    """Return an error that says of which column it speaks, and what to do about a cell."""
+    """An error that says of which column it speaks, and what to do about a cell."""
     if not isinstance(error, CellError):
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        return kind(f"column {column.name!r}: {error}")
-    remedy = "" if "; " in error.remark else cell_remedy(column, error)
+        error_type = TypeError if isinstance(error, TypeError) else ValueError
+        return error_type(f"column {column.name!r}: {error}")
+    remedy = "" if "; " in error.remark else kind_of(column.kind).remedy(column, error)
     return CellError(error.expected, error.cell, error.remark + remedy, column.name)
-
-
-def cell_remedy(column: Column, error: CellError) -> str:
-    """Return what to do about a cell that a column cannot hold."""
-    if column.kind in ("numeric", "datetime"):
-        return "; mend it, leave it empty, or declare the column as kind 'nominal' and fit anew"
-    if column.kind == "set" and error.expected == "a set":
-        declared = f"Column({column.name!r}, 'set', delimiter=',')"
-        return f"; give lists, or declare what parts a text: {declared}"
-    if column.kind == "set":
-        return " as an element; turn such elements into text, or give them columns"
-    collection = isinstance(error.cell, list | tuple | Set | np.ndarray)
-    as_set = ", or declare the column as kind 'set'" * (column.kind == "nominal" and collection)
-    return f"; turn it into text or a number{as_set}"

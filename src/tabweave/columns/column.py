@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from tabweave._compat import html_table
+from tabweave.columns.cells import KINDS, Cells, kind_of, kinds_with
 from tabweave.columns.datetime import CLOCK, DATE_ORDERS, PERIODS
 from tabweave.columns.decision import Asks, Finding, Kind
 from tabweave.columns.nominal import check_spelling
@@ -15,8 +16,6 @@ from tabweave.columns.ordinal import checked_levels
 from tabweave.columns.texts import PANDAS_MISSING_WORDS
 from tabweave.columns.vocabulary import Label
 from tabweave.io.register import storable
-
-KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @storable
@@ -143,27 +142,37 @@ class Column:
         why, _, _, asks, delimiter, unreadable = self.origin
         return Finding(self.name, self.kind, why or self.kind, kept, asks, delimiter, unreadable)
 
+    @property
+    def cells_type(self) -> type[Cells]:
+        """The class of its kind: what can be said of the cells without having them."""
+        return kind_of(self.kind)
+
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
+        try:
+            options = kind_of(self.kind).options
+        except KeyError:
             raise ValueError(
                 f"column {self.name!r}: expected one of {', '.join(KINDS)}, got {self.kind!r}"
-            )
-        if self.delimiter is not None:
-            if self.kind != "set":
-                raise ValueError(f"column {self.name!r}: delimiter is for columns of kind 'set'")
-            if not isinstance(self.delimiter, str) or not self.delimiter:
+            ) from None
+        for option in ("delimiter", "levels", "spelling"):
+            if getattr(self, option) not in (None, False) and option not in options:
+                verb = "are" if option == "levels" else "is"
                 raise ValueError(
-                    f"column {self.name!r}: expected a text as delimiter, got {self.delimiter!r}"
+                    f"column {self.name!r}: {option} {verb} for columns of kind "
+                    f"{kinds_with(option)}"
                 )
-        check_spelling(self.name, self.kind, self.spelling)
+        if self.delimiter is not None and not (isinstance(self.delimiter, str) and self.delimiter):
+            raise ValueError(
+                f"column {self.name!r}: expected a text as delimiter, got {self.delimiter!r}"
+            )
+        if self.spelling is not None:
+            check_spelling(self.name, self.spelling)
         if self.missing not in (None, "expected", "value"):
             raise ValueError(
                 f"column {self.name!r}: expected missing to be 'expected' or 'value', got "
                 f"{self.missing!r}"
             )
         if self.levels is not None:
-            if self.kind != "ordinal":
-                raise ValueError(f"column {self.name!r}: levels are for columns of kind 'ordinal'")
             object.__setattr__(self, "levels", checked_levels(self.name, self.levels))
 
 

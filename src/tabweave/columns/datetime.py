@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from tabweave.columns.cells import kind
 from tabweave.columns.decision import Decision
 from tabweave.columns.frames import (
     CLOCK_TIMES,
@@ -35,11 +36,63 @@ from tabweave.columns.texts import (
     present_texts,
 )
 from tabweave.columns.vocabulary import canonical
-from tabweave.io.register import storable
 
 if TYPE_CHECKING:
-    from tabweave.columns.column import Column
+    from tabweave.columns.column import Column, Schema
     from tabweave.columns.kinds import TextColumn
+
+
+@kind("datetime", "dates, datetimes and times of day")
+@dataclass(frozen=True, eq=False)
+class Datetimes(Numbers):
+    """A datetime column: seconds since 1970 by the clock of its time zone, NaN where missing.
+
+    Times of day are seconds since midnight.
+    """
+
+    readable_as = "dates or times"
+
+    @classmethod
+    def read(cls, cells: Any, column: Column, schema: Schema) -> Self:
+        """Datetimes by the clock of the column's zone, or in the order of its dates."""
+        seconds, _ = datetimes(cells, column.zone, first=False, order=column.date_order)
+        return cls.checked(seconds, schema)
+
+    @classmethod
+    def completed(cls, column: Column, cells: Any) -> Column:
+        """The column as it is: :func:`with_zone` finds its format once all of it is known."""
+        return column
+
+    def cell(self, row: int) -> str | None:
+        """A datetime as ISO text; None if missing."""
+        return self.text(self.values[row])
+
+    def text(self, seconds: float) -> str | None:
+        """Return one as ISO text, without a time if all are dates, without a date if all are times.
+
+        What lies within the first day of 1970 is a time of day.
+        """
+        if np.isnan(seconds):
+            return None
+        moment = str(np.datetime64(round(seconds * 1e6), "us"))[self._shown].replace("T", " ")
+        return moment.removesuffix(":00") if self._shown.start else moment
+
+    def nearest(self, seconds: np.ndarray) -> np.ndarray:
+        """Return others rounded to the days, hours, minutes or seconds that all of these are."""
+        present = self.values[~np.isnan(self.values)]
+        step = next((s for s in (86_400, 3600, 60, 1) if not (present % s).any()), None)
+        if step is None or not len(present):
+            return np.asarray(seconds)
+        rounded = np.round(np.asarray(seconds) / step) * step
+        return np.mod(rounded, 86_400) if self._shown.start else rounded
+
+    @cached_property
+    def _shown(self) -> slice:
+        """The part of an ISO text that tells them apart: of a whole column looked for once."""
+        if np.nanmin(self.values) >= 0 and np.nanmax(self.values) < 86_400:
+            return slice(11, 19)
+        return slice(0, 19 if (self.values % 86_400 > 0).any() else 10)
+
 
 _MANY = 10_000  # texts in which one that is no date is looked for
 
@@ -762,41 +815,6 @@ def zone_info(zone: str) -> dt.tzinfo:
         return ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError):
         raise ValueError(f"expected the name of a time zone, got {zone!r}") from None
-
-
-@storable
-@dataclass(frozen=True, eq=False)
-class Datetimes(Numbers):
-    """A datetime column: seconds since 1970 by the clock of its time zone, NaN where missing.
-
-    Times of day are seconds since midnight.
-    """
-
-    def text(self, seconds: float) -> str | None:
-        """Return one as ISO text, without a time if all are dates, without a date if all are times.
-
-        What lies within the first day of 1970 is a time of day.
-        """
-        if np.isnan(seconds):
-            return None
-        moment = str(np.datetime64(round(seconds * 1e6), "us"))[self._shown].replace("T", " ")
-        return moment.removesuffix(":00") if self._shown.start else moment
-
-    def nearest(self, seconds: np.ndarray) -> np.ndarray:
-        """Return others rounded to the days, hours, minutes or seconds that all of these are."""
-        present = self.values[~np.isnan(self.values)]
-        step = next((s for s in (86_400, 3600, 60, 1) if not (present % s).any()), None)
-        if step is None or not len(present):
-            return np.asarray(seconds)
-        rounded = np.round(np.asarray(seconds) / step) * step
-        return np.mod(rounded, 86_400) if self._shown.start else rounded
-
-    @cached_property
-    def _shown(self) -> slice:
-        """The part of an ISO text that tells them apart: of a whole column looked for once."""
-        if np.nanmin(self.values) >= 0 and np.nanmax(self.values) < 86_400:
-            return slice(11, 19)
-        return slice(0, 19 if (self.values % 86_400 > 0).any() else 10)
 
 
 def format_of_dates(cells: Any) -> str | None:

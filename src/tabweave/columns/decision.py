@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, TypeVar
 
-Kind = Literal["nominal", "ordinal", "numeric", "datetime", "set"]
+Kind = str  # the name of one
 
 # Whether all rows are at hand, a sample of them (which proves no constant) or the first of a
 # stream; "texts" sets only text aside, "all" nothing.

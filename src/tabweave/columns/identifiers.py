@@ -9,7 +9,7 @@ import numpy as np
 from tabweave._compat import warn_caller
 from tabweave.columns.column import Schema
 from tabweave.columns.frames import infer_kind, named_columns
-from tabweave.columns.table import Table, ranks_of_cells
+from tabweave.columns.table import Table
 
 # Numbers that hardly repeat are mostly given out in order: by date, by place, by class. Such a
 # column tells nothing by its values, and may tell much by its order.
@@ -69,14 +69,14 @@ def warn_of_predictive(X: Any, schema: Schema, y: Any) -> None:
 
 def _ranks(cells: Any) -> np.ndarray:
     kind: Any = "numeric" if infer_kind(cells) == "numeric" else "nominal"
-    return ranks_of_cells(Table.of({"cells": cells}, {"cells": kind})["cells"])
+    return Table.of({"cells": cells}, {"cells": kind})["cells"].ranks()
 
 
 def _classes(values: np.ndarray) -> np.ndarray:
     """Return the class of each row as a small integer; of many numbers, its tenth of the rows."""
     if values.dtype.kind in "iuf" and len(np.unique(values)) > 2 * _BINS:
         return _tenths(values)
-    ranks = ranks_of_cells(Table.of({"target": values}, {"target": "nominal"})["target"])
+    ranks = Table.of({"target": values}, {"target": "nominal"})["target"].ranks()
     return np.unique(ranks, return_inverse=True)[1]
 
 

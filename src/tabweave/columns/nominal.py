@@ -2,21 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from tabweave.columns.cells import Cells, all_equal, kind
 from tabweave.columns.decision import FEW_ROWS, IDENTIFIER, NAMES_OF_ROWS, Asks, Decision
+from tabweave.columns.frames import categories
 from tabweave.columns.names import is_index
 from tabweave.columns.spelling import is_spelled, is_text
-from tabweave.columns.vocabulary import Label, code_type, identity
-from tabweave.io.register import storable
+from tabweave.columns.texts import CellError
+from tabweave.columns.vocabulary import Label, code_type, identity, order, positions
 
 if TYPE_CHECKING:
     from tabweave.columns.column import Column, Schema
     from tabweave.columns.kinds import TextColumn
+
+
+@kind("nominal", "categories without an order")
+@dataclass(frozen=True, eq=False)
+class Codes(Cells):
+    """A nominal column: one code a row, and the label of each code."""
+
+    codes: np.ndarray
+    labels: list[Label]
+
+    options = ("spelling",)
+
+    @classmethod
+    def read(cls, cells: Any, column: Column, schema: Schema) -> Self:
+        """Codes and labels, words for missing taken out."""
+        codes, labels = categories(cells, empty_is_missing=schema.empty_is_missing)
+        codes, labels = without_words(codes, labels, schema)
+        if schema.missing == "error" and None in labels:
+            check_no_gaps(codes == labels.index(None))
+        return cls(codes, labels)
+
+    @classmethod
+    def remedy(cls, column: Column, error: CellError) -> str:
+        """Lists are sets; anything else may be written as text."""
+        collection = isinstance(error.cell, list | tuple | Set | np.ndarray)
+        as_set = ", or declare the column as kind 'set'" * (cls is Codes and collection)
+        return f"{super().remedy(column, error)}{as_set}"
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def take(self, rows: np.ndarray) -> Self:
+        """The codes of some rows; labels stay."""
+        return replace(self, codes=self.codes[rows])
+
+    def joined(self, more: Self) -> Self:
+        """Codes of both, new labels behind the old ones."""
+        labels, index = joined_labels(self.labels, more.labels)
+        codes = np.concatenate([self.codes.astype(index.dtype), index[more.codes]])
+        return replace(self, codes=codes, labels=labels)
+
+    def cell(self, row: int) -> Label:
+        """The label of a cell."""
+        return self.labels[int(self.codes[row])]
+
+    @property
+    def missing(self) -> np.ndarray:
+        """Which cells are missing."""
+        if None not in self.labels:
+            return np.zeros(len(self.codes), bool)
+        return np.asarray(self.codes == self.labels.index(None))
+
+    def is_constant(self) -> bool:
+        """Whether there are rows, and all hold the same."""
+        return len(self) > 0 and all_equal(self.codes[0], self.codes)
+
+    def ranks(self) -> np.ndarray:
+        """The rank of each cell's label."""
+        return label_ranks(self.labels)[self.codes]
+
+    def _check_loaded(self) -> None:
+        check_codes(self.codes, len(self.labels))
+
+
+def label_ranks(labels: Sequence[Label]) -> np.ndarray:
+    """The rank of each label in canonical order."""
+    rank = np.empty(len(labels), np.int64)
+    rank[order(labels)] = np.arange(len(labels))
+    return rank
+
+
+def joined_labels(old: list[Label], new: list[Label]) -> tuple[list[Label], np.ndarray]:
+    """Old labels with the new ones behind them, and the code of each label of the others."""
+    index = positions(old, new)
+    absent = np.flatnonzero(index == len(old))
+    index[absent] = len(old) + np.arange(len(absent))
+    labels = [*old, *(new[i] for i in absent)]
+    return labels, index.astype(code_type(len(labels)))
+
+
+def check_no_gaps(gaps: np.ndarray) -> None:
+    """Raise for the first missing cell."""
+    if gaps.any():
+        raise ValueError(
+            f"row {gaps.argmax()} is missing; fill it or use Schema(missing='expected')"
+        )
 
 
 def hardly_repeats(data: Any, least: float) -> bool:
@@ -43,18 +131,6 @@ def identifiers(texts: TextColumn) -> Decision | None:
 def is_one_word(labels: Sequence[str]) -> bool:
     """Tell whether most labels have no blank in them: names and sentences are no identifiers."""
     return sum(" " in label.strip() for label in labels) < 0.5 * len(labels)
-
-
-@storable
-@dataclass(frozen=True, eq=False)
-class Codes:
-    """A nominal or ordinal column: one code a row, and the label of each code."""
-
-    codes: np.ndarray
-    labels: list[Label]
-
-    def _check_loaded(self) -> None:
-        check_codes(self.codes, len(self.labels))
 
 
 def said_of_strings(column: Column, labels: Sequence[Label]) -> str:
@@ -104,13 +180,10 @@ def without_words(
     return table[codes], [label for _, label in distinct]
 
 
-def check_spelling(name: str, kind: str, spelling: Any) -> None:
-    """Raise for a spelling that says nothing, or of a column that has none."""
-    if spelling is None or spelling is False:
-        return
-    if kind not in ("nominal", "set"):
-        raise ValueError(f"column {name!r}: spelling is for columns of kind 'nominal' or 'set'")
-    if spelling is not True and not callable(spelling) and not hasattr(spelling, "transform"):
+def check_spelling(name: str, spelling: Any) -> None:
+    """Raise for a spelling that says nothing."""
+    is_encoder = callable(spelling) or hasattr(spelling, "transform")
+    if not (isinstance(spelling, bool) or is_encoder):
         raise TypeError(
             f"column {name!r}: expected spelling to be True, False or an encoder of strings (a "
             f"callable, or an object with transform), got {spelling!r}"

@@ -7,10 +7,11 @@ import decimal
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from tabweave.columns.cells import Cells, all_equal, kind
 from tabweave.columns.decision import (
     FEW_ROWS,
     IDENTIFIER,
@@ -37,6 +38,7 @@ from tabweave.columns.names import (
     ROW_NAMES,
     TIMESTAMP_NAMES,
 )
+from tabweave.columns.nominal import check_no_gaps
 from tabweave.columns.texts import (
     FEW_TEXTS,
     MISSING_WORDS,
@@ -45,11 +47,86 @@ from tabweave.columns.texts import (
     present_texts,
 )
 from tabweave.columns.vocabulary import canonical
-from tabweave.io.register import storable
 
 if TYPE_CHECKING:
-    from tabweave.columns.column import Column
+    from tabweave.columns.column import Column, Schema
     from tabweave.columns.kinds import TextColumn
+
+
+@kind("numeric", "numbers")
+@dataclass(frozen=True, eq=False)
+class Numbers(Cells):
+    """A numeric column: float64, NaN where missing."""
+
+    values: np.ndarray
+
+    readable_as = "numbers"
+
+    @classmethod
+    def read(cls, cells: Any, column: Column, schema: Schema) -> Self:
+        """Numbers, or text that is written as the column's format says."""
+        empty = schema.empty_is_missing
+        values = numbers(cells, empty_is_missing=empty, format=column.format)
+        return cls.checked(values, schema)
+
+    @classmethod
+    def checked(cls, values: np.ndarray, schema: Schema) -> Self:
+        """Numbers none of which is infinite, or missing if the schema forbids that."""
+        infinite = np.flatnonzero(np.isinf(values))
+        if len(infinite):
+            raise ValueError(
+                f"row {infinite[0]} holds {values[infinite[0]]}; replace infinity by a number or "
+                "NaN"
+            )
+        if schema.missing == "error":
+            check_no_gaps(np.isnan(values))
+        return cls(values)
+
+    @classmethod
+    def completed(cls, column: Column, cells: Any) -> Column:
+        """The column with the decimal mark of numbers in text."""
+        if column.decimal is not None or infer_kind(cells) != "nominal":
+            return column
+        try:
+            labels: Iterable[Any] = categories(cells)[1]
+        except (TypeError, ValueError):  # some cell is no value: reading the column says which
+            labels = dict.fromkeys(cell for cell in objects(cells) if isinstance(cell, str))
+        written = numbers_written([label for label in labels if isinstance(label, str)])
+        return column if written is None else replace(column, format=written[1])
+
+    @classmethod
+    def remedy(cls, column: Column, error: CellError) -> str:
+        """Cells are mended, or the column is read as values."""
+        return "; mend it, leave it empty, or declare the column as kind 'nominal' and fit anew"
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, rows: np.ndarray) -> Self:
+        """The numbers of some rows."""
+        return replace(self, values=self.values[rows])
+
+    def joined(self, more: Self) -> Self:
+        """The numbers of both."""
+        return replace(self, values=np.concatenate([self.values, more.values]))
+
+    def cell(self, row: int) -> Any:
+        """A number; None if missing."""
+        return None if np.isnan(self.values[row]) else float(self.values[row])
+
+    @property
+    def missing(self) -> np.ndarray:
+        """Which cells are missing."""
+        return np.isnan(self.values)
+
+    def is_constant(self) -> bool:
+        """Whether there are rows, and all hold the same."""
+        return len(self) > 0 and all_equal(self.values[0], self.values)
+
+    def ranks(self) -> np.ndarray:
+        """The rank of each number; missing ones are equal, and come last."""
+        return np.unique(self.values, return_inverse=True)[1]
+
 
 _MOST_UNITS = 6
 
@@ -638,23 +715,3 @@ def _seconds(value: dt.date | dt.time | dt.timedelta) -> float:
     if not isinstance(value, dt.datetime):
         value = dt.datetime(value.year, value.month, value.day)
     return (value if value.tzinfo else value.replace(tzinfo=dt.UTC)).timestamp()
-
-
-@storable
-@dataclass(frozen=True, eq=False)
-class Numbers:
-    """A numeric column: float64, NaN where missing."""
-
-    values: np.ndarray
-
-
-def with_decimal(column: Column, cells: Any) -> Column:
-    """Return a column that was declared numeric, with the decimal mark of numbers in text."""
-    if column.kind != "numeric" or column.decimal is not None or infer_kind(cells) != "nominal":
-        return column
-    try:
-        labels: Iterable[Any] = categories(cells)[1]
-    except (TypeError, ValueError):  # some cell is no value: reading the column says which
-        labels = dict.fromkeys(cell for cell in objects(cells) if isinstance(cell, str))
-    written = numbers_written([label for label in labels if isinstance(label, str)])
-    return column if written is None else replace(column, format=written[1])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tabweave._compat import warn_caller
+from tabweave.columns.cells import kind
 from tabweave.columns.datetime import is_season
 from tabweave.columns.decision import Decision
 from tabweave.columns.frames import levels_of
@@ -17,8 +19,25 @@ from tabweave.columns.nominal import Codes
 from tabweave.columns.vocabulary import Label, canonical, identity
 
 if TYPE_CHECKING:
+    from tabweave.columns.column import Column
     from tabweave.columns.kinds import TextColumn
     from tabweave.columns.table import Table
+
+
+@kind("ordinal", "categories with an order, lowest first")
+@dataclass(frozen=True, eq=False)
+class Grades(Codes):
+    """An ordinal column: one code a row, and the label of each code; its levels are declared."""
+
+    options = ("levels",)
+
+    @classmethod
+    def completed(cls, column: Column, cells: Any) -> Column:
+        """The column with the order that the type of its cells carries."""
+        if column.levels is not None:
+            return column
+        return replace(column, levels=declared_levels(column.name, cells))
+
 
 _BOUND = r"[$€£¥]?\s?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?[kKM]?(?![^\W\d_]*\d)"
 

@@ -6,20 +6,111 @@ import ast
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tabweave.columns.cells import named_error
+from tabweave.columns.cells import Cells, kind, named_error
 from tabweave.columns.frames import categories, infer_kind, is_set_type, object_array, objects
-from tabweave.columns.nominal import check_codes
+from tabweave.columns.nominal import check_codes, check_no_gaps, joined_labels, label_ranks
 from tabweave.columns.texts import SOME_TEXTS, CellError
 from tabweave.columns.vocabulary import Label, canonical, distinct_elements, order
-from tabweave.io.register import storable
 
 if TYPE_CHECKING:
-    from tabweave.columns.column import Column
+    from tabweave.columns.column import Column, Schema
+
+
+@kind("set", "sets of elements")
+@dataclass(frozen=True, eq=False)
+class Sets(Cells):
+    """A set-valued column: row i has the elements ``codes[starts[i]:starts[i + 1]]``."""
+
+    starts: np.ndarray
+    codes: np.ndarray
+    labels: list[Label]
+
+    options = ("delimiter", "spelling")
+
+    @classmethod
+    def read(cls, cells: Any, column: Column, schema: Schema) -> Self:
+        """Lists, or text that a delimiter parts."""
+        empty = schema.empty_is_missing
+        out = cls(*sets(cells, column.delimiter, empty_is_missing=empty))
+        if schema.missing == "error":
+            check_no_gaps(out.missing)
+        return out
+
+    @classmethod
+    def completed(cls, column: Column, cells: Any) -> Column:
+        """The column with what joins the elements of its texts, where that is plain."""
+        if column.delimiter is not None or infer_kind(cells) != "nominal":
+            return column
+        try:
+            texts = [label for label in categories(cells)[1] if isinstance(label, str)]
+        except (TypeError, ValueError) as error:
+            raise named_error(error, column) from error
+        return replace(column, delimiter=joined_by(texts) or None)
+
+    @classmethod
+    def remedy(cls, column: Column, error: CellError) -> str:
+        """What parts a text may be declared; elements may be written as text."""
+        if error.expected != "a set":
+            return " as an element; turn such elements into text, or give them columns"
+        declared = f"Column({column.name!r}, 'set', delimiter=',')"
+        return f"; give lists, or declare what parts a text: {declared}"
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def take(self, rows: np.ndarray) -> Self:
+        """The sets of some rows; labels stay."""
+        starts, codes = take_sets(self.starts, self.codes, rows)
+        return replace(self, starts=starts, codes=codes)
+
+    def joined(self, more: Self) -> Self:
+        """Sets of both, new labels behind the old ones."""
+        labels, index = joined_labels(self.labels, more.labels)
+        codes = np.concatenate([self.codes.astype(index.dtype), index[more.codes]])
+        starts = np.concatenate([self.starts, more.starts[1:] + self.starts[-1]])
+        return replace(self, starts=starts, codes=codes, labels=labels)
+
+    def cell(self, row: int) -> list[Label]:
+        """The elements of a cell."""
+        return [self.labels[c] for c in self.codes[self.starts[row] : self.starts[row + 1]]]
+
+    @property
+    def missing(self) -> np.ndarray:
+        """Which cells are missing; an empty set is none of them."""
+        if None not in self.labels:
+            return np.zeros(len(self), bool)
+        return self.any_element(self.codes == self.labels.index(None))
+
+    def is_constant(self) -> bool:
+        """Whether there are rows, and all hold the same."""
+        sizes = np.diff(self.starts)
+        if not len(sizes) or (sizes != sizes[0]).any():
+            return False
+        cells = np.sort(self.codes.reshape(len(sizes), -1), axis=1)
+        return bool((cells == cells[0]).all())
+
+    def ranks(self) -> np.ndarray:
+        """The rank of each set, by the ranks of its elements."""
+        rank = label_ranks(self.labels)
+        row = np.repeat(np.arange(len(self)), np.diff(self.starts))
+        elements = (np.sort(row * len(rank) + rank[self.codes]) - row * len(rank)).tolist()
+        cells = [tuple(elements[a:b]) for a, b in pairwise(self.starts.tolist())]
+        ranks = {cell: i for i, cell in enumerate(sorted(set(cells)))}
+        return np.array([ranks[cell] for cell in cells], np.int64)
+
+    def any_element(self, passing: np.ndarray) -> np.ndarray:
+        """Which rows have an element that passes, given which of all elements do."""
+        passed = np.concatenate([[0], np.cumsum(passing)])
+        return passed[self.starts[1:]] > passed[self.starts[:-1]]
+
+    def _check_loaded(self) -> None:
+        check_codes(self.codes, len(self.labels))
+        check_offsets(self.starts, len(self.codes))
 
 
 def list_in_text(text: str) -> list[Any] | None:
@@ -125,36 +216,6 @@ def take_sets(
     ends = np.concatenate([[0], np.cumsum(lengths)])
     shift = np.repeat(starts[:-1][index] - ends[:-1], lengths)
     return ends, elements[np.arange(ends[-1]) + shift]
-
-
-@storable
-@dataclass(frozen=True, eq=False)
-class Sets:
-    """A set-valued column: row i has the elements ``codes[starts[i]:starts[i + 1]]``."""
-
-    starts: np.ndarray
-    codes: np.ndarray
-    labels: list[Label]
-
-    def any_element(self, passing: np.ndarray) -> np.ndarray:
-        """Return which rows have an element that passes, given which of all elements do."""
-        passed = np.concatenate([[0], np.cumsum(passing)])
-        return passed[self.starts[1:]] > passed[self.starts[:-1]]
-
-    def _check_loaded(self) -> None:
-        check_codes(self.codes, len(self.labels))
-        check_offsets(self.starts, len(self.codes))
-
-
-def with_delimiter(column: Column, cells: Any) -> Column:
-    """Return a column that was declared a set, with what joins the elements where it is plain."""
-    if column.kind != "set" or column.delimiter is not None or infer_kind(cells) != "nominal":
-        return column
-    try:
-        texts = [label for label in categories(cells)[1] if isinstance(label, str)]
-    except (TypeError, ValueError) as error:
-        raise named_error(error, column) from error
-    return replace(column, delimiter=joined_by(texts) or None)
 
 
 def check_offsets(offsets: np.ndarray, end: int) -> None:

@@ -8,16 +8,15 @@ sets, under a :class:`Schema` that says what each column is. Nothing is learned 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils.validation import _check_feature_names
 
 from tabweave._compat import html_table, warn_caller
-from tabweave.columns.cells import named_error
+from tabweave.columns.cells import Cells, named_error
 from tabweave.columns.column import Column, Origin, Schema, check_distinct
 from tabweave.columns.datetime import (
     Datetimes,
@@ -45,19 +44,16 @@ from tabweave.columns.frames import (
 )
 from tabweave.columns.kinds import Kinds, decide_kind, unreadable_cells
 from tabweave.columns.names import NO_AMOUNT, is_index
-from tabweave.columns.nominal import Codes, said_of_strings, twins, without_words
+from tabweave.columns.nominal import Codes, said_of_strings, twins
 from tabweave.columns.numeric import (
     Numbers,
     code_for_missing,
     has_thousands,
     is_inexact,
-    with_decimal,
 )
-from tabweave.columns.numeric import numbers as cells_numbers
-from tabweave.columns.ordinal import declared_levels, warn_of_alphabetical
-from tabweave.columns.sets import Sets, sets, take_sets, with_delimiter
+from tabweave.columns.ordinal import warn_of_alphabetical
+from tabweave.columns.sets import Sets
 from tabweave.columns.texts import MISSING_WORDS, CellError, cells_in_words
-from tabweave.columns.vocabulary import Label, code_type, order, positions
 from tabweave.io.register import storable
 
 
@@ -90,7 +86,7 @@ class Table:
     """
 
     schema: Schema
-    columns: tuple[Codes | Numbers | Sets, ...]
+    columns: tuple[Any, ...]
     n_rows: int
 
     @classmethod
@@ -167,11 +163,10 @@ class Table:
 
     def _check_loaded(self) -> None:
         for column, data in self:
-            length = _length(data)
-            if _KIND_TYPES[column.kind] is not type(data) or length != self.n_rows:
+            if not isinstance(data, column.cells_type) or len(data) != self.n_rows:
                 raise ValueError(
                     f"column {column.name!r}: expected {self.n_rows} {column.kind} cells, got "
-                    f"{length} as {type(data).__name__}"
+                    f"{len(data)} as {type(data).__name__}"
                 )
 
     def __len__(self) -> int:
@@ -180,7 +175,7 @@ class Table:
     def __getitem__(self, name: str) -> Any:
         return self.columns[self.schema.index(name)]
 
-    def __iter__(self) -> Iterator[tuple[Column, Codes | Numbers | Sets]]:
+    def __iter__(self) -> Iterator[tuple[Column, Any]]:
         return iter(zip(self.schema.columns, self.columns, strict=True))
 
     def __repr__(self) -> str:
@@ -198,29 +193,18 @@ class Table:
         return html_table(caption, names, [kinds, *cells])
 
 
-def _shown(data: Codes | Numbers | Sets, row: int) -> Any:
+def _shown(data: Cells, row: int) -> Any:
     """Return a cell as a notebook shows it."""
-    cell = cell_of(data, row)
+    cell = data.cell(row)
     return ", ".join(map(str, cell)) if isinstance(cell, list) else cell
-
-
-def cell_of(data: Codes | Numbers | Sets, row: int) -> Any:
-    """Return a cell: a label, a number, a datetime as text, a list of elements; None if missing."""
-    if isinstance(data, Datetimes):
-        return data.text(data.values[row])
-    if isinstance(data, Numbers):
-        return None if np.isnan(data.values[row]) else float(data.values[row])
-    if isinstance(data, Codes):
-        return data.labels[data.codes[row]]
-    return [data.labels[c] for c in data.codes[data.starts[row] : data.starts[row + 1]]]
 
 
 def _finding(column: Column, data: Any, n_rows: int) -> Finding:
     """Return what a column is, as the rules see it unless it was declared or judged before."""
-    if n_rows >= FEW_ROWS and is_constant(data):
+    if n_rows >= FEW_ROWS and data.is_constant():
         return Finding(column.name, column.kind, "constant", column.why == "declared")
     decided = column.judged or column.why in _DECIDED
-    data = _only(data, sampled_rows(n_rows))
+    data = _sampled(data, sampled_rows(n_rows))
     if column.why in (DATETIMES, CLOCK_TIMES):
         return Finding(column.name, "datetime", column.why)
     verdict = None if decided else decide_kind(column.name, data, n_rows, "whole")
@@ -230,27 +214,6 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
             return Finding(column.name, column.kind, spelled)
         return _with_twins(column, labels).finding()
     return _with_verdict(column, verdict, None).finding(kept=not verdict.aside)
-
-
-def is_constant(data: Codes | Numbers | Sets) -> bool:
-    """Tell whether all rows of a column hold the same."""
-    if isinstance(data, Numbers):
-        x = data.values
-        if not len(x):
-            return False
-        return _all_rows(np.isnan, x) if np.isnan(x[0]) else _all_rows(x[0].__eq__, x)
-    if isinstance(data, Sets):
-        sizes = np.diff(data.starts)
-        if not len(sizes) or (sizes != sizes[0]).any():
-            return False
-        cells = np.sort(data.codes.reshape(len(sizes), -1), axis=1)
-        return bool((cells == cells[0]).all())
-    return bool(len(data.codes)) and _all_rows(data.codes[0].__eq__, data.codes)
-
-
-def _all_rows(test: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> bool:
-    """Tell whether all rows pass a test; mostly some of the first do not."""
-    return bool(test(rows[:1000]).all() and test(rows).all())
 
 
 def _readable_columns(
@@ -293,7 +256,7 @@ def _apply_rules(
     verdicts = _with_commas(
         table,
         {
-            column.name: decide_kind(column.name, _only(data, some), n_rows, rules)
+            column.name: decide_kind(column.name, _sampled(data, some), n_rows, rules)
             for column, data in table
             if column.name in asked and not _is_plain(column, data, by_name[column.name])
         },
@@ -308,7 +271,7 @@ def _apply_rules(
             labels = data.labels if isinstance(data, Codes) else []
             column = _with_twins(column, labels)
             column = replace(column, origin=column.origin._replace(judged=True))
-            if rules == "whole" and table.n_rows >= FEW_ROWS and is_constant(data):
+            if rules == "whole" and table.n_rows >= FEW_ROWS and data.is_constant():
                 verdict = Decision(column.kind, "constant", aside=True, format=column.decimal)
         if verdict is not None:
             judged = _with_verdict(column, verdict, position)
@@ -395,13 +358,8 @@ def _stays(verdict: Decision, rules: Rules) -> bool:
     return rules == "all" or (rules == "texts" and verdict.kind == "numeric")
 
 
-def _only(data: Any, rows: np.ndarray | None) -> Any:
-    """Return some rows of a column of numbers or values, with all of its labels."""
-    if rows is None or isinstance(data, Sets):
-        return data
-    if isinstance(data, Numbers):
-        return replace(data, values=data.values[rows])
-    return Codes(data.codes[rows], data.labels)
+def _sampled(data: Cells, rows: np.ndarray | None) -> Cells:
+    return data if rows is None else data.take(rows)
 
 
 def _as_judged(column: Column, cells: Any, schema: Schema) -> tuple[Column, Any]:
@@ -416,8 +374,7 @@ def _as_judged(column: Column, cells: Any, schema: Schema) -> tuple[Column, Any]
         column = _with_unreadable(column, cells)
         cells = _readable_cells(cells, column)
         seconds, zone = datetimes(cells, None, first=True, order=column.date_order)
-    _check_gaps(seconds, schema)
-    return replace(column, format=column.date_order or zone), Datetimes(seconds)
+    return replace(column, format=column.date_order or zone), Datetimes.checked(seconds, schema)
 
 
 _SEEN = 1000  # cells that are looked at to see whether there is anything to ask
@@ -563,12 +520,12 @@ def _completed(
                 kind = "datetime"
             read_as: Any = numbers if kind == "numeric" else kind
             column = Column(name, read_as, origin=Origin(why))
+            if kind == "ordinal":
+                column = column.cells_type.completed(column, cells)
         else:
-            column = with_delimiter(with_decimal(column, cells), cells)
+            column = column.cells_type.completed(column, cells)
             if not column.judged:
                 column = replace(column, origin=Origin("declared"))
-        if column.kind == "ordinal" and column.levels is None:
-            column = replace(column, levels=declared_levels(name, cells))
         columns.append(_with_format(column, cells))
     return replace(schema, columns=tuple(columns), complete=True, named=named)
 
@@ -588,22 +545,16 @@ def _in_words(kind: str, cells: Any) -> str:
     return {"nominal": "values", "numeric": "numbers", "set": "lists"}.get(kind, kind)
 
 
-def _column(cells: Any, column: Column, schema: Schema) -> Codes | Numbers | Sets:
-    """Read one column as its kind says, and say which column it was if that fails."""
-    empty = schema.empty_is_missing
+def _column(cells: Any, column: Column, schema: Schema) -> Cells:
+    """One column read as its kind says; an error says which column it was."""
+    read = column.cells_type.read
     try:
-        if column.kind in ("numeric", "datetime"):
-            try:
-                return _read_numbers(cells, column, schema)
-            except CellError:
-                return _read_numbers(_readable_cells(cells, column), column, schema)
-        if column.kind == "set":
-            starts, codes, labels = sets(cells, column.delimiter, empty_is_missing=empty)
-            _check_missing(codes, labels, schema, starts)
-            return Sets(starts, codes, labels)
-        codes, labels = without_words(*categories(cells, empty_is_missing=empty), schema)
-        _check_missing(codes, labels, schema)
-        return Codes(codes, labels)
+        try:
+            return read(cells, column, schema)
+        except CellError:
+            if not (column.judged and column.cells_type.readable_as):
+                raise
+            return read(_readable_cells(cells, column), column, schema)
     except (TypeError, ValueError) as error:
         raise named_error(error, column) from error
     except OverflowError as error:
@@ -640,7 +591,7 @@ def _readable_cells(cells: Any, column: Column) -> Any:
         return cells
     if new := [pair for pair in words.items() if pair[0] not in dict(column.origin.unreadable)]:
         warn_caller(
-            f"column {column.name!r}: expected {_CELLS_OF[column.kind]}, got "
+            f"column {column.name!r}: expected {column.cells_type.readable_as}, got "
             f"{cells_in_words(new)}, read as missing; mend them, or leave them empty"
         )
     return object_array([None if label in words else label for label in labels])[codes]
@@ -654,49 +605,7 @@ def _with_unreadable(column: Column, cells: Any) -> Column:
     return replace(column, origin=origin._replace(asks="exceptions"))
 
 
-_CELLS_OF = {"numeric": "numbers", "datetime": "dates or times"}
-
-
-def _read_numbers(cells: Any, column: Column, schema: Schema) -> Numbers:
-    """Read a numeric or datetime column; raise for infinite numbers, and for gaps if asked to."""
-    if column.kind == "datetime":
-        values = datetimes(cells, column.zone, first=False, order=column.date_order)[0]
-    else:
-        empty = schema.empty_is_missing
-        values = cells_numbers(cells, empty_is_missing=empty, format=column.format)
-    infinite = np.flatnonzero(np.isinf(values))
-    if len(infinite):
-        raise ValueError(
-            f"row {infinite[0]} holds {values[infinite[0]]}; replace infinity by a number or NaN"
-        )
-    _check_gaps(values, schema)
-    return Datetimes(values) if column.kind == "datetime" else Numbers(values)
-
-
-def _check_gaps(values: np.ndarray, schema: Schema) -> None:
-    """Raise for a missing number if the schema asks for that."""
-    if schema.missing == "error" and (gaps := np.isnan(values)).any():
-        raise ValueError(
-            f"row {gaps.argmax()} is missing; fill it or use Schema(missing='expected')"
-        )
-
-
-def _check_missing(
-    codes: np.ndarray, labels: list[Label], schema: Schema, starts: np.ndarray | None = None
-) -> None:
-    """Refuse missing if the schema asks for that; ``starts`` are those of a set-valued column."""
-    if schema.missing == "error" and None in labels:
-        gaps = np.flatnonzero(codes == labels.index(None))
-        if len(gaps):
-            row = gaps[0] if starts is None else np.searchsorted(starts, gaps[0], "right") - 1
-            raise ValueError(f"row {row} is missing; fill it or use Schema(missing='expected')")
-
-
 # -- Schema: what the columns of a table are -----------------------------------------------------
-
-_KIND_TYPES: dict[str, type] = {"nominal": Codes, "ordinal": Codes, "set": Sets}
-
-_KIND_TYPES |= {"numeric": Numbers, "datetime": Datetimes}
 
 
 def ordinal_as_nominal(table: Table) -> Table:
@@ -717,31 +626,9 @@ def datetime_as_numeric(table: Table) -> Table:
     return Table(replace(table.schema, columns=columns), cells, table.n_rows)
 
 
-def _length(column: Codes | Numbers | Sets) -> int:
-    """Return the number of rows of a column."""
-    if isinstance(column, Sets):
-        return len(column.starts) - 1
-    return len(column.values if isinstance(column, Numbers) else column.codes)
-
-
 def canonical_codes(table: Table) -> list[np.ndarray]:
     """Return, per column, codes that follow the canonical order of values, not that of arrival."""
-    return [ranks_of_cells(column) for _, column in table]
-
-
-def ranks_of_cells(column: Any) -> np.ndarray:
-    """Return the rank of each cell among the distinct cells of a column, in canonical order."""
-    if isinstance(column, Numbers):  # missing numbers are equal, and come last
-        return np.unique(column.values, return_inverse=True)[1]
-    rank = np.empty(len(column.labels), np.int64)
-    rank[order(column.labels)] = np.arange(len(column.labels))
-    if isinstance(column, Codes):
-        return rank[column.codes]
-    row = np.repeat(np.arange(len(column.starts) - 1), np.diff(column.starts))
-    elements = (np.sort(row * len(rank) + rank[column.codes]) - row * len(rank)).tolist()
-    cells = [tuple(elements[a:b]) for a, b in pairwise(column.starts.tolist())]
-    ranks = {cell: i for i, cell in enumerate(sorted(set(cells)))}
-    return np.array([ranks[cell] for cell in cells], np.int64)
+    return [column.ranks() for column in table.columns]
 
 
 def distinct_rows(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -818,21 +705,14 @@ def _is_column(cells: Any) -> bool:
 
 
 def take_rows(table: Table, index: np.ndarray) -> Table:
-    """Return some rows of a table."""
-    columns: list[Any] = []
-    for _, column in table:
-        if isinstance(column, Codes):
-            columns.append(Codes(column.codes[index], column.labels))
-        elif isinstance(column, Sets):
-            columns.append(Sets(*take_sets(column.starts, column.codes, index), column.labels))
-        else:
-            columns.append(replace(column, values=column.values[index]))
-    return Table(table.schema, tuple(columns), len(index))
+    """Some rows of a table."""
+    columns = tuple(column.take(index) for column in table.columns)
+    return Table(table.schema, columns, len(index))
 
 
 def append_rows(table: Table, more: Table) -> Table:
     """Return the rows of two tables of the same columns; codes of the first stay what they are."""
-    columns = tuple(map(joined_column, table.columns, more.columns))
+    columns = tuple(a.joined(b) for a, b in zip(table.columns, more.columns, strict=True))
     return Table(table.schema, columns, table.n_rows + more.n_rows)
 
 
@@ -846,22 +726,6 @@ def set_aside(table: Table, names: Sequence[str], why: str) -> Table:
     aside = sorted([*table.schema.aside, *gone], key=lambda column: column.position or 0)
     out = table.select(kept)
     return replace(out, schema=replace(out.schema, aside=tuple(aside)))
-
-
-def joined_column(old: Any, new: Any) -> Codes | Numbers | Sets:
-    """Return two columns as one; codes of the old one stay what they are."""
-    if isinstance(old, Numbers):
-        return replace(old, values=np.concatenate([old.values, new.values]))
-    index = positions(old.labels, new.labels)
-    absent = np.flatnonzero(index == len(old.labels))
-    index[absent] = len(old.labels) + np.arange(len(absent))
-    labels = [*old.labels, *(new.labels[i] for i in absent)]
-    kind = code_type(len(labels))
-    codes = np.concatenate([old.codes.astype(kind), index.astype(kind)[new.codes]])
-    if isinstance(old, Codes):
-        return Codes(codes, labels)
-    starts = np.concatenate([old.starts, new.starts[1:] + old.starts[-1]])
-    return Sets(starts, codes, labels)
 
 
 # -- what is counted of a column ----------------------------------------------------------------

@@ -29,8 +29,6 @@ from tabweave.columns.table import (
     SAMPLED,
     Table,
     append_rows,
-    is_constant,
-    joined_column,
     row_keys,
     set_aside,
     take_rows,
@@ -319,10 +317,10 @@ def _below(limit: Any, keys: np.ndarray, batch: Any) -> tuple[np.ndarray, Any]:
 def constants(source: Source, table: Table) -> list[str]:
     """Return the columns that are constant in all rows, of those that are in a sample of them."""
     one = take_rows(table, np.arange(1))
-    found = [column.name for column, data in table if column.judged and is_constant(data)]
+    found = [column.name for column, data in table if column.judged and data.is_constant()]
     for batch in source.batches(found) if found else ():
         rows = Table.of(batch, table.schema.select(found))
-        found = [name for name in found if is_constant(joined_column(one[name], rows[name]))]
+        found = [name for name in found if one[name].joined(rows[name]).is_constant()]
         if not found:
             break
     return found
@@ -473,7 +471,7 @@ def _completed(schema: Any, types: Mapping[str, str], names: list[str], numbers:
         return schema
     kinds = {name: _KINDS.get(family(types[name])) for name in names}
     found = [
-        Column(name, numbers if kind == "numeric" else kind)  # type: ignore[arg-type]
+        Column(name, numbers if kind == "numeric" else kind)
         for name, kind in kinds.items()
         if kind is not None and name not in schema.names
     ]

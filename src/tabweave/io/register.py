@@ -1,9 +1,10 @@
 """The register: what the files of this package declare, read from their text.
 
-``@measure`` and ``@embedder`` declare a method, ``@storable`` a part of saved files. A decorator
-stands on top of what it declares and there is no other list. Names, completion and loading read it
-as text, so that nothing is imported before it is asked for; where there is no text (byte code
-alone), the modules are imported instead. Imports nothing of the package, and nothing slow.
+``@measure`` and ``@embedder`` declare a method, ``@kind`` a kind of column, ``@storable`` a part of
+saved files. A decorator stands on top of what it declares and there is no other list. Names,
+completion and loading read it as text, so that nothing is imported before it is asked for; where
+there is no text (byte code alone), the modules are imported instead. Imports nothing of the
+package, and nothing slow.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any, NamedTuple, TypeVar
 
 PACKAGE = __name__.partition(".")[0]
-STORED = ("storable", "embedder")  # whose objects files may hold
-_DECLARATION = re.compile(r"^@(?:measure|embedder|storable)\b.*?^(?:class|def) \w+", re.M | re.S)
+STORED = ("storable", "embedder", "kind")  # whose objects files may hold
+DECORATORS = ("measure", "embedder", "kind", "storable")
+_DECLARATION = re.compile(rf"^@(?:{'|'.join(DECORATORS)})\b.*?^(?:class|def) \w+", re.M | re.S)
 
 Entry = TypeVar("Entry")
 Thing = TypeVar("Thing")
@@ -215,7 +217,7 @@ def _read(name: str, text: str) -> Iterator[Declared]:
     for decorator in node.decorator_list:
         call = decorator if isinstance(decorator, ast.Call) else None
         called = getattr(call.func if call else decorator, "id", "")
-        if called in ("measure", "embedder", "storable"):
+        if called in DECORATORS:
             given = tuple(_literal(value) for value in (call.args if call else ()))
             flags = {k.arg: _literal(k.value) for k in (call.keywords if call else ()) if k.arg}
             if call and list(map(type, given[:2])) != [str, str]:

@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from tabweave.columns.column import Schema
 from tabweave.columns.nominal import Codes
-from tabweave.columns.table import Table, distinct_rows, ranks_of_cells, take_rows
+from tabweave.columns.table import Table, distinct_rows, take_rows
 from tabweave.columns.vocabulary import Unknown, slices
 from tabweave.space.block import (
     Apart,
@@ -506,7 +506,7 @@ def _distinct(table: Table, space: Space) -> Copies:
     if not names or any(name.startswith(HIDDEN) for name in names):
         return Copies.of(everyone, everyone)  # vectors hardly ever repeat
     columns = [table[name] for name in names]
-    codes = [c.codes if isinstance(c, Codes) else ranks_of_cells(c) for c in columns]
+    codes = [c.codes if isinstance(c, Codes) else c.ranks() for c in columns]
     first, inverse = distinct_rows(codes)
     order = np.argsort(first)
     number = np.empty(len(first), np.int64)

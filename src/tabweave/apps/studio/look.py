@@ -16,7 +16,7 @@ from tabweave._compat import require
 from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.studio.files import Source
 from tabweave.apps.studio.jobs import Job, Question, read
-from tabweave.columns.table import cell_of, take_rows
+from tabweave.columns.table import take_rows
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.io.files import replacing
 from tabweave.neighbors.index import SimilarityIndex
@@ -314,7 +314,7 @@ def _list_of(name: str, values: list[str]) -> list[str]:
 
 
 def _row_lines(name: str, reading: Any, row: int) -> list[str]:
-    cells = {column: cell_of(reading.table[column], row) for column in reading.kept}
+    cells = {column: reading.table[column].cell(row) for column in reading.kept}
     one = f"{name} = {cells!r}  # row {row}"
     if len(one) <= 96:
         return [one]

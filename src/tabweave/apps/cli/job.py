@@ -21,7 +21,8 @@ from tabweave.apps.cli.show import note, plural, progress, working
 from tabweave.apps.methods import FIRST, build, find, naming_target
 from tabweave.apps.report.rows import Axes
 from tabweave.base import ValueEmbedder
-from tabweave.columns.cells import KINDS, Column
+from tabweave.columns.cells import KINDS
+from tabweave.columns.column import Column
 from tabweave.columns.datetime import DATE_ORDERS, PERIODS
 from tabweave.columns.frames import infer_kind
 from tabweave.columns.identifiers import warn_of_predictive

@@ -30,7 +30,7 @@ from tabweave.papers import (
     inter_coupling_heterogeneity,
     intra_coupling_heterogeneity,
 )
-from tabweave.papers.untie import BOUNDED, descend_in_batches, features
+from tabweave.papers.untie import BOUNDED, descend_in_batches, kernel_columns
 from tabweave.plots import epsilon_gamma_curve
 from tabweave.space.value_tables import cdist_squared
 
@@ -120,7 +120,7 @@ def S(data: Any) -> np.ndarray:
     k = len(set(data.y))
     model = papers.UNTIE(k, random_state=0).fit(data.X)
     counts, rows = model.counts_, model._digest
-    columns = [features(counts, a, BOUNDED) for a in range(len(counts.names))]
+    columns = [kernel_columns(counts, a, BOUNDED) for a in range(len(counts.names))]
     rng = np.random.default_rng(0)
     omegas, _ = descend_in_batches(rows, columns, k, 50, 20, rng)
     codes = model._codes(Table.of(data.X, model.schema_))

@@ -23,7 +23,7 @@ from _report import Report
 from tabweave import WeightedKNN
 from tabweave.datasets import load
 from tabweave.embed.hierarchy import DRDH, DistanceHierarchy
-from tabweave.embed.hierarchy.drdh import Rows, TreeIndex
+from tabweave.embed.hierarchy.drdh import TreeIndex, TreeRows
 
 COLUMNS = {
     "adult_mixed": [
@@ -83,7 +83,7 @@ def vote(found: tuple[np.ndarray, np.ndarray], labels: np.ndarray) -> np.ndarray
 
 def data_space(model: Any, columns: dict, y: np.ndarray, train: Any, test: Any) -> float:
     known, asked = (
-        Rows.of(model._read_fitted(part(columns, rows)), model.blocks_, "centroid")
+        TreeRows.of(model._read_fitted(part(columns, rows)), model.blocks_, "centroid")
         for rows in (train, test)
     )
     few, many = (min(k, len(train)) for k in TIES)
@@ -92,7 +92,7 @@ def data_space(model: Any, columns: dict, y: np.ndarray, train: Any, test: Any) 
     voted = vote(found, y[train])
     odd = np.flatnonzero(found[1][:, -1] <= found[1][:, 0] + NEAR)
     if len(odd):
-        rest = Rows([codes[odd] for codes in asked.codes], asked.values, asked.line[odd])
+        rest = TreeRows([codes[odd] for codes in asked.codes], asked.values, asked.line[odd])
         voted[odd] = vote(index.query(rest, many), y[train])
     return 100 * float(np.mean(voted == y[test]))
 

@@ -63,7 +63,7 @@ def correspondence(table):
 
 
 def same(a, b):
-    """Axes point either way."""
+    """FactorAxes point either way."""
     np.testing.assert_allclose(np.abs(a), np.abs(b), atol=1e-9)
 
 

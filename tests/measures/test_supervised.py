@@ -149,16 +149,16 @@ def test_classes_are_asked_for(name):
 
 
 def test_too_many_values_are_refused(monkeypatch):
-    monkeypatch.setattr(supervised, "MAX_VALUES", 3)
+    monkeypatch.setattr(supervised, "MAX_PATH_VALUES", 3)
     with pytest.raises(ValueError, match="column 'c1' has 3: group its rare values"):
         mtdle(counted([["a", "x"], ["b", "y"], ["a", "z"]], [0, 1, 1]))
 
 
 def test_as_many_values_as_are_allowed(monkeypatch):
     counts = Counts.of(Table.of({"a": list("uv"), "b": list("xy")}), list("pq"))
-    monkeypatch.setattr(supervised, "MAX_VALUES", 4)
+    monkeypatch.setattr(supervised, "MAX_PATH_VALUES", 4)
     assert len(mtdle(counts)) == 2
-    monkeypatch.setattr(supervised, "MAX_VALUES", 3)
+    monkeypatch.setattr(supervised, "MAX_PATH_VALUES", 3)
     with pytest.raises(ValueError, match="expected at most 3 values, got 4"):
         mtdle(counts)
 

@@ -6,8 +6,9 @@ from scipy.optimize import approx_fprime
 from sklearn.utils.estimator_checks import check_estimator
 
 from tabweave import Counts
-from tabweave.embed.helic import LINEAR, Pairs
-from tabweave.papers.helic import HELIC, batch_gradient, descend, hinge, kernel_columns
+from tabweave.embed.helic import LINEAR, RowPairs
+from tabweave.papers.helic import HELIC, batch_gradient, descend, hinge
+from tabweave.papers.untie import kernel_columns
 
 
 def small(n=60, seed=0):
@@ -21,9 +22,9 @@ def test_the_gradient_is_that_of_finite_differences():
     X, y = small()
     counts = Counts.of(X, y)
     pairs = HELIC().fit(X, y).pairs_
-    features = [kernel_columns(counts, a, LINEAR)[1] for a in range(3)]
+    features = [kernel_columns(counts, a, LINEAR, with_classes=True).stack for a in range(3)]
     batch = np.arange(len(pairs.weight))
-    even = Pairs(pairs.left, pairs.right, pairs.relation, np.full(len(batch), 1 / len(batch)))
+    even = RowPairs(pairs.left, pairs.right, pairs.relation, np.full(len(batch), 1 / len(batch)))
     point = np.append(np.random.default_rng(3).random(sum(f.shape[1] for f in features)), 0.4)
 
     def value(x):
@@ -45,7 +46,10 @@ def test_it_lowers_its_objective_and_stops():
     assert min(min(w.values()) for w in model.weights_.values()) >= 0
     short = HELIC(max_iter=100, random_state=0).fit(X, y)
     assert len(short.objective_) == 2
-    features = [kernel_columns(model.counts_, a, model._kernels())[1] for a in range(3)]
+    features = [
+        kernel_columns(model.counts_, a, model._kernels(), with_classes=True).stack
+        for a in range(3)
+    ]
     few, _, trace = descend(features, model.pairs_, 0.0, 60, 0)
     assert [len(w) for w in few] == [f.shape[1] for f in features] and len(trace) == 2
 
@@ -81,7 +85,7 @@ def test_adam_by_hand():
     X, y = small()
     counts = Counts.of(X, y)
     pairs = HELIC().fit(X, y).pairs_
-    features = [kernel_columns(counts, a, LINEAR)[1] for a in range(3)]
+    features = [kernel_columns(counts, a, LINEAR, with_classes=True).stack for a in range(3)]
     squares = np.hstack(
         [(f[pairs.left[:, a]] - f[pairs.right[:, a]]) ** 2 for a, f in enumerate(features)]
     )
@@ -107,13 +111,16 @@ def test_adam_by_hand():
 def test_the_penalty_is_one_over_the_number_of_kernels():
     X, y = small()
     model = HELIC("linear", max_iter=1, random_state=0).fit(X, y)
-    columns = [kernel_columns(model.counts_, a, LINEAR) for a in range(3)]
+    columns = [kernel_columns(model.counts_, a, LINEAR, with_classes=True) for a in range(3)]
     pairs = model.pairs_
     squares = np.hstack(
-        [(f[pairs.left[:, a]] - f[pairs.right[:, a]]) ** 2 for a, (_, f) in enumerate(columns)]
+        [
+            (c.stack[pairs.left[:, a]] - c.stack[pairs.right[:, a]]) ** 2
+            for a, c in enumerate(columns)
+        ]
     )
     d = squares.sum(axis=1)
     slack = np.maximum(1 + pairs.relation * (d - pairs.weight @ d), 0)
-    n_kernels = sum(len(names) for names, _ in columns)
+    n_kernels = sum(len(c.names) for c in columns)
     expected = pairs.weight @ slack + squares.shape[1] / n_kernels
     assert model.objective_[0] == pytest.approx(expected)

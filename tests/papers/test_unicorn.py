@@ -9,8 +9,8 @@ import tabweave
 from tabweave import Counts, OneHot, Table
 from tabweave.counts.couplings import kernel_family
 from tabweave.datasets import led24
-from tabweave.papers.unicorn import UNICORN, Prior, Window, descend, objective
-from tabweave.papers.untie import features
+from tabweave.papers.unicorn import UNICORN, Window, WindowBefore, descend, objective
+from tabweave.papers.untie import kernel_columns
 
 FEW = kernel_family([0.5, 2.0], [1])
 
@@ -32,11 +32,11 @@ def streamed(parts, **options):
 def test_equation_8_18_is_exact_in_count_space(literal):
     X = windows(1, 60)[0]
     counts = Counts.of(Table.of(X, numbers="nominal"))
-    columns = [features(counts, a, FEW) for a in range(len(counts.names))]
+    columns = [kernel_columns(counts, a, FEW) for a in range(len(counts.names))]
     rng = np.random.default_rng(0)
     omegas = [rng.random(c.stack.shape[1]) for c in columns]
     one_hot = OneHot().fit(X)
-    other = Prior(counts, one_hot.tables_).gram(counts)
+    other = WindowBefore(counts, one_hot.tables_).gram(counts)
     window = Window.of(counts, None, 1.0, literal)
     value, gradient = objective(columns, omegas, window, other, 0.3)
     Z, H = (
@@ -62,7 +62,7 @@ def test_equation_8_18_is_exact_in_count_space(literal):
 def test_it_looks_at_the_objects_of_the_last_window():
     first, second = windows(2, 60)
     a, b = (Counts.of(Table.of(x, numbers="nominal")) for x in (first, second))
-    prior = Prior(a, OneHot().fit(first).tables_)
+    prior = WindowBefore(a, OneHot().fit(first).tables_)
     window, alone = Window.of(a + b, prior, 1.0, False), Window.of(b, None, 1.0, False)
     assert window.n == 60
     np.testing.assert_allclose(window.scatter, alone.scatter)
@@ -114,7 +114,7 @@ def test_a_window_takes_the_steps_of_section_8_4_2():
     model = streamed(windows(2, 60), kernels=FEW)
     assert len(model.objective_) == 250
     counts = Counts.of(Table.of(windows(1, 60)[0], numbers="nominal"))
-    columns = [features(counts, a, FEW) for a in range(len(counts.names))]
+    columns = [kernel_columns(counts, a, FEW) for a in range(len(counts.names))]
     window = Window.of(counts, None, 1.0, False)
     omegas, trace = descend(columns, window, None, 0.0, 0.5)
     assert len(trace) == 250 and trace[-1] < trace[0]

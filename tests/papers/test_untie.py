@@ -13,8 +13,8 @@ from tabweave.papers.untie import (
     UNTIE,
     descend,
     descend_in_batches,
-    features,
     gradient,
+    kernel_columns,
 )
 
 SMALL = couplings.kernel_family((0.25, 1.0, 4.0), (1, 2))
@@ -28,7 +28,7 @@ def prepared(seed, kernels=SMALL):
     X = table(seed)
     counts = Counts.of(Table.of(X))
     Z = OneHot().fit_transform(X)
-    columns = [features(counts, a, kernels) for a in range(len(counts.names))]
+    columns = [kernel_columns(counts, a, kernels) for a in range(len(counts.names))]
     edges = np.cumsum([0] + [c.stack.shape[1] for c in columns])
     wide = np.hstack([Z[:, counts.span(a)] @ c.stack for a, c in enumerate(columns)])
     return counts, columns, edges, wide
@@ -195,7 +195,7 @@ def test_batches_stop_when_the_loss_does():
 def test_polynomials_are_bounded():
     counts = Counts.of(Table.of(table(0)))
     for a in range(3):
-        stack = features(counts, a, BOUNDED).stack
+        stack = kernel_columns(counts, a, BOUNDED).stack
         assert np.abs(stack).max() <= 1 + 1e-12
     x, y = np.array([3.0, 4.0]), np.array([4.0, 3.0])
     found = couplings.bounded_polynomial(

@@ -23,7 +23,7 @@ from tabweave.columns.table import remember_names
 from tabweave.embed.onehot import OneHot
 from tabweave.embed.register import embedder
 
-TOLERANCE = 1e-7  # the loss of one-hot rows is small: at scikit-learn's 1e-4 it has just begun
+TOLERANCE = 1e-7  # One-hot rows lose little: at scikit-learn's 1e-4 learning has just begun.
 _ACTIVATIONS = {
     "relu": lambda x: np.maximum(x, 0),
     "tanh": np.tanh,

@@ -112,9 +112,9 @@ class CDE(ValueEmbedder):
         self.n_value_clusters_: dict[str, int] = {}
         memberships = []
         for name, influence in influences.items():
-            found = value_clusters(influence, self.max_singletons, self.max_clusters, rng)
-            self.n_value_clusters_[name] = max((m.shape[1] for m in found), default=1)
-            memberships += found
+            clusterings = value_clusters(influence, self.max_singletons, self.max_clusters, rng)
+            self.n_value_clusters_[name] = max((m.shape[1] for m in clusterings), default=1)
+            memberships += clusterings
         self.value_vectors_ = components(memberships, len(counts.value_counts), self.min_range)
         parts = [self.value_vectors_[counts.span(a)] for a in range(len(counts.names))]
         return ValueTables.from_features(parts, counts)
@@ -162,16 +162,16 @@ def value_clusters(
 
     points = compacted(influence)  # same distances, at most V - 1 dimensions
     n_distinct = len(np.unique(points.round(9), axis=0))
-    found: list[np.ndarray] = []
+    memberships: list[np.ndarray] = []
     for k in range(2, min(max_clusters, n_distinct) + 1):
         seed = rng.randint(np.iinfo(np.int32).max)
         with one_thread():
             labels = KMeans(k, n_init=3, random_state=seed).fit(points).labels_
-        found.append(np.eye(k)[labels])
+        memberships.append(np.eye(k)[labels])
         singletons = int((np.bincount(labels, minlength=k) == 1).sum())
         if singletons > max_singletons * k:
             break
-    return found
+    return memberships
 
 
 def components(memberships: list[np.ndarray], n_values: int, min_range: float) -> np.ndarray:

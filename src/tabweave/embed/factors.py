@@ -41,13 +41,12 @@ from tabweave.space.numbers import Curves, step_from
 from tabweave.space.value_tables import ValueTables
 
 MAX_DENSE_FEATURES = 2048  # With more features, only the leading eigenvalues are found.
-ROUNDING = 1e-12  # Eigenvalues below this share of the largest are rounding.
 
 
 class Factorial(Embedder):
     """What MCA, FAMD and MFA have in common: axes, and what columns and rows are on them."""
 
-    axes_: Axes
+    axes_: FactorAxes
     _principal: ClassVar[bool] = False  # whether values are scaled as rows are, or lie among them
 
     @property
@@ -192,7 +191,7 @@ class MCA(Factorial, ValueEmbedder):
         The coordinates of the values; a row is their sum.
     counts_ : Counts
         The Burt matrix, which is all that was kept.
-    axes_ : Axes
+    axes_ : FactorAxes
         Eigenvectors and what the other attributes and methods are made from.
     blocks_, schema_
         As in :class:`~tabweave.OneHot`.
@@ -247,7 +246,9 @@ class MCA(Factorial, ValueEmbedder):
     def _learn(self, counts: Counts) -> ValueTables:
         check_no_sets(counts, "MCA")
         k = max(len(counts.names), 1)
-        features = Features.of(counts, None).scaled(np.full(len(counts.value_counts), k**-0.5))
+        features = FactorFeatures.of(counts, None).scaled(
+            np.full(len(counts.value_counts), k**-0.5)
+        )
         axes = features.axes(int(self.n_components))
         self.corrected_eigenvalues_ = benzecri(axes.eigenvalues, k)
         if self.correction == "benzecri":
@@ -283,7 +284,7 @@ class FAMD(Factorial):
         The variance of the rows along each axis and in all, and the share of each axis.
     counts_, moments_ : Counts, CrossMoments
         What was seen: pair counts, and sums of numbers and of their products.
-    axes_ : Axes
+    axes_ : FactorAxes
         Eigenvectors and what the other attributes and methods are made from.
     tables_, numbers_ : ValueTables, block or None
         The coordinates of the values, and of the numeric columns; a row is their sum.
@@ -370,13 +371,13 @@ class FAMD(Factorial):
         counts = self.counts_
         check_no_sets(counts, type(self).__name__)
         valued = counts.select([c.name for c in self.schema_.categorical])
-        features = self._weighted(Features.of(valued, self.moments_))
+        features = self._weighted(FactorFeatures.of(valued, self.moments_))
         self.axes_ = features.axes(int(self.n_components))
         tables = self.axes_.tables(valued)
         self.tables_ = ValueTables.from_features(tables, valued, combine="sum")
         self.numbers_ = self.axes_.curves(self.moments_, counts.n)
 
-    def _weighted(self, features: Features) -> Features:
+    def _weighted(self, features: FactorFeatures) -> FactorFeatures:
         """Return the features with the weights of their columns."""
         return features
 
@@ -476,7 +477,7 @@ class MFA(FAMD):
             )
         return groups
 
-    def _weighted(self, features: Features) -> Features:
+    def _weighted(self, features: FactorFeatures) -> FactorFeatures:
         scale = np.ones(len(features.columns))
         self.group_eigenvalues_: dict[str, float] = {}
         for name, group in self._groups().items():
@@ -647,7 +648,7 @@ def profile_sums(X: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Features:
+class FactorFeatures:
     """One feature for each value and each number, and their covariances ``Q - wwᵀ``.
 
     A value's feature is its indicator divided by the root of its share, a number's is standardised.
@@ -661,7 +662,7 @@ class Features:
     root: np.ndarray  # w
 
     @classmethod
-    def of(cls, counts: Counts, moments: CrossMoments | None) -> Features:
+    def of(cls, counts: Counts, moments: CrossMoments | None) -> FactorFeatures:
         """Return the features of counts and moments."""
         share = counts.value_counts / counts.n
         inverse = 1 / np.sqrt(share * counts.n)
@@ -685,7 +686,7 @@ class Features:
             root = np.append(root, np.zeros(len(moments.names)))
         return cls(labels, np.array(columns, object), share, np.ones(len(root)), matrix, root)
 
-    def scaled(self, by: np.ndarray) -> Features:
+    def scaled(self, by: np.ndarray) -> FactorFeatures:
         """Return the features multiplied."""
         if sparse.issparse(self.matrix):
             matrix = sparse.diags_array(by) @ self.matrix @ sparse.diags_array(by)
@@ -727,12 +728,12 @@ class Features:
         """Return the sum of the squares of all eigenvalues."""
         return float(self.squares().sum())
 
-    def axes(self, n_axes: int) -> Axes:
+    def axes(self, n_axes: int) -> FactorAxes:
         """Return the leading axes."""
         values, vectors = leading(self.covariance(), n_axes)
         variances = np.maximum(np.asarray(self.matrix.diagonal()) - self.root**2, 0)
         total = float(variances.sum())
-        return Axes(
+        return FactorAxes(
             *(self.labels, self.share, self.scale),
             eigenvalues=values,
             vectors=vectors,
@@ -745,7 +746,7 @@ class Features:
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Axes:
+class FactorAxes:
     """The axes of a factorial map, and what they are made of."""
 
     labels: list[tuple[str, Label]]
@@ -813,7 +814,7 @@ def leading(matrix: Any, n_axes: int) -> tuple[np.ndarray, np.ndarray]:
         values, vectors = eigh(matrix, n_axes)
     order = np.argsort(-values, kind="stable")
     values, vectors = values[order], vectors[:, order]
-    is_leading = values > ROUNDING * max(values.max(), 1.0)
+    is_leading = values > 1e-12 * max(values.max(), 1.0)
     return values[is_leading], fix_signs(vectors[:, is_leading])
 
 
@@ -823,7 +824,7 @@ def benzecri(eigenvalues: np.ndarray, n_columns: int) -> np.ndarray:
     if k < 2:
         return np.zeros(len(eigenvalues))
     above = np.maximum(eigenvalues - 1 / k, 0)
-    return (k / (k - 1) * np.where(above > ROUNDING, above, 0)) ** 2
+    return (k / (k - 1) * np.where(above > 1e-12, above, 0)) ** 2
 
 
 def greenacre_total(squares: float, n_columns: int, n_values: int) -> float:

@@ -73,7 +73,7 @@ class HELIC(RowEmbedder):
         The objective at the start and after each step.
     n_iter_ : int
         Number of steps noted in ``objective_``, at least 1.
-    pairs_ : Pairs
+    pairs_ : RowPairs
         The pairs learned from: values of both rows, relation and weight.
     landmarks_ : dict of str to int
         The columns with more than 512 values, and how many landmarks they have; one weight each.
@@ -171,7 +171,7 @@ class HELIC(RowEmbedder):
     def _weighted(self, counts: Counts) -> ValueTables:
         max_kept_entries = 1 << 20  # of a column; larger blocks are built twice
         columns = range(len(counts.names))
-        blocks_by_column: dict[int, list[Block]] = {}
+        blocks_by_column: dict[int, list[WeightedBlock]] = {}
         pairs_by_column, tables, names, starts, stiffness = [], [], [], [], []
         for a in columns:
             blocks = self._blocks(counts, a)
@@ -209,7 +209,7 @@ class HELIC(RowEmbedder):
         self.weights_ = named_weights(counts, names, [np.ones(len(n)) for n in names])
         return ValueTables.from_features(tables, counts)
 
-    def _blocks(self, counts: Counts, column: int) -> list[Block]:
+    def _blocks(self, counts: Counts, column: int) -> list[WeightedBlock]:
         return column_blocks(counts, column, self._kernels(), self.variant == "balanced")
 
     def _kernels(self) -> dict[str, couplings.Kernel]:
@@ -220,7 +220,7 @@ class HELIC(RowEmbedder):
 
 
 @dataclass(frozen=True)
-class Block:
+class WeightedBlock:
     """What one weight multiplies: inner products of a column's values, or rows that give them.
 
     Attributes
@@ -248,8 +248,8 @@ class Block:
         if self.own is not None:
             shared = ((self.rows[first] - self.rows[second]) ** 2).sum(axis=1)
             return shared + np.where(first == second, 0, self.own[first] + self.own[second])
-        own = np.diagonal(self.rows)
-        return np.maximum(own[first] + own[second] - 2 * self.rows[first, second], 0)
+        norms = np.diagonal(self.rows)
+        return np.maximum(norms[first] + norms[second] - 2 * self.rows[first, second], 0)
 
 
 def coupling_spaces(counts: Counts, column: int) -> dict[str, couplings.Points]:
@@ -257,7 +257,9 @@ def coupling_spaces(counts: Counts, column: int) -> dict[str, couplings.Points]:
     spaces = {"intra": couplings.intra(counts, column)}
     if len(counts.names) > 1:
         spaces["inter"] = couplings.inter(counts, column)
-    return spaces | {"class": couplings.by_class(counts, column)}
+    if counts.class_pairs is not None:
+        spaces["class"] = couplings.by_class(counts, column)
+    return spaces
 
 
 def column_blocks(
@@ -267,7 +269,7 @@ def column_blocks(
     balanced: bool,
     *,
     max_weighted_values: int = 64,
-) -> list[Block]:
+) -> list[WeightedBlock]:
     """Return the blocks of a column; a column with one value has none.
 
     The starting weight 1 of a column goes to the identity, or, if ``balanced``, is shared equally
@@ -282,10 +284,10 @@ def column_blocks(
     landmark_ids = couplings.landmarks(counts, column, couplings.MAX_LANDMARKS)
     if len(landmark_ids) < len(f):
         factors = _mean_factors(counts, column, kernels, landmark_ids).scaled(mean)
-        return [Block("mean", factors.common, 1.0, mean, factors.own)]
+        return [WeightedBlock("mean", factors.common, 1.0, mean, factors.own)]
     unit_blocks = list(_unit_blocks(counts, column, kernels, landmark_ids))
     n_kernels = Counter(block.space for block in unit_blocks)
-    out: list[Block] = []
+    out: list[WeightedBlock] = []
     for block in unit_blocks:
         share = 1 / (len(n_kernels) * n_kernels[block.space])
         first = share if balanced else float(block.space == "identity")
@@ -293,13 +295,13 @@ def column_blocks(
             out += _own_blocks(counts, column, mean / gini, first, share)
         else:
             name = f"{block.space}/{block.kernel}"
-            out.append(Block(name, block.gram * mean, first, mean / share))
+            out.append(WeightedBlock(name, block.gram * mean, first, mean / share))
     return out
 
 
 def _own_blocks(
     counts: Counts, column: int, unit: float, start: float, share: float
-) -> Iterator[Block]:
+) -> Iterator[WeightedBlock]:
     """Yield the identity value by value: how much it matters to have this very value or not.
 
     Two rows differ in it with probability 2f(1 - f); over all values that adds up to 2 Gini.
@@ -308,7 +310,7 @@ def _own_blocks(
     for v, label in enumerate(counts.labels[column]):
         gram = np.zeros((len(f), len(f)))
         gram[v, v] = unit / 2
-        yield Block(f"identity/{label!s}", gram, start, unit * f[v] * (1 - f[v]) / share)
+        yield WeightedBlock(f"identity/{label!s}", gram, start, unit * f[v] * (1 - f[v]) / share)
 
 
 def _unit_blocks(
@@ -343,13 +345,17 @@ def _mean_factors(
     return Factors.of(gram, diagonal, identity, landmark_ids).bounded(f)
 
 
-def distance_table(blocks: list[Block], first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def distance_table(
+    blocks: list[WeightedBlock], first: np.ndarray, second: np.ndarray
+) -> np.ndarray:
     """Eq. (6.11): the squared distance of each pair of values in each block."""
     columns = [block.squared(first, second) for block in blocks]
     return np.array(columns).reshape(len(blocks), len(first)).T
 
 
-def weighted_table(blocks: list[Block], weights: np.ndarray, n_values: int) -> np.ndarray | Factors:
+def weighted_table(
+    blocks: list[WeightedBlock], weights: np.ndarray, n_values: int
+) -> np.ndarray | Factors:
     """Eq. (6.18): rows of values whose squared distances are ``Σ ω_p d_p``, Eq. (6.13)."""
     if not blocks:
         return np.zeros((n_values, 0))
@@ -373,7 +379,7 @@ class ValuePairs:
     met: Any  # csr_array (pairs of rows, pairs of values): which one each pair of rows has
 
     @classmethod
-    def of(cls, pairs: Pairs, column: int, n_values: int) -> ValuePairs:
+    def of(cls, pairs: RowPairs, column: int, n_values: int) -> ValuePairs:
         """Collect the pairs of values of pairs of rows; equal values are at distance 0."""
         left, right = pairs.left[:, column], pairs.right[:, column]
         low, high = np.minimum(left, right), np.maximum(left, right)
@@ -421,7 +427,7 @@ class Objective:
     """
 
     distances: Distances
-    pairs: Pairs
+    pairs: RowPairs
     start: np.ndarray
     stiffness: np.ndarray
     pull: float
@@ -481,7 +487,7 @@ def minimise(objective: Objective, max_iter: int) -> tuple[np.ndarray, float, li
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class RowPairs:
     """Pairs of rows, in the codes of some counts.
 
     Attributes
@@ -597,7 +603,7 @@ class PairSample:
 
     # -- reading ---------------------------------------------------------------------------
 
-    def pairs(self, counts: Counts) -> Pairs:
+    def pairs(self, counts: Counts) -> RowPairs:
         """Return the pairs in the codes of counts of the same rows."""
         classes = counts.classes or ()
         index = [
@@ -616,7 +622,7 @@ class PairSample:
             share = self.few[1][order] / self.seen
             weight = share[i] * share[j] * np.where(i == j, 1, 2)
         relation = np.where(left[:, -1] == right[:, -1], 1.0, -1.0)
-        return Pairs(left[:, :-1], right[:, :-1], relation, balanced(relation, weight))
+        return RowPairs(left[:, :-1], right[:, :-1], relation, balanced(relation, weight))
 
 
 @dataclass(frozen=True, eq=False)

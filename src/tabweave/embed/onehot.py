@@ -80,9 +80,9 @@ class OneHot(ValueEmbedder):
             has_axis = self._has_axis(name, labels)
             for label in (label for label, is_one in zip(labels, has_axis, strict=True) if is_one):
                 # 1 and "1", or columns whose names contain "_", may ask for the same name.
-                wanted = (f"{name}_{_shown(label)}", f"{name}_{label!r}")
-                more = (f"{wanted[1]}_{i}" for i in count(2))
-                names[next(n for n in chain(wanted, more) if n not in names)] = None
+                candidates = (f"{name}_{_shown(label)}", f"{name}_{label!r}")
+                numbered = (f"{candidates[1]}_{i}" for i in count(2))
+                names[next(n for n in chain(candidates, numbered) if n not in names)] = None
         return np.asarray(list(names), dtype=object)
 
 

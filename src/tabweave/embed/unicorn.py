@@ -32,12 +32,10 @@ from tabweave.engines import read_with_classes
 from tabweave.io.register import storable
 from tabweave.space.value_tables import ValueTables
 
-SMOOTHING = 5.0
-
 
 @storable
 @dataclass(frozen=True)
-class Change:
+class CouplingChange:
     """How far the couplings of a stream have turned: 0 not at all, 1 altogether; NaN at first."""
 
     overall: float
@@ -66,7 +64,7 @@ class UNICORN(Remembering, ValueEmbedder):
 
     Attributes
     ----------
-    drift_ : Change
+    drift_ : CouplingChange
         ``1 - ξ`` of Eq. (8.19) after the last window: ``drift_.overall`` and, by name,
         ``drift_.columns``.
     history_ : list of dict
@@ -148,7 +146,7 @@ class UNICORN(Remembering, ValueEmbedder):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Eqs. (8.1)–(8.5): add a window to what was seen before."""
         self._validate_params()
-        if "_memory" not in vars(self):
+        if not hasattr(self, "_memory"):
             return self._first_window(X, y, sample_weight)
         X, y = read_with_classes(X, y)
         check_window_columns(X, self.schema_)
@@ -168,7 +166,7 @@ class UNICORN(Remembering, ValueEmbedder):
     def _begin(self, n_rows: int) -> Self:
         self._memory = Memory(self.counts_, (), 1, n_rows)
         unmeasured = float("nan")
-        self.drift_ = Change(unmeasured, dict.fromkeys(self.counts_.names, unmeasured))
+        self.drift_ = CouplingChange(unmeasured, dict.fromkeys(self.counts_.names, unmeasured))
         self.history_: list[dict[str, Any]] = []
         return self._note(n_rows)
 
@@ -194,7 +192,7 @@ class UNICORN(Remembering, ValueEmbedder):
         weights = stream_weights(counts)
         self.weights_ = dict(zip(counts.names, weights.tolist(), strict=True))
         kernels = chosen_kernels(self.kernels)
-        tables, self.landmarks_ = woven(counts, weights, kernels, SMOOTHING)
+        tables, self.landmarks_ = woven(counts, weights, kernels, smoothing=5.0)
         return represented(counts, tables, self.n_clusters)
 
 
@@ -204,7 +202,7 @@ def stream_weights(counts: Counts) -> np.ndarray:
     return mean_one(np.where(entropy > 0, tied, 0) ** (2 / 3))
 
 
-def change(before: Counts, after: Counts, decay: float = 1.0) -> Change:
+def change(before: Counts, after: Counts, decay: float = 1.0) -> CouplingChange:
     """Eq. (8.19): 1 minus the mean cosine of the coupling vectors ``[f(v), p(v|w)…]``.
 
     Taken over the values of the new window, those that count more than before. A value that was
@@ -220,11 +218,13 @@ def change(before: Counts, after: Counts, decay: float = 1.0) -> Change:
     dot = f_old * f_new + _row_sums(p_old, p_new)
     length = np.sqrt((f_old**2 + _row_sums(p_old, p_old)) * (f_new**2 + _row_sums(p_new, p_new)))
     turned = 1 - np.minimum(dot / np.where(length > 0, length, 1), 1)
-    met = c_new > decay * c_old * (1 + 1e-9)
-    share = np.bincount(column, met, len(vocabulary))
-    by_column = np.bincount(column, met * turned, len(vocabulary)) / np.where(share > 0, share, 1)
-    overall = float(turned[met].mean()) if met.any() else 0.0
-    return Change(overall, dict(zip(after.names, by_column.tolist(), strict=True)))
+    occurred = c_new > decay * c_old * (1 + 1e-9)
+    share = np.bincount(column, occurred, len(vocabulary))
+    by_column = np.bincount(column, occurred * turned, len(vocabulary)) / np.where(
+        share > 0, share, 1
+    )
+    overall = float(turned[occurred].mean()) if occurred.any() else 0.0
+    return CouplingChange(overall, dict(zip(after.names, by_column.tolist(), strict=True)))
 
 
 def given(pairs: Any, count: np.ndarray, column: np.ndarray) -> Any:

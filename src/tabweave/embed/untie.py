@@ -263,7 +263,7 @@ def represented(
     """Return the tables side by side, or on the 2k directions in which objects differ most."""
     if n_clusters is None:
         return ValueTables.from_features(features, counts)
-    tables = [coded(own, f) for own, f in zip(features, counts.frequencies, strict=True)]
+    tables = [coded(factors, f) for factors, f in zip(features, counts.frequencies, strict=True)]
     axes = leading_axes(counts, tables, 2 * n_clusters)
     return ValueTables.from_features(projected(tables, axes), counts, combine="sum")
 
@@ -300,8 +300,8 @@ def mean_factors(
     if (mismatch := f.sum() - f @ f / max(f.sum(), 1e-300)) > couplings.NEGLIGIBLE:
         n_kernels, identity = n_kernels + 1, 1 / mismatch
     scale = 1 / max(n_kernels, 1)
-    found = Factors.of(total * scale, diagonal * scale, identity * scale, landmark_ids)
-    return found.bounded(f)
+    mean = Factors.of(total * scale, diagonal * scale, identity * scale, landmark_ids)
+    return mean.bounded(f)
 
 
 def column_weights(counts: Counts) -> np.ndarray:

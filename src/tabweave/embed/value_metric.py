@@ -300,7 +300,7 @@ class ValueMetric(ValueEmbedder):
 
 # -- between a measure's tables and a lookup: checks, the unknown value, distortion
 
-ROUNDING_TOLERANCE = 1e-10  # relative size of an error that is rounding
+ROUNDING = 1e-10  # Errors below this share of the largest entry are rounding.
 
 
 def check_counts(chosen: Measure, counts: Counts) -> None:
@@ -327,8 +327,8 @@ def checked(result: Any, name: str, counts: Counts) -> list[np.ndarray]:
             f"{name!r}, got {_described(result)}"
         )
     out = []
-    for column, size, given in zip(counts.names, counts.sizes.tolist(), result, strict=True):
-        d = np.array(given, dtype=np.float64)
+    for column, size, table in zip(counts.names, counts.sizes.tolist(), result, strict=True):
+        d = np.array(table, dtype=np.float64)
         if fault := _fault(d, size):
             raise ValueError(
                 f"expected a table of dissimilarities from measure {name!r} for column "
@@ -350,7 +350,7 @@ def _fault(d: np.ndarray, size: int) -> str:
         return f"the shape {d.shape}, not {(size, size)}"
     if not np.isfinite(d).all():
         return "entries that are not finite"
-    slack = ROUNDING_TOLERANCE * np.abs(d).max(initial=0)
+    slack = ROUNDING * np.abs(d).max(initial=0)
     if (np.abs(d - d.T) > slack).any():
         return "entries that are not symmetric"
     if (np.abs(np.diagonal(d)) > slack).any():
@@ -399,7 +399,7 @@ class Scaling:
         for a, (d, squares) in enumerate(zip(self.squares, self.tables.squares(), strict=True)):
             largest[a] = d.max(initial=0)
             error = np.abs(squares[:-1, :-1] - d).max(initial=0)
-            errors[a] = error if error > ROUNDING_TOLERANCE * largest[a] else 0
+            errors[a] = error if error > ROUNDING * largest[a] else 0
         share = np.divide(errors, largest, out=np.zeros_like(errors), where=largest > 0)
         return share, float(errors.sum() / max(largest.sum(), np.finfo(float).tiny))
 
@@ -424,9 +424,9 @@ def fit_metric(
         )
     elif schema is not None:
         raise ValueError(f"pass the schema to the metric: {type(metric).__name__}(schema=...)")
-    elif "counts_" not in vars(metric):
+    elif not hasattr(metric, "counts_"):
         metric = clone(metric)
-    if "counts_" in vars(metric):
+    if hasattr(metric, "counts_"):
         table = _read(metric, X, metric.schema_)
     else:
         table = _read(metric, X, Schema.of(metric.schema))
@@ -444,9 +444,9 @@ def read_rows(task: Any, X: Any) -> Table:
         check_feature_names(task, X, task.metric_.schema_)
     table = _read(task.metric_, X, task.metric_.schema_)
     vocabulary = task.metric_._vocabulary()
-    for name, known in zip(vocabulary.names, vocabulary.labels, strict=True):
+    for name, labels in zip(vocabulary.names, vocabulary.labels, strict=True):
         if hasattr(table[name], "codes"):  # numbers are binned later
-            check_types(name, table[name], known)
+            check_types(name, table[name], labels)
     return table
 
 

@@ -50,11 +50,12 @@ class Resumable(Storable):
     def resume(self, path: str | PathLike[str]) -> Self:
         """Go on from a checkpoint of the same parameters; the numbers are the same to the bit."""
         saved = load(path)
-        theirs = fingerprint(saved) if isinstance(saved, BaseEstimator) else {}
-        _check_same_model(path, type(saved), theirs, self)
-        for name in vars(self).keys() - theirs.keys():
-            delattr(self, name)  # of the stream that is left
-        vars(self).update((k, v) for k, v in vars(saved).items() if k not in theirs)
+        saved_parameters = fingerprint(saved) if isinstance(saved, BaseEstimator) else {}
+        _check_same_model(path, type(saved), saved_parameters, self)
+        names = saved.get_params(deep=False)
+        parameters = {name: value for name, value in self.__dict__.items() if name in names}
+        learned = {name: value for name, value in saved.__dict__.items() if name not in names}
+        self.__dict__ = parameters | learned
         return self
 
 
@@ -169,7 +170,7 @@ class Windowed(Remembering, TransformerMixin, Estimator):
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add a window; the embedder is refitted by :meth:`learn`, or when a method needs it."""
-        if "embedder_" not in vars(self):
+        if not hasattr(self, "embedder_"):
             return self._first_window(X, y, sample_weight)
         self._check_forgetting()
         table = self.read(X)
@@ -258,7 +259,7 @@ class Windowed(Remembering, TransformerMixin, Estimator):
 
     def __getattr__(self, name: str) -> Any:
         # Only reached when absent here: what the fitted embedder has, this has.
-        if not name.startswith("_") and "embedder_" in vars(self):
+        if not name.startswith("_") and "embedder_" in self.__dict__:
             return getattr(self.embedder_, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -313,8 +314,8 @@ class Memory:
         if not (table.n_rows if weight is None else weight.any()):
             return replace(self, n_windows=n_windows, n_rows=n_rows)
         if window is None:
-            kept = self.total if decay == 1 else self.total.scaled(decay)
-            total = append(kept, table, y, sample_weight=sample_weight)
+            older = self.total if decay == 1 else self.total.scaled(decay)
+            total = append(older, table, y, sample_weight=sample_weight)
             recent: tuple[Counts, ...] = ()
         else:
             latest = Counts.of(table, y, sample_weight=sample_weight)
@@ -340,7 +341,7 @@ def check_window_columns(X: Any, schema: Schema) -> None:
         names = list(getattr(X, "column_names", getattr(X, "columns", ())))
     expected = schema.given
     for name in (joined_name(n) if isinstance(n, tuple) else str(n) for n in names):
-        of_record = any(known.startswith(f"{name}.") for known in expected)
+        of_record = any(expected_name.startswith(f"{name}.") for expected_name in expected)
         if name not in expected and not of_record:
             raise ValueError(
                 f"column {name!r} is new: expected {', '.join(map(repr, expected))}, the "
@@ -368,15 +369,17 @@ def _plain(value: Any) -> Any:
     return type(value).__name__
 
 
-def _check_same_model(path: Any, cls: type, theirs: dict[str, Any], estimator: Any) -> None:
+def _check_same_model(
+    path: Any, cls: type, saved_parameters: dict[str, Any], estimator: Any
+) -> None:
     if cls is not type(estimator):
         raise ValueError(f"{path}: expected a {_named(type(estimator))}, got a {_named(cls)}")
-    mine = fingerprint(estimator)
-    for key in sorted(theirs):
-        if mine.get(key) != theirs[key]:
+    parameters = fingerprint(estimator)
+    for key in sorted(saved_parameters):
+        if parameters.get(key) != saved_parameters[key]:
             raise ValueError(
-                f"{path}: expected {key}={mine.get(key)!r}, got {key}={theirs[key]!r}; resume with "
-                "the same parameters"
+                f"{path}: expected {key}={parameters.get(key)!r}, got "
+                f"{key}={saved_parameters[key]!r}; resume with the same parameters"
             )
 
 

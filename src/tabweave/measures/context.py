@@ -27,7 +27,6 @@ from tabweave.counts.couplings import (
 )
 from tabweave.measures.register import measure
 
-PSEUDO_ROWS = 1.0
 BLOCK_ENTRIES = 2**21  # rows × columns² at a time
 
 
@@ -40,7 +39,7 @@ def le_ho(counts: Counts) -> list[np.ndarray]:
     """Eq. (2.8): ``d = Σ_q p(q|v) log p(q|v)/p(q|w) + p(q|w) log p(q|w)/p(q|v)``.
 
     q runs over the values of all other columns. Where a value never meets q the published sum is
-    infinite; every value therefore gets ``PSEUDO_ROWS`` (one) extra row, shared out as q's column
+    infinite; every value therefore gets one extra row, shared out as q's column
     is: ``p(q|v) = (C_vq + f_q) / (c_v + 1)``. In (2.9) ``p(q|v)`` means joint over marginal count.
     """
     return divergences(counts, np.ones((len(counts.sizes),) * 2, dtype=bool))
@@ -83,7 +82,7 @@ def divergences(counts: Counts, chosen: np.ndarray) -> list[np.ndarray]:
     for a, table in enumerate(out):
         for b, block in partners(counts, a):
             if chosen[a, b]:
-                table += jeffreys(shares(block + PSEUDO_ROWS * prior[b]))
+                table += jeffreys(shares(block + prior[b]))  # one pseudo-row
     return out
 
 
@@ -95,10 +94,10 @@ def mutual_prediction(counts: Counts) -> np.ndarray:
     """
 
     def score(block: np.ndarray) -> float:
-        known = block.max(axis=0, initial=0).sum() + block.max(axis=1, initial=0).sum()
+        guessed = block.max(axis=0, initial=0).sum() + block.max(axis=1, initial=0).sum()
         blind = block.sum(axis=0).max(initial=0) + block.sum(axis=1).max(initial=0)
         wrong = 2 * block.sum() - blind
-        return float((known - blind) / wrong) if wrong > 0 else 0.0
+        return float((guessed - blind) / wrong) if wrong > 0 else 0.0
 
     return _of_pairs(counts, score, 0.0)
 
@@ -131,8 +130,8 @@ def _of_pairs(counts: Counts, score: Callable[[np.ndarray], float], diagonal: fl
 def jeffreys(p: np.ndarray) -> np.ndarray:
     """Return ``Σ_q (p_vq - p_wq)(log p_vq - log p_wq)`` for all pairs of rows of p > 0."""
     cross = p @ np.log(p).T
-    own = cross.diagonal()
-    out = np.maximum(own[:, None] + own - cross - cross.T, 0)
+    self_terms = cross.diagonal()
+    out = np.maximum(self_terms[:, None] + self_terms - cross - cross.T, 0)
     np.fill_diagonal(out, 0)
     return out
 
@@ -211,15 +210,17 @@ def jia(counts: Counts, left: Sequence[np.ndarray], right: Sequence[np.ndarray])
     """
     check_no_sets(counts, "jia")
     lookups = _weighted_coincidences(counts)
-    ours, theirs = (np.stack([np.asarray(c) for c in side], axis=1) for side in (left, right))
-    out = np.empty((len(ours), len(theirs)))
-    total = np.empty(len(theirs))
-    for part in slices(len(theirs), len(lookups) ** 2, BLOCK_ENTRIES):
-        total[part] = _pair_weights(lookups, theirs[part]).sum((1, 2))
+    left_codes, right_codes = (
+        np.stack([np.asarray(c) for c in side], axis=1) for side in (left, right)
+    )
+    out = np.empty((len(left_codes), len(right_codes)))
+    total = np.empty(len(right_codes))
+    for part in slices(len(right_codes), len(lookups) ** 2, BLOCK_ENTRIES):
+        total[part] = _pair_weights(lookups, right_codes[part]).sum((1, 2))
     with one_blas_thread():  # many small products
-        for part in slices(len(ours), len(lookups) ** 2, BLOCK_ENTRIES):
-            for i, pairs in enumerate(_pair_weights(lookups, ours[part]), part.start):
-                same = (theirs == ours[i]).astype(float)
+        for part in slices(len(left_codes), len(lookups) ** 2, BLOCK_ENTRIES):
+            for i, pairs in enumerate(_pair_weights(lookups, left_codes[part]), part.start):
+                same = (right_codes == left_codes[i]).astype(float)
                 both = pairs.sum() + total
                 out[i] = both - 2 * ((same @ pairs) * same).sum(axis=1)
                 out[i, out[i] < 1e-12 * both] = 0  # rounding
@@ -244,8 +245,11 @@ def _weighted_coincidences(counts: Counts) -> list[dict[int, np.ndarray]]:
     r = jia_weights(counts)
     n_pairs = max(counts.n * (counts.n - 1), 0) or 1
     out: list[dict[int, np.ndarray]] = []
-    for m, own in enumerate(np.split(counts.value_counts, counts.offsets[1:-1])):
-        blocks = [(m, np.diag(own)), *(part for part in partners(counts, m) if r[m, part[0]])]
+    for m, counted in enumerate(np.split(counts.value_counts, counts.offsets[1:-1])):
+        blocks = [
+            (m, np.diag(counted)),
+            *(part for part in partners(counts, m) if r[m, part[0]]),
+        ]
         out.append(
             {
                 l: np.pad(r[m, l] * joint * np.maximum(joint - 1, 0) / n_pairs, ((0, 1), (0, 1)))

@@ -117,9 +117,9 @@ def inter_kernel(block: np.ndarray) -> np.ndarray:
     p, total = shares(block), block.sum(axis=1)
     half = np.repeat((p**2).sum(axis=1, keepdims=True), len(p), axis=1)  # if v and w share no q
     for q in p.T:
-        (met,) = q.nonzero()
-        own = q[met, None]
-        half[met[:, None], met] += own * (np.abs(own - q[met]) - own)
+        (is_met,) = q.nonzero()
+        shared = q[is_met, None]
+        half[is_met[:, None], is_met] += shared * (np.abs(shared - q[is_met]) - shared)
     half *= total[:, None]
     both = total[:, None] + total
     return np.exp(-(((half + half.T) / divisor(both)) ** 2))
@@ -158,11 +158,13 @@ def column_weights(counts: Counts, alpha: np.ndarray) -> np.ndarray:
     ``p = 1 - Σ_q f_q f_q⁻``, ``f⁻ = (count - 1)/(n - 1)``, is the chance that two rows differ: in
     the value of l (p_Ia), or in the pair of values of l and m (p_Ie^(l,m), summed with α).
     """
-    own = np.array([_differing(c) for c in np.split(counts.value_counts, counts.offsets[1:-1])])
+    information = np.array(
+        [_differing(c) for c in np.split(counts.value_counts, counts.offsets[1:-1])]
+    )
     n = block_sums(counts, np.asarray)
     twice = block_sums(counts, lambda c: c * np.maximum(c - 1.0, 0.0))
     pairs = np.where(n > 1, 1 - twice / divisor(n * (n - 1)), 0.0)
-    weight = np.maximum(_scaled(own), _scaled((alpha * pairs).sum(axis=1)))
+    weight = np.maximum(_scaled(information), _scaled((alpha * pairs).sum(axis=1)))
     return _scaled(weight) if weight.any() else np.full(len(weight), 1 / max(len(weight), 1))
 
 
@@ -190,8 +192,8 @@ def object_kernels(
 
 def squared_distance(gram: np.ndarray) -> np.ndarray:
     """Eq. (4.5), squared: ``d² = k(i,i) - 2k(i,j) + k(j,j)``."""
-    own = gram.diagonal()
-    return np.maximum(own[:, None] - 2 * gram + own, 0.0)
+    norms = gram.diagonal()
+    return np.maximum(norms[:, None] - 2 * gram + norms, 0.0)
 
 
 def published_squares(counts: Counts, variant: Variant = "object") -> list[np.ndarray]:

@@ -16,7 +16,7 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import shares
 from tabweave.measures.register import measure
 
-MAX_VALUES = 4096
+MAX_PATH_VALUES = 4096  # Shortest paths take time cubic in the number of values.
 
 
 @measure(
@@ -51,7 +51,7 @@ def mtdle(counts: Counts) -> list[np.ndarray]:
     is what :class:`ValueMetric` does with any measure.
 
     Unreachable values are twice as far as the farthest reachable ones. Costs O(V³) time and O(V²)
-    memory; more than ``MAX_VALUES`` values are an error.
+    memory; more than ``MAX_PATH_VALUES`` values are an error.
     """
     class_pairs = _class_pairs(counts, "mtdle")
     _check_size(counts)
@@ -106,10 +106,10 @@ def _class_pairs(counts: Counts, who: str) -> np.ndarray:
 
 
 def _check_size(counts: Counts) -> None:
-    if counts.offsets[-1] > MAX_VALUES:
+    if counts.offsets[-1] > MAX_PATH_VALUES:
         widest = int(np.argmax(counts.sizes))
         raise ValueError(
-            f"measure 'mtdle' expected at most {MAX_VALUES} values, got {counts.offsets[-1]}; "
+            f"measure 'mtdle' expected at most {MAX_PATH_VALUES} values, got {counts.offsets[-1]}; "
             f"column {counts.names[widest]!r} has {counts.sizes[widest]}: group its rare values, "
             "or leave it out"
         )

@@ -242,7 +242,7 @@ class SummedTeam(Team):
             np.sort(row[self.watched][row[self.watched] >= 0]) if watched else self._rows[i]
             for i, row in enumerate(self.binned.rows)
         ]
-        return [np.zeros((len(own), self.binned.n_outputs)) for own in rows]
+        return [np.zeros((len(source_rows), self.binned.n_outputs)) for source_rows in rows]
 
     def _training_scores(self) -> np.ndarray:
         n, outputs = len(self.binned.sources), self.binned.n_outputs
@@ -269,21 +269,21 @@ def search_step(
             return terms.value(moved, means)
 
         if tree[:, k].any():
-            found = minimize_scalar(value, bounds=(0.0, max_step), method="bounded")
-            out[k] = found.x if found.fun < value(0.0) else 0.0
+            step = minimize_scalar(value, bounds=(0.0, max_step), method="bounded")
+            out[k] = step.x if step.fun < value(0.0) else 0.0
     return out
 
 
 def normalized(losses: np.ndarray) -> np.ndarray:
     """Eqs. (3.10), (3.11): exp(-loss / z), z such that they sum up to 1; NaN weighs nothing."""
-    given = ~np.isnan(losses)
+    has_loss = ~np.isnan(losses)
     out = np.zeros(len(losses))
-    values = losses[given]
+    values = losses[has_loss]
     if len(values) < 2 or not values.max() > 0:
-        out[given] = 1 / max(len(values), 1)
+        out[has_loss] = 1 / max(len(values), 1)
         return out
     if (values <= 0).any():  # exp(0) is 1 already
-        out[given] = (values <= 0) / (values <= 0).sum()
+        out[has_loss] = (values <= 0) / (values <= 0).sum()
         return out
 
     def excess(log_z: float) -> float:
@@ -291,7 +291,7 @@ def normalized(losses: np.ndarray) -> np.ndarray:
 
     # At the lower end all weights vanish, at the upper end each is above 1 / 2.
     low, high = np.log(values.min() / 50), np.log(values.max() / np.log(2)) + 1e-9
-    out[given] = np.exp(-values / np.exp(brentq(excess, low, high)))
+    out[has_loss] = np.exp(-values / np.exp(brentq(excess, low, high)))
     return out / out.sum()
 
 
@@ -325,7 +325,7 @@ def boost(
     p, sources = problem, problem.binned.sources
     graph_weights = np.full(len(p.graphs), 1 / max(len(p.graphs), 1))
     watch = Watch.of(p, sampled_edges(p.graphs, rng))
-    some, share = p.part(watch.some), len(p.labeled) / len(watch.some)
+    watched, share = p.part(watch.some), len(p.labeled) / len(watch.some)
     team = SummedTeam(p.binned, p.loss, p.labeled, p.targets, watch.ids, p.weights)
     team.shrinkage = float(p.binned.params["learning_rate"])
     weights = labeled_fusion(p).weights
@@ -338,7 +338,7 @@ def boost(
     for t in range(n_rounds):
         team.step()
         scores = team.watched_scores()
-        losses = some.losses(scores[:, watch.labeled])
+        losses = watched.losses(scores[:, watch.labeled])
         if learned:
             team.weights = weights = normalized(share * len(watch.some) * losses)
             graph_weights = weights_of_graphs(p, scores, watch.pairs, weights)
@@ -371,6 +371,6 @@ def weights_of_graphs(
     if not pairs:
         return np.zeros(0)
     losses = [
-        [edge_loss(problem.loss, problem.start + own, ends) for own in scores] for ends in pairs
+        [edge_loss(problem.loss, problem.start + one, ends) for one in scores] for ends in pairs
     ]
     return normalized(np.nan_to_num(np.array(losses)) @ weights)

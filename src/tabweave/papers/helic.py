@@ -10,13 +10,12 @@ import numpy as np
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import ValueEmbedder
-from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import named_weights
 from tabweave.embed import helic
-from tabweave.embed.helic import Pairs, ValuePairs, coupling_spaces
+from tabweave.embed.helic import RowPairs, ValuePairs
 from tabweave.io.register import storable
-from tabweave.papers.untie import Adam
+from tabweave.papers.untie import Adam, kernel_columns
 from tabweave.space.value_tables import ValueTables
 
 
@@ -47,7 +46,7 @@ class HELIC(helic.HELIC):
         The objective over all pairs, every 50 steps.
     n_iter_ : int
         Number of looks at the objective after the first, at least 1.
-    pairs_ : Pairs
+    pairs_ : RowPairs
         The pairs learned from: values of both rows, relation and weight.
     landmarks_ : dict
         Empty: a column with many values is an error.
@@ -101,14 +100,9 @@ class HELIC(helic.HELIC):
         self.random_state = random_state
 
     def _weighted(self, counts: Counts) -> ValueTables:
-        for name in self.landmarks_:
-            raise ValueError(
-                f"column {name!r}: expected at most {couplings.MAX_LANDMARKS} values, got "
-                f"{counts.sizes[counts.names.index(name)]}; the published algorithm weighs each of "
-                "their kernel columns: leave the column out, or use tabweave.HELIC"
-            )
-        columns = [kernel_columns(counts, a, self._kernels()) for a in range(len(counts.names))]
-        names, features = [names for names, _ in columns], [rows for _, rows in columns]
+        kernels, columns = self._kernels(), range(len(counts.names))
+        stacks = [kernel_columns(counts, a, kernels, with_classes=True) for a in columns]
+        names, features = [s.names for s in stacks], [s.stack for s in stacks]
         weights, self.threshold_, self.objective_ = descend(
             features,
             self.pairs_,
@@ -122,18 +116,8 @@ class HELIC(helic.HELIC):
         return ValueTables.from_features(rows, counts)
 
 
-def kernel_columns(
-    counts: Counts, column: int, kernels: dict[str, couplings.Kernel]
-) -> tuple[list[str], np.ndarray]:
-    """Eq. (6.15): the raw columns of a column's kernel matrices, side by side, and their names."""
-    every_value = np.arange(int(counts.sizes[column]))
-    spaces = coupling_spaces(counts, column)
-    blocks = list(couplings.kernel_blocks(spaces, kernels, every_value))
-    return [f"{b.space}/{b.kernel}" for b in blocks], np.hstack([b.gram for b in blocks])
-
-
 def hinge(
-    distances: np.ndarray, b: float, omega: np.ndarray, pairs: Pairs, sparsity: float
+    distances: np.ndarray, b: float, omega: np.ndarray, pairs: RowPairs, sparsity: float
 ) -> float:
     """Eq. (6.19): ``Σ p_ij [1 + r_ij (d_ij - b)]₊ + λ‖ω‖₁``, over the sample of pairs."""
     slack = np.maximum(1 + pairs.relation * (distances - b), 0)
@@ -142,7 +126,7 @@ def hinge(
 
 def descend(
     features: Sequence[np.ndarray],
-    pairs: Pairs,
+    pairs: RowPairs,
     sparsity: float,
     max_iter: int,
     seed: int,
@@ -178,7 +162,7 @@ def descend(
 
 def batch_gradient(
     features: Sequence[np.ndarray],
-    pairs: Pairs,
+    pairs: RowPairs,
     batch: np.ndarray,
     point: np.ndarray,
     sparsity: float,
@@ -200,8 +184,8 @@ def _distances(
     out = np.zeros(columns[0].met.shape[0])
     for f, c, w in zip(features, columns, _split(omega, features), strict=True):
         gram = (f * w) @ f.T
-        own = np.diagonal(gram)
-        out += c.met @ (own[c.first] + own[c.second] - 2 * gram[c.first, c.second])
+        norms = np.diagonal(gram)
+        out += c.met @ (norms[c.first] + norms[c.second] - 2 * gram[c.first, c.second])
     return out
 
 

@@ -141,7 +141,7 @@ def intra_coupling_heterogeneity(counts: Sequence[Any], *, published: bool = Fal
     0.5
     """
     each = [_value_heterogeneity(table, a) for a, table in enumerate(counts)]
-    per_attribute = [own.sum() if published else own.mean() for own in each]
+    per_attribute = [values.sum() if published else values.mean() for values in each]
     if not per_attribute:
         raise ValueError("counts hold no attribute; pass one table per attribute")
     return float(np.mean(per_attribute))
@@ -271,13 +271,13 @@ def class_margins(similarity: Any, y: Any, *, include_self: bool = False) -> np.
     similarity, codes = _checked(similarity, y)
     sizes = np.bincount(codes)
     to_class = similarity @ np.eye(sizes.size)[codes]  # sum over the members of every class
-    own = to_class[np.arange(codes.size), codes]
-    other = to_class.sum(axis=1) - own
+    to_own_class = to_class[np.arange(codes.size), codes]
+    other = to_class.sum(axis=1) - to_own_class
     peers = sizes[codes].astype(float)
     if not include_self:
-        own = own - np.diagonal(similarity)
+        to_own_class = to_own_class - np.diagonal(similarity)
         peers -= 1
-    own_mean = np.divide(own, peers, out=np.full(codes.size, np.nan), where=peers > 0)
+    own_mean = np.divide(to_own_class, peers, out=np.full(codes.size, np.nan), where=peers > 0)
     return own_mean - other / (codes.size - sizes[codes])
 
 

@@ -107,7 +107,7 @@ class NonBEND(nonbend.NonBEND):
         columns = zip(
             embedding_grams(fit, prior), theta, np.split(prior.pseudo_counts, edges), strict=True
         )
-        return [gram * column_weight(own[pseudo > 0]) ** 2 for gram, own, pseudo in columns]
+        return [gram * column_weight(rows[pseudo > 0]) ** 2 for gram, rows, pseudo in columns]
 
 
 def pseudo_counts(
@@ -115,21 +115,23 @@ def pseudo_counts(
 ) -> np.ndarray:
     """Eq. (5.26): return ``α₀ᵢ^(j)`` of each value of each column."""
     out = np.full(int(counts.offsets[-1]), pseudo_count)
-    for name, own in given.items():
+    for name, declared in given.items():
         if name not in counts.names:
             raise ValueError(f"alpha0: expected columns {', '.join(counts.names)}, got {name!r}")
         a = counts.names.index(name)
-        values = own if isinstance(own, dict) else dict.fromkeys(counts.labels[a], own)
+        values = (
+            declared if isinstance(declared, dict) else dict.fromkeys(counts.labels[a], declared)
+        )
         for value, number in values.items():
-            at = int(positions(counts.labels[a], [canonical(value)])[0])  # True is not 1
-            if at == len(counts.labels[a]):
+            position = int(positions(counts.labels[a], [canonical(value)])[0])  # True is not 1
+            if position == len(counts.labels[a]):
                 raise ValueError(f"alpha0 of column {name!r}: expected its values, got {value!r}")
             if not isinstance(number, Real) or not 0 < float(number) < np.inf:
                 raise ValueError(
                     f"alpha0 of {value!r} in column {name!r}: expected a number above 0, got "
                     f"{number!r}"
                 )
-            out[counts.offsets[a] + at] = number
+            out[counts.offsets[a] + position] = number
     return out
 
 

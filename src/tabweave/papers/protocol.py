@@ -173,8 +173,8 @@ def stream_windows(
     else:
         raise ValueError(f'expected mix="random", "drift" or "plain", got {mix!r}')
     # Where windows need fewer objects, thin out the whole stream instead of cutting its end.
-    kept = order[np.sort(rng.permutation(codes.size)[: sizes.sum()])]
-    return [rng.permutation(window) for window in np.split(kept, sizes.cumsum()[:-1])]
+    streamed = order[np.sort(rng.permutation(codes.size)[: sizes.sum()])]
+    return [rng.permutation(window) for window in np.split(streamed, sizes.cumsum()[:-1])]
 
 
 def _generator(random_state: Any) -> np.random.Generator:
@@ -207,10 +207,10 @@ def _stratified_test(codes: np.ndarray, n_test: int, rng: np.random.Generator) -
     ends = np.cumsum(sizes[pool]) * (n_test / sizes[pool].sum())
     ends[-1] = n_test  # not a rounding error below it, which would lose a tooth
     hits = np.floor(ends + rng.random()).astype(int)
-    wanted = np.diff(hits, prepend=0)
+    n_test_of_class = np.diff(hits, prepend=0)
     parts = [
         rng.permutation(np.flatnonzero(codes == c))[:count]
-        for c, count in zip(pool, wanted, strict=True)
+        for c, count in zip(pool, n_test_of_class, strict=True)
     ]
     return np.concatenate(parts)
 

@@ -69,7 +69,7 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add a window; one without rows only moves the position."""
-        if "_space" not in vars(self):
+        if not hasattr(self, "_space"):
             return self.fit(X, y)
         self._validate_params()
         check_window_columns(X, self.schema_)
@@ -191,13 +191,15 @@ class CCDSDC(ProfileClusterer):
 
     def _next(self, indices: np.ndarray) -> np.ndarray:
         last = shares(self._profiles, self._sizes)
-        kept = self._continued(indices, last)
-        anew = self._cluster(indices)
+        continued = self._continued(indices, last)
+        clustered = self._cluster(indices)
         size = last.shape[1]
-        costs = [uncertainty(indices, labels, self.n_clusters, size) for labels in (kept, anew)]
+        costs = [
+            uncertainty(indices, labels, self.n_clusters, size) for labels in (continued, clustered)
+        ]
         self.index_ = (costs[0] - costs[1]) / max(costs[0], 1e-300)
         self.drifted_ = self.index_ > self.threshold
-        return anew if self.drifted_ else kept
+        return clustered if self.drifted_ else continued
 
     def _continued(
         self, indices: np.ndarray, last: np.ndarray, *, max_iter: int = 50
@@ -206,13 +208,13 @@ class CCDSDC(ProfileClusterer):
         k, size = last.shape
         model, labels = last, np.full(len(indices), -1)
         for _ in range(max_iter):
-            found = scores(indices, model).argmax(axis=1)
-            if (found == labels).all():
+            nearest = scores(indices, model).argmax(axis=1)
+            if (nearest == labels).all():
                 break
-            labels = found
+            labels = nearest
             sizes = np.bincount(labels, minlength=k).astype(np.float64)
-            own = shares(profiles_of(indices, labels, k, size), sizes)
-            mixed = (own + self.continuity * last) / (1 + self.continuity)
+            cluster_shares = shares(profiles_of(indices, labels, k, size), sizes)
+            mixed = (cluster_shares + self.continuity * last) / (1 + self.continuity)
             model = np.where(sizes[:, None] > 0, mixed, last)
         return labels
 
@@ -368,26 +370,26 @@ class DCD(ProfileClusterer):
         self.schema = schema
 
     def _next(self, indices: np.ndarray) -> np.ndarray:
-        found = self._scores(indices)
-        labels = found.argmax(axis=1)
-        alike = found[np.arange(len(labels)), labels] >= self._thresholds[labels]
+        resemblance = self._scores(indices)
+        labels = resemblance.argmax(axis=1)
+        is_alike = resemblance[np.arange(len(labels)), labels] >= self._thresholds[labels]
         before = self._sizes / self._sizes.sum()
-        now = np.bincount(labels[alike], minlength=self.n_clusters) / max(alike.sum(), 1)
+        now = np.bincount(labels[is_alike], minlength=self.n_clusters) / max(is_alike.sum(), 1)
         varying = (np.abs(now - before) > self.variation).mean()
-        self.drifted_ = bool((~alike).mean() > self.outliers or varying > self.clusters_varying)
+        self.drifted_ = bool((~is_alike).mean() > self.outliers or varying > self.clusters_varying)
         return self._cluster(indices) if self.drifted_ else labels
 
     def _take(self, indices: np.ndarray, labels: np.ndarray) -> None:
-        older = vars(self).get("_profiles")
+        older = getattr(self, "_profiles", None)
         super()._take(indices, labels)
         if older is not None and older.shape == self._profiles.shape and not self.drifted_:
             self._profiles = self._profiles + older  # the concept goes on, and so do its counts
             first = self._profiles[:, : self._space.starts[1]]
             self._sizes = first.sum(axis=1)
-        found = self._scores(indices)
-        own = found[np.arange(len(labels)), labels]
+        resemblance = self._scores(indices)
+        to_own_cluster = resemblance[np.arange(len(labels)), labels]
         self._thresholds = np.full(self.n_clusters, np.inf)
-        np.minimum.at(self._thresholds, labels, own)
+        np.minimum.at(self._thresholds, labels, to_own_cluster)
         self._thresholds[np.isinf(self._thresholds)] = 0.0
 
     def _scores(self, indices: np.ndarray) -> np.ndarray:

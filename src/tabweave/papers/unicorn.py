@@ -25,7 +25,7 @@ from tabweave.counts.couplings import chosen_kernels
 from tabweave.counts.merging import expand
 from tabweave.embed import unicorn
 from tabweave.io.register import storable
-from tabweave.papers.untie import Adam, Features, features, weights_of
+from tabweave.papers.untie import Adam, KernelColumns, kernel_columns, weights_of
 from tabweave.space.value_tables import ValueTables
 
 
@@ -120,17 +120,17 @@ class UNICORN(unicorn.UNICORN):
         self.literal = literal
 
     def _begin(self, n_rows: int) -> Self:
-        self._prior: Prior | None = None
+        self._prior: WindowBefore | None = None
         return super()._begin(n_rows)
 
     def _advance(self, counts: Counts) -> None:
-        self._prior = Prior(self.counts_, self.learn().tables_)
+        self._prior = WindowBefore(self.counts_, self.learn().tables_)
         super()._advance(counts)
 
     def _learn(self, counts: Counts) -> ValueTables:
         self.landmarks_ = {}
         kernels, prior = chosen_kernels(self.kernels), self._prior
-        columns = [features(counts, a, kernels) for a in range(len(counts.names))]
+        columns = [kernel_columns(counts, a, kernels) for a in range(len(counts.names))]
         sigma = self.sigma
         if sigma is None:
             sigma = 1 / max(sum(len(c.names) for c in columns), 1)
@@ -148,7 +148,7 @@ class UNICORN(unicorn.UNICORN):
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Prior:
+class WindowBefore:
     """The model of the window before: what it had counted, and its value tables."""
 
     counts: Counts
@@ -157,10 +157,10 @@ class Prior:
     def gram(self, counts: Counts) -> np.ndarray:
         """Return ``G'`` over the values seen by now; one not seen then is its centroid."""
         parts = []
-        for labels, rows, asked in zip(
+        for labels, rows, current_labels in zip(
             self.tables.labels, self.tables.tables, counts.labels, strict=True
         ):
-            t = rows[positions(labels, asked)]
+            t = rows[positions(labels, current_labels)]
             parts.append(t @ t.T)
         return block_diag(*parts)
 
@@ -185,32 +185,34 @@ class Window:
     n: float
 
     @classmethod
-    def of(cls, counts: Counts, prior: Prior | None, decay: float, literal: bool) -> Window:
+    def of(cls, counts: Counts, prior: WindowBefore | None, decay: float, literal: bool) -> Window:
         """Return the last window: what came on top of the prior."""
         pairs, n = window_pairs(counts, prior, decay)
         c = np.diagonal(pairs)
-        own = np.outer(c, c)
+        product = np.outer(c, c)
         if literal:  # n (1 - s̄) = n - cᵀGc
-            return cls(pairs + (n - 2) * own, -own, n, n)
-        scatter = pairs - own / n
+            return cls(pairs + (n - 2) * product, -product, n, n)
+        scatter = pairs - product / n
         return cls(scatter, scatter, 0.0, n)
 
 
-def window_pairs(counts: Counts, prior: Prior | None, decay: float) -> tuple[np.ndarray, float]:
+def window_pairs(
+    counts: Counts, prior: WindowBefore | None, decay: float
+) -> tuple[np.ndarray, float]:
     """Return the pair counts C of the last window, and its n."""
     pairs, n = counts.pairs, float(counts.n)
     pairs = pairs.toarray() if sparse.issparse(pairs) else pairs.astype(np.float64)
     if prior is not None and decay:
-        kept = prior.counts.scaled(decay)
-        if all(set(a) <= set(b) for a, b in zip(kept.labels, counts.labels, strict=True)):
-            older = expand(kept, counts.vocabulary)
+        remembered = prior.counts.scaled(decay)
+        if all(set(a) <= set(b) for a, b in zip(remembered.labels, counts.labels, strict=True)):
+            older = expand(remembered, counts.vocabulary)
             pairs = pairs - (older.toarray() if sparse.issparse(older) else older)
-            n = n - float(kept.n)
+            n = n - float(remembered.n)
     return pairs, n
 
 
 def descend(
-    columns: list[Features],
+    columns: list[KernelColumns],
     window: Window,
     other: np.ndarray | None,
     delta: float,
@@ -230,7 +232,7 @@ def descend(
 
 
 def objective(
-    columns: list[Features],
+    columns: list[KernelColumns],
     omegas: list[np.ndarray],
     window: Window,
     other: np.ndarray | None,
@@ -250,16 +252,16 @@ def objective(
     gradient = (by_trace / norm - trace * by_norm / norm**2) / root
     if other is not None and delta:
         bridge = scatter @ other @ scatter
-        own = np.sqrt(max(float(np.vdot(other, bridge)), 0.0))
-        if own:
+        norm_before = np.sqrt(max(float(np.vdot(other, bridge)), 0.0))
+        if norm_before:
             shared = float(np.vdot(gram, bridge))
-            value -= delta * shared / (norm * own)
+            value -= delta * shared / (norm * norm_before)
             towards = _quadratic(columns, bridge) / norm - shared * by_norm / norm**2
-            gradient = gradient - delta * towards / own
+            gradient = gradient - delta * towards / norm_before
     return value, gradient
 
 
-def _quadratic(columns: list[Features], matrix: np.ndarray) -> np.ndarray:
+def _quadratic(columns: list[KernelColumns], matrix: np.ndarray) -> np.ndarray:
     """Return ``φᵀ M φ`` of every kernel column φ, M the block of its own column."""
     out, start = [], 0
     for c in columns:

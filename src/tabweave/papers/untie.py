@@ -20,18 +20,15 @@ from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import named_weights
 from tabweave.counts.spectra import responses
+from tabweave.embed.helic import coupling_spaces
 from tabweave.embed.nonbend.model import DistinctRowEmbedder, DistinctRows
 from tabweave.embed.weave import check_clusters
 from tabweave.io.register import storable
 from tabweave.space.value_tables import ValueTables
 
-N_STEPS = 20  # of Adam between two updates of H
 BOUNDED = couplings.kernel_family(degrees=()) | {
     f"poly{d}": partial(couplings.bounded_polynomial, degree=d) for d in couplings.DEGREES
 }
-RATE = 1e-3
-MEAN, SQUARE = 0.9, 0.999  # how long the moments of the gradient remember
-EPSILON = 1e-8
 
 
 @storable
@@ -127,19 +124,14 @@ class UNTIE(DistinctRowEmbedder):
         check_clusters(self.n_clusters, counts)
         self.landmarks_: dict[str, int] = {}
         kernels = BOUNDED if self.kernels is None else dict(self.kernels)
-        columns = [features(counts, a, kernels) for a in range(len(counts.names))]
+        columns = [kernel_columns(counts, a, kernels) for a in range(len(counts.names))]
         if self.batch_size is None:
-            found = descend(counts, columns, self.n_clusters, self.max_iter)
+            omegas, self.objective_ = descend(counts, columns, self.n_clusters, self.max_iter)
         else:
-            found = descend_in_batches(
-                self._row_digest,
-                columns,
-                self.n_clusters,
-                self.max_iter,
-                int(self.batch_size),
-                np.random.default_rng(seed_of(self.random_state)),
+            rng = np.random.default_rng(seed_of(self.random_state))
+            omegas, self.objective_ = descend_in_batches(
+                self._row_digest, columns, self.n_clusters, self.max_iter, int(self.batch_size), rng
             )
-        omegas, self.objective_ = found
         self.n_iter_ = len(self.objective_)
         self.weights_ = weights_of(counts, columns, omegas)
         grams = [c.gram(w) for c, w in zip(columns, omegas, strict=True)]
@@ -147,7 +139,7 @@ class UNTIE(DistinctRowEmbedder):
 
 
 @dataclass(frozen=True)
-class Features:
+class KernelColumns:
     """Names of a column's kernels, and their columns side by side: one row per value."""
 
     names: list[str]
@@ -158,8 +150,14 @@ class Features:
         return (self.stack * omega) @ self.stack.T
 
 
-def features(counts: Counts, column: int, kernels: dict[str, couplings.Kernel]) -> Features:
-    """Eqs. (7.9), (7.23): raw kernel columns of the intra and inter spaces, one weight each."""
+def kernel_columns(
+    counts: Counts,
+    column: int,
+    kernels: dict[str, couplings.Kernel],
+    *,
+    with_classes: bool = False,
+) -> KernelColumns:
+    """Eqs. (6.15), (7.9), (7.23): raw columns of the kernels of each space, one weight each."""
     n_values = int(counts.sizes[column])
     if n_values > couplings.MAX_LANDMARKS:
         raise ValueError(
@@ -167,16 +165,21 @@ def features(counts: Counts, column: int, kernels: dict[str, couplings.Kernel]) 
             f"got {n_values}; the published algorithm weighs each of their kernel columns: leave "
             "the column out, or use tabweave.Weave"
         )
-    spaces = {"intra": couplings.intra(counts, column)}
-    if len(counts.names) > 1:
-        spaces["inter"] = couplings.inter(counts, column)
+    spaces = coupling_spaces(counts, column)
+    if not with_classes:
+        spaces.pop("class", None)
     blocks = list(couplings.kernel_blocks(spaces, kernels, np.arange(n_values)))
     names = [f"{b.space}/{b.kernel}" for b in blocks]
-    return Features(names, np.hstack([b.gram for b in blocks]))
+    return KernelColumns(names, np.hstack([b.gram for b in blocks]))
 
 
 def descend(
-    counts: Counts, columns: list[Features], n_clusters: int, max_iter: int
+    counts: Counts,
+    columns: list[KernelColumns],
+    n_clusters: int,
+    max_iter: int,
+    *,
+    n_steps: int = 20,
 ) -> tuple[list[np.ndarray], list[float]]:
     """Eq. (7.22) by Algorithm 3: Adam from ω = 1 at 10⁻³, H renewed every 20 steps."""
     edges = np.cumsum([0] + [c.stack.shape[1] for c in columns])
@@ -185,19 +188,20 @@ def descend(
     for _ in range(max_iter):
         slope = gradient(counts, columns, omega, edges, n_clusters)
         trace.append(float(omega @ slope))
-        for _ in range(N_STEPS):
+        for _ in range(n_steps):
             omega = optimizer.step(omega, slope)
     return np.split(omega, edges[1:-1]), trace
 
 
 def descend_in_batches(
     rows: DistinctRows,
-    columns: list[Features],
+    columns: list[KernelColumns],
     n_clusters: int,
     max_iter: int,
     batch_size: int,
     rng: np.random.Generator,
     *,
+    n_steps: int = 20,
     tolerance: float = 0.01,
 ) -> tuple[list[np.ndarray], list[float]]:
     """Section 7.4.1: the same over batches, each with the eigenvectors of its own S."""
@@ -207,7 +211,7 @@ def descend_in_batches(
     trace: list[float] = []
     for _ in range(max_iter):
         loss = 0.0
-        for _ in range(N_STEPS):
+        for _ in range(n_steps):
             batch = cells[rng.choice(len(cells), batch_size, p=share)]
             X = np.hstack([c.stack[batch[:, a]] for a, c in enumerate(columns)])
             _, vectors = np.linalg.eigh((X * omega) @ X.T)
@@ -215,14 +219,18 @@ def descend_in_batches(
             slope = np.maximum(left, 0)
             loss += float(omega @ slope)
             omega = optimizer.step(omega, slope)
-        trace.append(loss / N_STEPS)
+        trace.append(loss / n_steps)
         if len(trace) > 1 and abs(trace[-2] - trace[-1]) <= tolerance * trace[-2]:
             break
     return np.split(omega, edges[:-1]), trace
 
 
 def gradient(
-    counts: Counts, columns: list[Features], omega: np.ndarray, edges: np.ndarray, n_clusters: int
+    counts: Counts,
+    columns: list[KernelColumns],
+    omega: np.ndarray,
+    edges: np.ndarray,
+    n_clusters: int,
 ) -> np.ndarray:
     """Eq. (7.24): for each feature, the inertia (not centred) that H leaves unexplained."""
     tables = []
@@ -239,7 +247,7 @@ def gradient(
 
 
 def weights_of(
-    counts: Counts, columns: list[Features], omegas: list[np.ndarray]
+    counts: Counts, columns: list[KernelColumns], omegas: list[np.ndarray]
 ) -> dict[str, dict[str, float]]:
     """Return for each column the weight of each kernel, summed over the kernel's columns."""
     sums = [w.reshape(len(c.names), -1).sum(axis=1) for c, w in zip(columns, omegas, strict=True)]
@@ -265,6 +273,9 @@ class Adam:
     array([0.99, 0.99])
     """
 
+    rate = 1e-3
+    mean_decay, square_decay = 0.9, 0.999  # how long the moments of the gradient remember
+
     def __init__(self, lower: float | np.ndarray = 0.0) -> None:
         self.lower = lower
         self.n_steps = 0
@@ -274,8 +285,8 @@ class Adam:
     def step(self, point: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Return the next point."""
         self.n_steps += 1
-        self._mean = MEAN * self._mean + (1 - MEAN) * gradient
-        self._square = SQUARE * self._square + (1 - SQUARE) * gradient**2
-        mean = self._mean / (1 - MEAN**self.n_steps)
-        size = np.sqrt(self._square / (1 - SQUARE**self.n_steps)) + EPSILON
-        return np.maximum(point - RATE * (mean / size), self.lower)
+        self._mean = self.mean_decay * self._mean + (1 - self.mean_decay) * gradient
+        self._square = self.square_decay * self._square + (1 - self.square_decay) * gradient**2
+        mean = self._mean / (1 - self.mean_decay**self.n_steps)
+        size = np.sqrt(self._square / (1 - self.square_decay**self.n_steps)) + 1e-8
+        return np.maximum(point - self.rate * (mean / size), self.lower)

@@ -6,7 +6,7 @@ from threadpoolctl import threadpool_limits
 
 from tabweave.datasets import car
 from tabweave.embed.hierarchy import DRDH, DistanceHierarchy
-from tabweave.embed.hierarchy.drdh import Rows, TreeIndex
+from tabweave.embed.hierarchy.drdh import TreeIndex, TreeRows
 
 pytest.importorskip("openTSNE", reason="needs the extra 'map'")
 
@@ -31,7 +31,7 @@ def test_sklearn(estimator, check):
 def search(rows, model=None):
     X, y = rows
     model = model or DistanceHierarchy().fit(X, y)
-    return model, Rows.of(model._read_fitted(X), model.blocks_, "centroid")
+    return model, TreeRows.of(model._read_fitted(X), model.blocks_, "centroid")
 
 
 def test_neighbours_are_exact(rows):

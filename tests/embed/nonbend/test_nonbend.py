@@ -3,6 +3,7 @@
 import itertools
 import pickle
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -263,7 +264,8 @@ def test_many_blocks_equal_one(monkeypatch):
     rows, _ = rows_of(X)
     base, values = np.zeros(4), np.random.default_rng(0).normal(size=(rows.n_values, 4))
     one = variational.expect(rows.cells, rows.weight, base, values)
-    monkeypatch.setattr(variational, "BLOCK_ROWS", 100)
+    few = partial(variational._number_of_blocks, block_rows=100)
+    monkeypatch.setattr(variational, "_number_of_blocks", few)
     many = variational.expect(rows.cells, rows.weight, base, values)
     for a, b in zip(one, many, strict=True):
         np.testing.assert_allclose(a, b)
@@ -370,7 +372,8 @@ def test_batches_continue_to_a_fixed_point_of_the_whole():
 
 
 def test_batches_larger_than_the_sample(monkeypatch):
-    monkeypatch.setattr(variational, "SAMPLE_ROWS", 100)
+    few = partial(variational._first_pass, sample_rows=100)
+    monkeypatch.setattr(variational, "_first_pass", few)
     X, z = planted(3, 1_000, seed=9)
     model = NonBEND(n_fits=1, random_state=0).fit_batches([X[:300], X[300:]])
     assert adjusted_rand_score(z, model.predict_subspace(X)) > 0.95

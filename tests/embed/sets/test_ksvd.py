@@ -1,6 +1,7 @@
 """K-SVD: the error never rises, planted atoms come back, and bad input."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -83,7 +84,7 @@ def test_large_error_matrices_stay_operators(monkeypatch):
     atoms = _atoms.first_atoms(X, 12, np.random.RandomState(0))
     codes = KSVD(12, n_nonzero=3)._pursue(X, atoms)[0]
     expected, _ = _atoms.update_atoms(X, atoms, codes, True)
-    monkeypatch.setattr(_atoms, "MAX_DENSE_ENTRIES", 0)
+    monkeypatch.setattr(_atoms, "_leading", partial(_atoms._leading, max_dense_entries=0))
     found, _ = _atoms.update_atoms(X, atoms, codes, True)
     np.testing.assert_allclose(found, expected, atol=1e-6)
 

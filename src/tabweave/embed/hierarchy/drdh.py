@@ -143,7 +143,7 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         """Algorithm 2: rows to trees, trees to neighbours, neighbours to a map."""
         from openTSNE import TSNE, affinity, initialization
 
-        rows = Rows.of(hierarchy._read_fitted(X), hierarchy.blocks_, hierarchy.unknown)
+        rows = TreeRows.of(hierarchy._read_fitted(X), hierarchy.blocks_, hierarchy.unknown)
         perplexity = self._resolved_perplexity(rows.shape[0])
         approximate = self._approximate(rows.shape[0])
         index = TreeIndex(rows, int(3 * perplexity), approximate=approximate)
@@ -189,7 +189,7 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         return self.neighbors == "faiss"
 
     def _check_loaded(self) -> None:
-        rows = vars(self).get("map_", np.zeros((0, 0)))
+        rows = getattr(self, "map_", np.zeros((0, 0)))
         if rows.ndim != 2 or rows.dtype.kind != "f" or not np.isfinite(rows).all():
             raise ValueError(f"expected a finite map, got {rows.dtype} of shape {rows.shape}")
 
@@ -203,7 +203,7 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         """Project new rows on the map of the rows of fit."""
         check_is_fitted(self, "map_")
         hierarchy = self.hierarchy_
-        rows = Rows.of(hierarchy._read_fitted(X), hierarchy.blocks_, hierarchy.unknown)
+        rows = TreeRows.of(hierarchy._read_fitted(X), hierarchy.blocks_, hierarchy.unknown)
         if not rows.shape[0]:
             raise ValueError("expected at least one row to project, got none")
         near = min(25, len(self.map_))
@@ -241,7 +241,7 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Rows:
+class TreeRows:
     """Rows by column: single values as codes with coordinates, numbers and sets as coordinates."""
 
     codes: list[np.ndarray]
@@ -249,7 +249,7 @@ class Rows:
     line: np.ndarray
 
     @classmethod
-    def of(cls, table: Table, block: Block, unknown: Any) -> Rows:
+    def of(cls, table: Table, block: Block, unknown: Any) -> TreeRows:
         """Look up the coordinates of a table's values."""
         codes, values, lines = [], [], [np.zeros((table.n_rows, 0))]
         for part in block.parts():
@@ -288,7 +288,7 @@ class Rows:
         codes, widths = [c[rows] for c in self.codes], [len(v) for v in self.values]
         return Nodes.of(codes, widths, np.ascontiguousarray(self.line[rows].T), power=1)
 
-    def queries(self, stored: Rows) -> Queries:
+    def queries(self, stored: TreeRows) -> Queries:
         """Return the rows as queries among stored ones."""
         pairs = zip(self.values, stored.values, strict=True)
         tables = [summed_differences(mine, theirs, 1) for mine, theirs in pairs]
@@ -301,7 +301,7 @@ class TreeIndex(CacheNotSaved):
 
     Parameters
     ----------
-    rows : Rows
+    rows : TreeRows
         The rows that are found.
     k : int
         Neighbours of each of them.
@@ -309,7 +309,9 @@ class TreeIndex(CacheNotSaved):
         Whether to walk through a graph instead of comparing with all.
     """
 
-    def __init__(self, rows: Rows, k: int, *, approximate: bool) -> None:
+    _cache: Any = None
+
+    def __init__(self, rows: TreeRows, k: int, *, approximate: bool) -> None:
         self.rows = rows
         self.k = k
         self.n_samples = rows.shape[0]
@@ -320,13 +322,13 @@ class TreeIndex(CacheNotSaved):
         distances, indices = without_self(self._nearest(self.rows, self.k + 1))
         return indices, distances
 
-    def query(self, query: Rows, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def query(self, query: TreeRows, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return (indices, distances) of the rows nearest to other rows."""
         distances, indices = self._nearest(query, k)
         return indices, distances
 
-    def _nearest(self, asked: Rows, k: int) -> Found:
-        if "_cache" not in vars(self):
+    def _nearest(self, asked: TreeRows, k: int) -> Found:
+        if self._cache is None:
             copies = self.rows.copies()
             nodes = self.rows.nodes(copies.heads)
             self._cache = nodes, copies, self._walker(nodes, copies) if self.approximate else None

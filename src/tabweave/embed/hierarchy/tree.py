@@ -132,7 +132,7 @@ class DistanceHierarchy(Embedder):
 
         Nothing is learned yet: :meth:`learn` does, or the first method that needs it.
         """
-        return self._add(X, y, first="counts_" not in vars(self))
+        return self._add(X, y, first=not hasattr(self, "counts_"))
 
     def _add(self, X: Any, y: Any, *, first: bool) -> Self:
         self._validate_params()
@@ -169,11 +169,11 @@ class DistanceHierarchy(Embedder):
 
     def _learn_all(self) -> None:
         """Algorithm 1: a tree for each categorical column, from a hand or from the data."""
-        counts, given = self.counts_, self.trees or {}
+        counts, trees = self.counts_, self.trees or {}
         self.trees_ = {}
         for name in _treed(self.schema_):
-            if name in given:
-                self.trees_[name] = Tree.of(given[name])
+            if name in trees:
+                self.trees_[name] = Tree.of(trees[name])
             else:
                 labels = counts.labels[counts.names.index(name)]
                 self.trees_[name] = from_linkage(dissimilarity(counts, name), labels, self.linkage)
@@ -225,10 +225,10 @@ def check_leaves(column: str, tree: Tree, labels: Sequence[Label]) -> None:
 
 def tree_block(counts: Counts, name: str, tree: Tree) -> TreeBlock:
     """Return the block of a tree; an unknown value counts as the mean of those seen."""
-    kept = np.flatnonzero(tree.weights[1:] > 0)
+    edges = np.flatnonzero(tree.weights[1:] > 0)
     labels, share = _seen(counts, name)
-    points = TreeBlock(tree, kept, np.zeros(len(kept)), name).points(labels)[:-1]
-    return TreeBlock(tree, kept, share @ points / max(share.sum(), 1e-300), name)
+    points = TreeBlock(tree, edges, np.zeros(len(edges)), name).points(labels)[:-1]
+    return TreeBlock(tree, edges, share @ points / max(share.sum(), 1e-300), name)
 
 
 def level_block(counts: Counts, column: Column) -> LevelBlock:

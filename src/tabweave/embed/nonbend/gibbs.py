@@ -18,8 +18,6 @@ from tabweave.embed.nonbend.model import DistinctRows, Fit, Prior, add_assigned,
 from tabweave.engines.progress import ProgressCallback
 from tabweave.io.register import storable
 
-SAMPLE_ROWS, SAMPLE_SWEEPS = 5_000, 20
-
 
 @storable
 @dataclass(frozen=True)
@@ -100,16 +98,18 @@ class Sampler:
         self._log_rest = np.zeros(len(sizes))
         for total, number in zip(*np.unique(prior.totals[~gappy], return_counts=True), strict=True):
             self._log_rest += number * np.log(sizes + total)
-        given, kinds = np.unique(prior.pseudo_counts, return_inverse=True)
-        logs = [np.log(sizes + x) if x else np.zeros(len(sizes)) for x in given]  # gaps add nothing
+        pseudo_counts, kinds = np.unique(prior.pseudo_counts, return_inverse=True)
+        logs = [
+            np.log(sizes + x) if x else np.zeros(len(sizes)) for x in pseudo_counts
+        ]  # gaps add nothing
         self.cells = cells
         if gappy.any():
             # Their columns have fewer values than rows: an entry of their own counts them and takes
             # that logarithm off; another, for rows with a gap, does nothing.
-            rest, own = np.unique(prior.totals[gappy], return_inverse=True)
-            nothing = np.full(len(own), len(logs) + len(rest))
-            kinds = np.concatenate([kinds, len(logs) + own, nothing])
-            logs += [-np.log(sizes + x) if x else np.zeros(len(sizes)) for x in rest]
+            totals, column_kinds = np.unique(prior.totals[gappy], return_inverse=True)
+            nothing = np.full(len(column_kinds), len(logs) + len(totals))
+            kinds = np.concatenate([kinds, len(logs) + column_kinds, nothing])
+            logs += [-np.log(sizes + x) if x else np.zeros(len(sizes)) for x in totals]
             logs += [np.zeros(len(sizes))]
             self.cells = self._with_gaps(cells, np.flatnonzero(gappy))
         self._kinds, self._log_of_count = kinds, np.stack(logs)
@@ -158,25 +158,32 @@ def log_joint(counts: np.ndarray, sizes: np.ndarray, prior: Prior) -> float:
     return float(partition + value_evidence(counts, sizes, prior).sum())
 
 
-def sampled_fit(rows: DistinctRows, prior: Prior, rng: np.random.Generator) -> Fit:
+def sampled_fit(
+    rows: DistinctRows,
+    prior: Prior,
+    rng: np.random.Generator,
+    *,
+    max_rows: int = 5_000,
+    n_sweeps: int = 20,
+) -> Fit:
     """Return a start for variational inference: a short chain over rows, or a sample of them.
 
     The largest ``truncation`` subspaces are kept, with their counts scaled up to all rows.
     """
-    if rows.total <= SAMPLE_ROWS and rows.has_copies:
+    if rows.total <= max_rows and rows.has_copies:
         cells = rows.copies()
     else:
         share = rows.weight / rows.total
-        cells = rows.cells[np.sort(rng.choice(len(share), SAMPLE_ROWS, p=share))]
+        cells = rows.cells[np.sort(rng.choice(len(share), max_rows, p=share))]
     first = rng.integers(min(prior.truncation, len(cells)), size=len(cells))
     sampler = Sampler(cells, prior, first)
-    for _ in range(SAMPLE_SWEEPS):
+    for _ in range(n_sweeps):
         sampler.sweep(rng)
     fit = fit_of(cells, sampler.assignment, prior, [])
     scale = rows.total / fit.sizes.sum()
-    most = min(len(fit.sizes), prior.truncation, len(rows.cells))
-    kept = fit.chosen(np.arange(most))
-    return Fit(kept.counts * scale, kept.sizes * scale)
+    n_subspaces = min(len(fit.sizes), prior.truncation, len(rows.cells))
+    largest = fit.chosen(np.arange(n_subspaces))
+    return Fit(largest.counts * scale, largest.sizes * scale)
 
 
 def fit_of(cells: np.ndarray, chosen: np.ndarray, prior: Prior, trace: list[float]) -> Fit:

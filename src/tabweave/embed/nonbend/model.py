@@ -88,10 +88,10 @@ class DistinctRows:
     def copies(self) -> np.ndarray:
         """Return the cells of every row as often as it occurs, or raise for a weight in between."""
         if not self.has_copies:
-            odd = self.weight[self.weight != np.rint(self.weight)][0]
+            fraction = self.weight[self.weight != np.rint(self.weight)][0]
             raise ValueError(
                 f"expected whole numbers as weights of rows, which method='gibbs' samples one by "
-                f"one, got {odd:g}; round them, or use method='vi'"
+                f"one, got {fraction:g}; round them, or use method='vi'"
             )
         return np.repeat(self.cells, np.rint(self.weight).astype(np.int64), axis=0)
 
@@ -225,9 +225,9 @@ def value_evidence(counts: np.ndarray, sizes: np.ndarray, prior: Prior) -> np.nd
     """Return per subspace what the values add to the bound at their best: log C(τ) − log C(α₀)."""
     pseudo, totals = prior.pseudo_counts, prior.totals
     present, held = pseudo > 0, totals > 0
-    own = gammaln(counts[present] + pseudo[present, None]).sum(axis=0)
+    of_values = gammaln(counts[present] + pseudo[present, None]).sum(axis=0)
     both = gammaln(prior.seen(counts, sizes)[held] + totals[held, None]).sum(axis=0)
-    return own - both - log_prior_normaliser(prior)
+    return of_values - both - log_prior_normaliser(prior)
 
 
 def total_inertia(grams: list[np.ndarray], counts: Counts) -> float:

@@ -27,8 +27,6 @@ from tabweave.embed.register import embedder
 from tabweave.engines import progress_reporter
 from tabweave.space.value_tables import ValueTables
 
-MAX_CELLS = 10_000_000
-
 
 @embedder("nonbend", "mixture of subspaces with independent columns", "Zhu 2019, ch. 5")
 class NonBEND(DistinctRowEmbedder):
@@ -134,9 +132,9 @@ class NonBEND(DistinctRowEmbedder):
     def _validate_params(self) -> None:
         super()._validate_params()
         engine = self._engine()
-        validate_parameter_constraints(
-            engine._parameter_constraints, vars(engine), type(engine).__name__
-        )
+        allowed = engine._parameter_constraints
+        settings = {name: getattr(engine, name) for name in allowed}
+        validate_parameter_constraints(allowed, settings, type(engine).__name__)
 
     # -- learning --------------------------------------------------------------------------
 
@@ -208,8 +206,8 @@ class NonBEND(DistinctRowEmbedder):
         gaps = np.zeros(0, np.int64)
         if engine.missing == "marginal":
             columns = zip(counts.offsets[:-1], counts.labels, strict=True)
-            found = [start + labels.index(None) for start, labels in columns if None in labels]
-            gaps = np.array(found, np.int64)
+            gap_cells = [start + labels.index(None) for start, labels in columns if None in labels]
+            gaps = np.array(gap_cells, np.int64)
         pseudo, offsets = self._pseudo_counts(counts), counts.offsets
         return Prior(float(alpha), pseudo, int(engine.truncation), offsets, gaps)
 
@@ -259,8 +257,10 @@ class NonBEND(DistinctRowEmbedder):
             below, chance = np.cumsum(theta, axis=1), rng.random_sample(n)
             code = np.zeros(n, np.intp)
             for h in np.unique(subspace):  # one subspace at a time: no table of rows × values
-                own = subspace == h
-                code[own] = np.searchsorted(below[h], chance[own] * below[h, -1], side="right")
+                inside = subspace == h
+                code[inside] = np.searchsorted(
+                    below[h], chance[inside] * below[h, -1], side="right"
+                )
             out[name] = np.array([*labels, None], dtype=object)[:-1][code]
         return out
 
@@ -271,9 +271,10 @@ class NonBEND(DistinctRowEmbedder):
         """
         self.learn()
         chosen = [self.counts_.vocabulary.index(c) for c in columns or self.counts_.names]
-        if np.prod([self.theta_[a].shape[1] for a in chosen], dtype=float) > MAX_CELLS:
+        max_cells = 10_000_000
+        if np.prod([self.theta_[a].shape[1] for a in chosen], dtype=float) > max_cells:
             raise ValueError(
-                f"the distribution of {len(chosen)} columns has more than {MAX_CELLS:,} cells; "
+                f"the distribution of {len(chosen)} columns has more than {max_cells:,} cells; "
                 "name fewer columns, or use score_samples for given rows"
             )
         out = self.weights_[:, None]
@@ -338,10 +339,11 @@ def embedding_grams(fit: Fit, prior: Prior) -> list[np.ndarray]:
 
 def mean_grams(grams: list[list[np.ndarray]], counts: Counts) -> list[np.ndarray]:
     """Return the mean of several representations' Grams, each scaled to their mean inertia."""
-    inertia = np.array([total_inertia(own, counts) for own in grams])
+    inertia = np.array([total_inertia(column, counts) for column in grams])
     scale = np.ones(len(grams))
     if (inertia > 0).all():
         scale = inertia.mean() / inertia
     return [
-        np.tensordot(scale, np.stack(own), axes=1) / len(grams) for own in zip(*grams, strict=True)
+        np.tensordot(scale, np.stack(column), axes=1) / len(grams)
+        for column in zip(*grams, strict=True)
     ]

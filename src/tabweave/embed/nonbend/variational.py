@@ -25,8 +25,6 @@ from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.register import storable
 from tabweave.space.block import in_threads
 
-SAMPLE_ROWS = 20_000  # of all batches, which every fit starts on
-BLOCK_ROWS = 1 << 14
 Passes = Callable[[], Iterable[DistinctRows]]
 
 
@@ -230,10 +228,15 @@ def assign(
 
 
 def _number_of_blocks(
-    n_rows: int, bytes_each: int, *, max_blocks: int = 8, block_bytes: int = 1 << 28
+    n_rows: int,
+    bytes_each: int,
+    *,
+    max_blocks: int = 8,
+    block_rows: int = 1 << 14,
+    block_bytes: int = 1 << 28,
 ) -> int:
     room = max(1, block_bytes // max(bytes_each, 1))
-    return int(min(max_blocks, room, max(1, n_rows // BLOCK_ROWS)))
+    return int(min(max_blocks, room, max(1, n_rows // block_rows)))
 
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
@@ -386,23 +389,23 @@ def fit_batches(
 
 
 def _first_pass(
-    model: Any, batches: Iterable[Any], rng: np.random.Generator
+    model: Any, batches: Iterable[Any], rng: np.random.Generator, *, sample_rows: int = 20_000
 ) -> tuple[Counts, Table]:
-    """Count all batches, and keep the rows with the smallest of one random number each."""
+    """Count all batches, and sample the rows with the smallest of one random number each."""
     counts, schema = Counts(), Schema.of(model.schema)
-    kept: Table | None = None
+    sample: Table | None = None
     keys = np.zeros(0)
     for batch in batches:
         table = model._read(batch, schema)
         if not table.n_rows:
             continue
-        if kept is None:
-            schema, kept = table.schema, take_rows(table, np.zeros(0, np.intp))
+        if sample is None:
+            schema, sample = table.schema, take_rows(table, np.zeros(0, np.intp))
             remember_names(model, schema)
         counts = counts + Counts.of(table)
         keys = np.concatenate([keys, rng.random(table.n_rows)])
-        order = np.sort(np.argsort(keys, kind="stable")[:SAMPLE_ROWS])
-        kept, keys = take_rows(append_rows(kept, table), order), keys[order]
-    if kept is None:
+        order = np.sort(np.argsort(keys, kind="stable")[:sample_rows])
+        sample, keys = take_rows(append_rows(sample, table), order), keys[order]
+    if sample is None:
         raise ValueError("expected at least one row in the batches, got none")
-    return counts, kept
+    return counts, sample

@@ -25,8 +25,6 @@ from tabweave.embed.register import embedder
 from tabweave.embed.sets.pursuit import FAST_SUMS, code_errors, energies, pursue, stopping
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 
-MAX_DENSE_ENTRIES = 1 << 24  # of one atom's error matrix: beyond, it stays a product
-
 
 @embedder(
     "ksvd",
@@ -164,7 +162,7 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         The first batch chooses the atoms as :meth:`fit` does. The traces get one entry a batch.
         """
         self._validate_params()
-        first = "components_" not in vars(self)
+        first = not hasattr(self, "components_")
         X = self._read(X, reset=first)
         if first:
             rng = check_random_state(self.random_state)
@@ -375,22 +373,27 @@ def first_atoms(X: Any, n_atoms: int, rng: np.random.RandomState) -> np.ndarray:
 
 
 def distinct_signals(
-    X: Any, order: np.ndarray, wanted: int, *, max_cosine: float = 0.99, signals_per_atom: int = 20
+    X: Any,
+    order: np.ndarray,
+    max_signals: int,
+    *,
+    max_cosine: float = 0.99,
+    signals_per_atom: int = 20,
 ) -> np.ndarray:
-    """Return up to ``wanted`` signals, scaled to length 1, that point in different directions."""
-    out = np.empty((wanted, X.shape[1]))
-    found = 0
-    for i in order[: signals_per_atom * wanted + 100]:
-        if found == wanted:
+    """Return signals, scaled to length 1, that point in different directions."""
+    out = np.empty((max_signals, X.shape[1]))
+    n_found = 0
+    for i in order[: signals_per_atom * max_signals + 100]:
+        if n_found == max_signals:
             break
         signal = X[[i]].toarray()[0] if sparse.issparse(X) else X[i]
         length = np.linalg.norm(signal)
         if length > 0:
             signal = signal / length
-            if not found or np.abs(out[:found] @ signal).max() < max_cosine:
-                out[found] = signal
-                found += 1
-    return out[:found]
+            if not n_found or np.abs(out[:n_found] @ signal).max() < max_cosine:
+                out[n_found] = signal
+                n_found += 1
+    return out[:n_found]
 
 
 def replaced(
@@ -404,9 +407,9 @@ def replaced(
     worst = worst[errors[worst] > 1e-12 * energy[worst]]
     if not len(which) or not len(worst):
         return atoms
-    found = distinct_signals(X, worst, len(which))
+    signals = distinct_signals(X, worst, len(which))
     atoms = atoms.copy()
-    atoms[which[: len(found)]] = found
+    atoms[which[: len(signals)]] = signals
     return atoms
 
 
@@ -475,18 +478,18 @@ class _Error:
         codes = sparse.csr_array((data, indices, starts), (len(starts) - 1, len(self.atoms)))
         others = codes[self.rows].toarray()
         others[:, self.k] = 0
-        own = self.X[self.rows]
-        return (own.toarray() if sparse.issparse(own) else own) - others @ self.atoms
+        signals = self.X[self.rows]
+        return (signals.toarray() if sparse.issparse(signals) else signals) - others @ self.atoms
 
 
 def _parts(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X.indptr, X.indices, X.data
 
 
-def _leading(error: _Error, atom: np.ndarray) -> np.ndarray:
+def _leading(error: _Error, atom: np.ndarray, *, max_dense_entries: int = 1 << 24) -> np.ndarray:
     """Return the first right singular vector of E, pointing the same way as the atom did."""
     n, d = error.shape
-    if n * d > MAX_DENSE_ENTRIES:
+    if n * d > max_dense_entries:
         from scipy.sparse.linalg import LinearOperator, svds
 
         operator = LinearOperator(

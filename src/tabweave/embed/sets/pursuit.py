@@ -19,9 +19,8 @@ from tabweave.columns.vocabulary import slices
 from tabweave.space.block import in_threads
 
 CHUNK_ENTRIES = 1 << 22  # atoms and coefficients held before they are packed: 48 MB
-_TIE = 1.0 - 1e-10  # products this close are equal: the first atom wins, however they were rounded
-_NEGLIGIBLE = 1e-10  # a product below this share of the signal's length is rounding
-_DEPENDENT = 1e-10  # squared distance of an atom from the span of those chosen before it
+# A share of the signal's or atom's length: what is below is rounding, and products this close tie.
+ROUNDING = 1e-10
 FAST_SUMS = {"nnan", "ninf", "nsz", "reassoc", "contract"}  # lets sums use vector registers
 
 
@@ -168,15 +167,15 @@ def pursue(
         size = np.empty(len(support), np.int64)
 
         def work(rows: slice, chunk=chunk, outputs=(support, coefficients, size)) -> None:
-            there = slice(chunk.start + rows.start, chunk.start + rows.stop)
-            own = (*(a[rows] for a in outputs), errors[there])
-            signals = X[there]
+            signal_rows = slice(chunk.start + rows.start, chunk.start + rows.stop)
+            outputs_here = (*(a[rows] for a in outputs), errors[signal_rows])
+            signals = X[signal_rows]
             if pursuit == "batch":
-                given = products(signals, atoms), energy[there], gram, target[there]
-                batch_omp_rows(*given, *own)
+                inputs = products(signals, atoms), energy[signal_rows], gram, target[signal_rows]
+                batch_omp_rows(*inputs, *outputs_here)
             else:
                 dense = signals.toarray() if sparse.issparse(signals) else signals
-                omp_rows(dense, atoms, target[there], *own)
+                omp_rows(dense, atoms, target[signal_rows], *outputs_here)
 
         share_rows(work, len(support))
         parts.append(_packed(support, coefficients, size, len(atoms)))
@@ -190,8 +189,8 @@ def code_errors(X: Any, atoms: np.ndarray, codes: sparse.csr_array) -> np.ndarra
 
     def work(rows: slice) -> None:
         starts = codes.indptr[rows.start : rows.stop + 1]
-        given = products(X[rows], atoms), energy[rows], gram
-        errors_of(*given, starts, codes.indices, codes.data, out[rows])
+        inputs = products(X[rows], atoms), energy[rows], gram
+        errors_of(*inputs, starts, codes.indices, codes.data, out[rows])
 
     share_rows(work, len(out))
     return out
@@ -237,11 +236,11 @@ def _signals(X: Any, atoms: Any) -> tuple[Any, np.ndarray]:
 
 
 def _check_lengths(squared: np.ndarray, says: str, *, tolerance: float = 1e-6) -> None:
-    odd = np.flatnonzero(np.abs(squared - 1) > tolerance)
-    if len(odd):
+    wrong = np.flatnonzero(np.abs(squared - 1) > tolerance)
+    if len(wrong):
         raise ValueError(
-            f"expected atoms of length 1, got atom {odd[0]}: {says} {squared[odd[0]]:.6g}; divide "
-            "each row of atoms by its length, and drop those that are zero"
+            f"expected atoms of length 1, got atom {wrong[0]}: {says} {squared[wrong[0]]:.6g}; "
+            "divide each row of atoms by its length, and drop those that are zero"
         )
 
 
@@ -261,7 +260,7 @@ def share_rows(work: Callable[[slice], None], n_rows: int, *, block_rows: int = 
 def _first_of(products, largest):
     """Return the first atom whose product is as large as the largest."""
     k = 0
-    while abs(products[k]) < largest * _TIE:
+    while abs(products[k]) < largest * (1.0 - ROUNDING):
         k += 1
     return k
 
@@ -287,7 +286,7 @@ def batch_omp_rows(products, energy, gram, target, support, coefficients, size, 
     alpha, row = np.empty(n_atoms), np.empty(n_atoms)
     q, L, steps = np.empty((limit, n_atoms)), np.empty((limit, limit)), np.empty(limit)
     for i in range(products.shape[0]):
-        left, negligible, largest, m = energy[i], _NEGLIGIBLE * np.sqrt(energy[i]), 0.0, 0
+        left, negligible, largest, m = energy[i], ROUNDING * np.sqrt(energy[i]), 0.0, 0
         for t in range(n_atoms):
             alpha[t] = products[i, t]
             largest = max(largest, abs(alpha[t]))
@@ -297,7 +296,7 @@ def batch_omp_rows(products, energy, gram, target, support, coefficients, size, 
             for j in range(m):
                 L[m, j] = q[j, k]
                 rest -= L[m, j] * L[m, j]
-            if rest <= _DEPENDENT:
+            if rest <= ROUNDING:
                 break
             L[m, m] = np.sqrt(rest)
             for t in range(n_atoms):
@@ -344,7 +343,7 @@ def _append_row(L, atoms, chosen, m, k):
         L[m, j] = total / L[j, j]
         rest -= L[m, j] * L[m, j]
     L[m, m] = np.sqrt(max(rest, 0.0))
-    return rest > _DEPENDENT
+    return rest > ROUNDING
 
 
 @njit(nogil=True, cache=True, fastmath=FAST_SUMS)
@@ -370,7 +369,7 @@ def omp_rows(signals, atoms, target, support, coefficients, size, error):
     for i in range(signals.shape[0]):
         signal, chosen, m = signals[i], support[i], 0
         left = _leave(signal, atoms, chosen, x, 0, residual)
-        negligible = _NEGLIGIBLE * np.sqrt(left)
+        negligible = ROUNDING * np.sqrt(left)
         while m < limit and left > target[i]:
             largest = _compare(atoms, residual, products)
             if largest <= negligible:

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import gzip
 import json
+import signal
 import subprocess
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 CACHE = Path(__file__).parent / ".cache"
 PUBLISHED = Path(__file__).parent / "reports"
-_DIGITS = 4  # of published scores
+# An arena's processes have one thread each.
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+Key = tuple[str, ...]
 
 
 @cache
@@ -77,5 +82,57 @@ class Cells:
         return self.known[key]
 
 
-def _rounded(scores: dict[str, Any]) -> dict[str, Any]:
-    return {k: round(v, _DIGITS) if isinstance(v, float) else v for k, v in scores.items()}
+def _rounded(scores: dict[str, Any], digits: int = 4) -> dict[str, Any]:
+    return {k: round(v, digits) if isinstance(v, float) else v for k, v in scores.items()}
+
+
+# -- many cells by several processes ---------------------------------------------------------------
+
+
+def measure_cells(
+    name: str,
+    planned: Sequence[Key],
+    run: Callable[[Key], dict[str, float]],
+    options: Any,
+    limit: int,
+) -> None:
+    """Measure the cells that are not known; ``run`` gives the scores of a key, within the limit.
+
+    ``options`` has the number of ``workers`` and whether to measure what is known ``again``.
+    """
+    known = Cells(name).known
+    todo = [key for key in planned if options.again or key not in known]
+    start, arguments = time.perf_counter(), (name, todo, run, limit)
+    with get_context("fork").Pool(options.workers, _open_cells, arguments) as pool:
+        for i, (key, scores) in enumerate(pool.imap_unordered(_cell, todo), 1):
+            left = (time.perf_counter() - start) / i * (len(todo) - i) / 60
+            text = f"{' '.join(key)}: {_rounded(scores, 3)}"
+            print(f"[{i}/{len(todo)}, {left:.0f} min left] {text}", flush=True)
+
+
+_WORK: dict[str, Any] = {}  # of one process: its cells, how a key is measured, seconds it may take
+
+
+def _open_cells(
+    name: str, todo: Sequence[Key], run: Callable[[Key], dict[str, float]], limit: int
+) -> None:
+    cells = Cells(name)
+    for key in todo:
+        cells.known.pop(key, None)
+    _WORK.update(cells=cells, run=run, limit=limit)
+    warnings.simplefilter("ignore")  # peers warn a lot; errors are recorded
+    signal.signal(signal.SIGALRM, _stop)
+
+
+def _stop(*_: Any) -> Any:
+    raise TimeoutError(f"took longer than {_WORK['limit']} s")
+
+
+def _cell(key: Key) -> tuple[Key, dict[str, Any]]:
+    signal.alarm(_WORK["limit"])
+    try:
+        return key, _WORK["cells"].get(key, lambda: _WORK["run"](key))
+    except KeyboardInterrupt:  # CatBoost turns any signal into this one
+        return key, _WORK["cells"].get(key, _stop)
+    finally:
+        signal.alarm(0)

@@ -13,26 +13,20 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
-import signal
 import subprocess
 import sys
-import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from multiprocessing import get_context
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 import peers
-from _cells import Cells
+from _cells import THREADS, Cells, Key, measure_cells
 
 ROWS = 1000
 FOLDS = 5
 LIMIT = 1800  # seconds a cell may take; beyond, it failed
 FLOOR = 1e-4  # probabilities below count as this in log-loss: a vote of five is often a plain no
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-Key = tuple[str, ...]  # task, data set, method, rows, seed
 Scores = dict[str, float]
 
 
@@ -80,14 +74,7 @@ def enter_environment() -> None:
 
 
 def measure(options: Any) -> None:
-    cells = Cells(options.cache)
-    todo = [key for key in plan(options) if options.again or key not in cells.known]
-    start = time.perf_counter()
-    with get_context("fork").Pool(options.workers, open_cells, (options.cache, todo)) as pool:
-        for i, (key, scores) in enumerate(pool.imap_unordered(cell, todo), 1):
-            left = (time.perf_counter() - start) / i * (len(todo) - i) / 60
-            shown = {k: round(v, 3) if isinstance(v, float) else v for k, v in scores.items()}
-            print(f"[{i}/{len(todo)}, {left:.0f} min left] {' '.join(key)}: {shown}", flush=True)
+    measure_cells(options.cache, plan(options), run, options, LIMIT)
 
 
 def plan(options: Any) -> list[Key]:
@@ -120,32 +107,6 @@ def sets(task: str, options: Any) -> Iterator[tuple[str, str]]:
             half = arena_sets.half(name, group)
             if options.half in (half, "all") and name in (options.dataset or [name]):
                 yield half, name
-
-
-CELLS: Cells
-
-
-def open_cells(cache: str, todo: Sequence[Key]) -> None:
-    global CELLS
-    CELLS = Cells(cache)
-    for key in todo:
-        CELLS.known.pop(key, None)
-    warnings.simplefilter("ignore")  # peers warn a lot; errors are recorded
-    signal.signal(signal.SIGALRM, stop)
-
-
-def stop(*_: Any) -> None:
-    raise TimeoutError(f"took longer than {LIMIT} s")
-
-
-def cell(key: Key) -> tuple[Key, dict[str, Any]]:
-    signal.alarm(LIMIT)
-    try:
-        return key, CELLS.get(key, lambda: run(key))
-    except KeyboardInterrupt:  # CatBoost turns any signal into this one
-        return key, CELLS.get(key, stop)
-    finally:
-        signal.alarm(0)
 
 
 def run(key: Key) -> Scores:

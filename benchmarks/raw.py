@@ -16,27 +16,21 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
-import time
-import warnings
-from collections.abc import Callable, Sequence
-from multiprocessing import get_context
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from _cells import Cells
+from _cells import THREADS, Cells, Key, measure_cells
 
 ROWS = 1000
 FILL_ROWS = 400  # of each table in the task of fills: forests are slow
 LIMIT = 120  # seconds a cell may take; beyond, it failed
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 PLANTED_ROWS = 0.05  # of the rows of a table get an odd cell
 HIDDEN_CELLS = 0.1
 MISSING = {"people, 0 %": 0.0, "people, 15 %": 0.15, "people, 35 %": 0.35}
 FEBRL = {"febrl1": 1, "febrl3": 3}
-Key = tuple[str, str, str]  # task, table, method
 Scores = dict[str, float]
 
 
@@ -68,14 +62,7 @@ def measure(options: Any) -> None:
     from _raw_sets import check_packages
 
     check_packages()
-    cells = Cells(options.cache)
-    todo = [key for key in plan(options) if options.again or key not in cells.known]
-    start = time.perf_counter()
-    with get_context("fork").Pool(options.workers, open_cells, (options.cache, todo)) as pool:
-        for i, (key, scores) in enumerate(pool.imap_unordered(cell, todo), 1):
-            left = (time.perf_counter() - start) / i * (len(todo) - i) / 60
-            shown = {k: round(v, 3) if isinstance(v, float) else v for k, v in scores.items()}
-            print(f"[{i}/{len(todo)}, {left:.0f} min left] {' '.join(key)}: {shown}", flush=True)
+    measure_cells(options.cache, plan(options), run, options, LIMIT)
 
 
 def plan(options: Any) -> list[Key]:
@@ -101,30 +88,6 @@ def methods_of(task: str) -> dict[str, Callable[..., Any]]:
     if task.startswith("odd"):
         return methods.ODD
     return {"clusters": methods.CLUSTERS, "fills": methods.FILLS}.get(task, methods.DISTANCES)
-
-
-CELLS: Cells
-
-
-def open_cells(cache: str, todo: Sequence[Key]) -> None:
-    global CELLS
-    CELLS = Cells(cache)
-    for key in todo:
-        CELLS.known.pop(key, None)
-    warnings.simplefilter("ignore")  # peers warn a lot; errors are recorded
-    signal.signal(signal.SIGALRM, stop)
-
-
-def stop(*_: Any) -> None:
-    raise TimeoutError(f"took longer than {LIMIT} s")
-
-
-def cell(key: Key) -> tuple[Key, dict[str, Any]]:
-    signal.alarm(LIMIT)
-    try:
-        return key, CELLS.get(key, lambda: run(key))
-    finally:
-        signal.alarm(0)
 
 
 def run(key: Key) -> Scores:

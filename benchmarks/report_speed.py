@@ -10,6 +10,7 @@ opens it without network and says what it asked for.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -166,7 +167,10 @@ def requests(path: Path) -> list[str] | None:
 def main() -> None:
     import pandas
 
-    given = " --peers PYTHON" if "--peers" in sys.argv else ""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--peers", metavar="PYTHON", help="an interpreter that has the peers")
+    peers = parser.parse_args().peers
+    given = " --peers PYTHON" if peers else ""
     out = Report("The report", COMMAND + given)
     out.section("50,000 rows × 20 columns (14 categorical with up to 400 values, 6 numeric)")
     with tempfile.TemporaryDirectory() as name:
@@ -186,9 +190,8 @@ def main() -> None:
     else:
         out.at_most("requests and console messages while a browser shows it", len(asked), 0)
     out.section("50,000 flights × 23 columns (dates, tail numbers, an identifier, gaps)")
-    peers = sys.argv[sys.argv.index("--peers") + 1] if "--peers" in sys.argv else sys.executable
     with tempfile.TemporaryDirectory() as name:
-        beside_peers(Path(name), peers, out)
+        beside_peers(Path(name), peers or sys.executable, out)
     out.line(
         "\nThe first call loads what is compiled from the cache beside the package, if there is "
         "one. Times are those of a machine that may have had other work: a load average of "

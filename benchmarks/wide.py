@@ -3,14 +3,15 @@
     TABWEAVE_DATA=... python benchmarks/wide.py > benchmarks/reports/wide.md
 
 Neighbours: the share of a row's ten nearest rows that are of its class (classes are not shown to
-the embedder), for standardised numbers (or 0 and 1 as they are), for ``Weave`` as it is, and for
-``Weave`` as it would be in wider tables: numbers coupled in two bins each, and not coupled at all.
+the embedder), for standardised numbers (or 0 and 1 as they are), for ``Weave`` as it is, with
+numbers coupled in two bins each, and not coupled at all, as in tables of more columns.
 Cost: drawn tables of eight factors and noise; processor seconds and the peak of memory, each in a
 process of its own.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 
 for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
@@ -22,6 +23,7 @@ import sys  # noqa: E402
 import tempfile  # noqa: E402
 import time  # noqa: E402
 from pathlib import Path  # noqa: E402
+from unittest import mock  # noqa: E402
 
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
@@ -75,6 +77,8 @@ def real() -> dict[str, tuple[pd.DataFrame, np.ndarray]]:
     """Return real wide tables, and their classes."""
     from sklearn.datasets import load_breast_cancer, load_digits
 
+    if "TABWEAVE_DATA" not in os.environ:
+        sys.exit("expected TABWEAVE_DATA to name the folder of the data sets, got nothing; set it")
     folder = Path(os.environ["TABWEAVE_DATA"])
     parts = [pd.read_csv(folder / f"mfeat_{m}.csv.gz") for m in "fac fou kar mor pix zer".split()]
     digits = pd.concat([part.drop(columns="class") for part in parts], axis=1)
@@ -105,25 +109,23 @@ def neighbours(frame: pd.DataFrame, y: np.ndarray) -> list[float]:
 
     from tabweave import Weave
     from tabweave.embed import weave
-    from tabweave.space import numbers
 
     rows = np.random.default_rng(0).permutation(len(y))[:ROWS]
     frame, y = frame.iloc[rows].reset_index(drop=True), y[rows]
     binary = frame.isin([0, 1]).all(axis=None)
     plain = frame.to_numpy(float) if binary else StandardScaler().fit_transform(frame)
     out = [precision(plain, y), precision(Weave().fit_transform(frame), y)]
-    for module, name in ((numbers, "_ALL_BINS"), (weave, "MOST_COUPLED")):
-        before = getattr(module, name)
-        setattr(module, name, 1)
-        out.append(precision(Weave().fit_transform(frame), y))
-        setattr(module, name, before)
-    return out
+    out.append(precision(Weave(n_bins=2).fit_transform(frame), y))
+    with mock.patch.object(weave, "MOST_COUPLED", 1):
+        return [*out, precision(Weave().fit_transform(frame), y)]
 
 
 def main() -> None:
     """Print the report."""
-    if len(sys.argv) > 2:
-        print(cost(sys.argv[2]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cost", choices=SIZES, help="only what the table of this name costs")
+    if name := parser.parse_args().cost:
+        print(cost(name))
         return
     print("# Wide tables\n")
     print("How it is measured says `benchmarks/wide.py`; the machine (2 cores) was used by others,")

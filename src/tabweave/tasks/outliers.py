@@ -26,21 +26,14 @@ from tabweave.columns.frames import row_labels
 from tabweave.columns.inputs import read_with_fitted_schema
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.table import Table, append_rows, datetime_as_numeric, take_rows
+from tabweave.columns.vocabulary import slices
 from tabweave.io.register import storable
 from tabweave.tasks.row_model import Cells, Reason, RowModel, readable, rows_to_learn
 
-N_FOLDS = 4
 BLOCK_NUMBERS = 1 << 21  # Numbers that are held at a time while rows are judged.
-MIN_PROBABILITY = 1e-6
-MAX_NOMINAL_SURPRISE = float(-np.log(MIN_PROBABILITY))
+MIN_PROBABILITY = 1e-6  # Of a category; a number as far out is far from all.
 BEYOND_DOUBT = 12.0  # The score from which on a row does not teach.
-MAX_SHARE_LEFT_OUT = 0.1  # Of the rows, when models are learned again.
-MIN_ROWS_PER_BIN = 20
-TAIL_SHARE = 0.2
-MAX_SURPRISE = 700.0  # Probabilities below exp(-700) are no floats.
-MAX_WEIGHT = 1.0  # Of a tail: the mean is infinite from 1 on.
-ROWS_OF_PRIOR = 20  # Rows of a tail that count as much as the assumption of weight 0.
-MAX_NORMAL_SCORE = 5.0
+TAIL_SHARE = 0.2  # Of a column's numbers, on either side.
 SURPRISE_DIGITS = 9  # Surprises that differ in later digits are level.
 
 
@@ -131,7 +124,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add rows of a stream; the model is fitted to the latest ``max_rows``."""
-        if "_rows" not in vars(self):
+        if not hasattr(self, "_rows"):
             return self.fit(X)
         self._validate_params()
         table = append_rows(self._rows, read_with_fitted_schema(self, X, numbers="numeric"))
@@ -147,8 +140,8 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         teaches = np.ones(table.n_rows, bool)
         for _ in range(2):
             found = self._cross_fitted(scored, teaches)
-            self._scales = UsualScores.of(found)
-            self._fit_surprises, self._fit_scores = self._scales.judge(found)
+            self._usual = UsualScores.of(found)
+            self._fit_surprises, self._fit_scores = self._usual.judge(found)
             teaches = ~_beyond_doubt(row_scores(self._fit_scores))
             if teaches.all():
                 break
@@ -161,10 +154,9 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
     def _cross_fitted(self, scored: ScoredTable, teaches: np.ndarray) -> Evidence:
         """Return what is found in each row by a model of others; those that teach may be fewer."""
         n_rows = scored.table.n_rows
-        order = np.random.default_rng(seed_of(self.random_state)).permutation(n_rows)
-        fold = order % N_FOLDS
+        fold = np.random.default_rng(seed_of(self.random_state)).permutation(n_rows) % 4
         rows, parts = [], []
-        for part in range(N_FOLDS):
+        for part in range(4):
             learned = np.flatnonzero((fold != part) & teaches)
             judged = np.flatnonzero(fold == part)
             if len(learned) and len(judged):
@@ -178,31 +170,30 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
 
     def _taught_by(self, table: Table) -> RowModel:
         engines = ("counts", "mixture") if self.engine == "all" else (self.engine,)
-        n_bins = max(2, min(int(self.n_bins), self._rows.n_rows // MIN_ROWS_PER_BIN))
+        n_bins = max(2, min(int(self.n_bins), self._rows.n_rows // 20))  # rows of a bin
         return RowModel.of(table, n_bins, seed_of(self.random_state), engines)
 
     def _as_scores(self, table: Table) -> ScoredTable:
         """Return rows with numbers as normal scores, and how far out each number is."""
-        columns, surprises = [], []
-        for column, data in datetime_as_numeric(table):
-            if column.name in self._tails:
-                tails, values = self._tails[column.name], getattr(data, "values", None)
-                surprises.append(np.zeros(table.n_rows))
-                if values is not None:  # else a column that was emptied
-                    surprises[-1] = np.nan_to_num(tails.surprise(values))
-                    ordered = np.sort(self._rows[column.name].values)
-                    ordered = ordered[~np.isnan(ordered)]
-                    data = Numbers(tails.normal_scores(values, ordered))
+        table = datetime_as_numeric(table)
+        columns, far = [], np.zeros((len(self._tails), table.n_rows))
+        for column, data in table:
+            if column.name in self._tails and isinstance(data, Numbers):  # else it was emptied
+                tails = self._tails[column.name]
+                far[list(self._tails).index(column.name)] = np.nan_to_num(
+                    tails.surprise(data.values)
+                )
+                ordered = np.sort(self._rows[column.name].values)
+                ordered = ordered[~np.isnan(ordered)]
+                data = Numbers(tails.normal_scores(data.values, ordered))
             columns.append(data)
-        schema = datetime_as_numeric(table).schema
-        far = np.array(surprises).reshape(len(self._tails), table.n_rows)
-        return ScoredTable(Table(schema, tuple(columns), table.n_rows), far)
+        return ScoredTable(replace(table, columns=tuple(columns)), far)
 
     # -- rows ------------------------------------------------------------------------------
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return how well each row fits: minus the score of its oddest cell."""
-        return -row_scores(self._judged(self._read(X))[1])
+        return -row_scores(self._judged(self._read(X)).scores)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return :meth:`score_samples` minus ``offset_``: negative for odd rows."""
@@ -217,7 +208,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
 
         :meth:`predict` is for new rows: those of fit seem less odd to it than they are.
         """
-        scores = self.fit(X)._judged_apart(self._read(X))[1]
+        scores = self.fit(X)._judged_of_fit(self._read(X)).scores
         return np.where(-row_scores(scores) < self.offset_, -1, 1)
 
     def row_p_values(self, X: Any) -> np.ndarray:
@@ -231,17 +222,11 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
 
         Of a category it is ``-log p(category | rest of the row)``.
         """
-        return self._judged(self._read(X))[0]
+        return self._judged(self._read(X)).surprises
 
     def cell_p_values(self, X: Any) -> np.ndarray:
         """Return the p-value of each cell: the chance of one as odd in its column."""
-        return self._cell_p_values(self._judged(self._read(X))[1])
-
-    def _cell_p_values(self, scores: np.ndarray, taught: Any = False) -> np.ndarray:
-        out = np.ones(scores.shape)
-        for a in range(scores.shape[1]):
-            out[:, a] = _p_values(self._fit_scores[:, a], scores[:, a], taught)
-        return np.where(scores > 0, out, 1.0)
+        return self._judged(self._read(X)).p_values
 
     def cells(self, X: Any, n: int | None = 20) -> list[OutlierCell]:
         """Return the most unusual cells of new rows, ranked and explained.
@@ -255,9 +240,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
             ``level``.
         """
         table = self._read(X)
-        surprises, scores = self._judged(table)
-        p_values = self._cell_p_values(scores)
-        return named_by(X, self._oddest_cells(table, surprises, scores, p_values, n))
+        return named_by(X, self._oddest_cells(table, self._judged(table), n))
 
     def fit_cells(self, X: Any, n: int | None = 20) -> list[OutlierCell]:
         """Learn from rows and return their most unusual cells, scored by a model of the other rows.
@@ -273,28 +256,21 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
 
         The rows are all, or ``rows`` by their numbers among those of fit.
         """
-        surprises, scores, taught = self._judged_apart(table, rows)
-        p_values = self._cell_p_values(scores, taught)
-        cells = self._oddest_cells(table, surprises, scores, p_values, n)
+        judged = self._judged_of_fit(table, rows)
+        cells = self._oddest_cells(table, judged, n)
         if rows is not None:
-            at = rows.tolist()
-            cells = [c._replace(row=at[c.row], position=at[c.row]) for c in cells]
-        return cells, -row_scores(scores) < self.offset_
+            numbers = rows.tolist()
+            cells = [c._replace(row=numbers[c.row], position=numbers[c.row]) for c in cells]
+        return cells, -row_scores(judged.scores) < self.offset_
 
-    def _oddest_cells(
-        self,
-        table: Table,
-        surprises: np.ndarray,
-        scores: np.ndarray,
-        p_values: np.ndarray,
-        n: int | None,
-    ) -> list[OutlierCell]:
-        columns = oddest(scores)
-        rows = np.arange(len(scores))
-        order = np.lexsort((rows, -scores[rows, columns].round(SURPRISE_DIGITS)))
+    def _oddest_cells(self, table: Table, judged: JudgedCells, n: int | None) -> list[OutlierCell]:
+        columns = oddest(judged.scores)
+        rows = np.arange(len(columns))
+        surprises, scores, p_values = (part[rows, columns] for part in judged)
+        order = np.lexsort((rows, -scores.round(SURPRISE_DIGITS)))
         if n is None:
-            order = order[p_values[order, columns[order]] <= self.level]
-        order = order[scores[order, columns[order]] > 0][:n]
+            order = order[p_values[order] <= self.level]
+        order = order[scores[order] > 0][:n]
         scored = self._as_scores(take_rows(table, order))
         model = self._model_to_show()
         cells = model.cells(scored.table)
@@ -303,7 +279,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
             is_new = self._is_new(cells, scored, i, int(column))
             against = None if is_new else contradiction(model, cells, i, int(column))
             name = model.names[column]
-            figures = float(surprises[row, column]), float(p_values[row, column])
+            figures = float(surprises[row]), float(p_values[row])
             value = _value(table, name, row)
             out.append(OutlierCell(int(row), name, value, *figures, against, is_new, int(row)))
         return out
@@ -313,7 +289,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         name = self._model.names[column]
         if name in self._tails:
             far = scored.surprises[list(self._tails).index(name), row]
-            return bool(far >= MAX_NOMINAL_SURPRISE)
+            return bool(far >= -np.log(MIN_PROBABILITY))
         return bool(cells.unseen[column, row])
 
     def _model_to_show(self) -> RowModel:
@@ -326,30 +302,28 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         dated = [c.name for c, data in self._rows if isinstance(data, Datetimes)]
         return replace(self._model, bin_numbers=bin_numbers, dated=dated)
 
-    def _judged_apart(
-        self, table: Table, rows: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Judge rows of fit, all or by their numbers there; those that taught, by what others do.
-
-        Returns surprises, scores, and which rows taught.
-        """
+    def _judged_of_fit(self, table: Table, rows: np.ndarray | None = None) -> JudgedCells:
+        """Judge rows of fit, all or by their numbers; those that taught by models of others."""
         rows = np.arange(table.n_rows) if rows is None else rows
-        at = np.searchsorted(self._drawn, rows)
         taught = np.isin(rows, self._drawn)
-        surprises = np.zeros((len(rows), len(self._model.names)))
-        scores = np.zeros(surprises.shape)
-        surprises[taught], scores[taught] = (
-            self._fit_surprises[at[taught]],
-            self._fit_scores[at[taught]],
-        )
-        if not taught.all():
-            others = np.flatnonzero(~taught)
-            surprises[others], scores[others] = self._judged(take_rows(table, others))
-        return surprises, scores, taught
+        index = np.searchsorted(self._drawn, rows[taught])
+        out = JudgedCells(*np.zeros((3, len(rows), len(self._model.names))))
+        surprises, scores = self._fit_surprises[index], self._fit_scores[index]
+        others = self._judged(take_rows(table, np.flatnonzero(~taught)))
+        of_fit = JudgedCells(surprises, scores, self._cell_p_values(scores, is_of_fit=True))
+        for part, known, new in zip(out, of_fit, others, strict=True):
+            part[taught], part[~taught] = known, new
+        return out
 
-    def _judged(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
-        """Return surprises and scores of the cells of rows, rows × columns."""
-        return self._scales.judge(evidence(self._model, self._as_scores(table)))
+    def _judged(self, table: Table) -> JudgedCells:
+        """Judge the cells of new rows."""
+        surprises, scores = self._usual.judge(evidence(self._model, self._as_scores(table)))
+        return JudgedCells(surprises, scores, self._cell_p_values(scores))
+
+    def _cell_p_values(self, scores: np.ndarray, *, is_of_fit: bool = False) -> np.ndarray:
+        columns = zip(self._fit_scores.T, scores.T, strict=True)
+        p_values = [_p_values(fit, column, is_of_fit=is_of_fit) for fit, column in columns]
+        return np.where(scores > 0, np.array(p_values).reshape(scores.T.shape).T, 1.0)
 
     def _read(self, X: Any) -> Table:
         check_is_fitted(self, "_rows")
@@ -392,9 +366,17 @@ class OutlierCell(NamedTuple):
         if self.against is not None:
             column, other, both, n = self.against
             return f"{text} with {column}={other}: {both:,} of {n:,} (p = {self.p_value:.2g})"
-        why = "far from all" if isinstance(self.value, float) else "not"
-        why = f"{why} seen before" if self.is_new else "no other cell speaks against it"
-        return f"{text}: {why} (p = {self.p_value:.2g})"
+        reason = "far from all" if isinstance(self.value, float) else "not"
+        reason = f"{reason} seen before" if self.is_new else "no other cell speaks against it"
+        return f"{text}: {reason} (p = {self.p_value:.2g})"
+
+
+class JudgedCells(NamedTuple):
+    """What is thought of cells, rows × columns."""
+
+    surprises: np.ndarray
+    scores: np.ndarray
+    p_values: np.ndarray
 
 
 def named_by(X: Any, cells: list[OutlierCell]) -> list[OutlierCell]:
@@ -455,9 +437,7 @@ class Tails:
         out = ndtri(np.clip(ranks / (2 * n), 0.5 / n, 1 - 0.5 / n))
         for side, logs in self._sides(numbers):
             out = np.where(logs > 0, -side * ndtri(np.exp(-logs)), out)
-        return np.where(
-            np.isnan(numbers), np.nan, np.clip(out, -MAX_NORMAL_SCORE, MAX_NORMAL_SCORE)
-        )
+        return np.where(np.isnan(numbers), np.nan, np.clip(out, -5, 5))
 
     def _sides(self, numbers: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Yield a sign, and ``-log P`` of a number as far out on that side."""
@@ -493,7 +473,8 @@ def _upper_tail(ordered: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         median, quartile = np.minimum(np.quantile(beyond, [0.5, 0.75]) - start, 1e300)
     weight = np.log2(max(quartile / median - 1, 1e-9))
-    weight = np.clip(weight * len(beyond) / (len(beyond) + ROWS_OF_PRIOR), 0.0, MAX_WEIGHT)
+    # drawn to 0 as by 20 rows; from 1 on the mean of a tail is infinite
+    weight = np.clip(weight * len(beyond) / (len(beyond) + 20), 0.0, 1.0)
     scale = median * weight / np.expm1(weight * np.log(2)) if weight else median / np.log(2)
     share = len(beyond) / len(ordered)
     return np.array([start, share, max(scale, np.finfo(float).tiny), weight])
@@ -505,7 +486,7 @@ def _log_beyond(tail: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
         steps = np.maximum(numbers - start, 0.0) / scale
         logs = np.log1p(weight * steps) / weight if weight else steps
-        logs = np.minimum(logs - np.log(share), MAX_SURPRISE)
+        logs = np.minimum(logs - np.log(share), 700)  # exp(-700) is nearly the smallest float
     return np.where(numbers > start, logs, 0.0)
 
 
@@ -578,30 +559,28 @@ def row_scores(scores: np.ndarray) -> np.ndarray:
 
 
 def _beyond_doubt(scores: np.ndarray) -> np.ndarray:
-    """Return which rows do not teach."""
+    """Return which rows do not teach, a tenth of them at most."""
     out = scores >= BEYOND_DOUBT
-    most = int(MAX_SHARE_LEFT_OUT * len(scores))
-    if out.sum() > most:
-        out[np.argsort(-scores, kind="stable")[most:]] = False
+    limit = int(0.1 * len(scores))
+    if out.sum() > limit:
+        out[np.argsort(-scores, kind="stable")[limit:]] = False
     return out
 
 
 def evidence(model: RowModel, scored: ScoredTable) -> Evidence:
     """Return what speaks against the cells of rows, block by block."""
-    n_rows = scored.table.n_rows
-    step = max(1, BLOCK_NUMBERS // max(len(model.share), 1))
-    starts = range(0, max(n_rows, 1), step)
-    blocks = (np.arange(start, min(start + step, n_rows)) for start in starts)
-    return Evidence.joined([_evidence(model, scored.take(rows)) for rows in blocks])
+    rows = np.arange(scored.table.n_rows)
+    blocks = slices(len(rows), len(model.share), BLOCK_NUMBERS) or [slice(0, 0)]
+    return Evidence.joined([_evidence(model, scored.take(rows[block])) for block in blocks])
 
 
 def _evidence(model: RowModel, scored: ScoredTable) -> Evidence:
     cells = model.cells(scored.table)
     rows, shape = np.arange(scored.table.n_rows), (scored.table.n_rows, len(model.names))
-    surprise, smallest, far, residual = np.array([0, 0, np.nan, np.nan])[:, None, None] + np.zeros(
-        shape
-    )
-    out = Evidence(surprise, smallest, np.zeros(shape, bool), far, residual)
+    out = Evidence(
+        np.zeros(shape), np.zeros(shape), np.zeros(shape, bool),
+        np.full(shape, np.nan), np.full(shape, np.nan),
+    )  # fmt: skip
     masked = without_far_numbers(model, cells, scored.surprises)
     for a, (proba, number) in enumerate(conditionals(model, masked)):
         name, codes = model.names[a], cells.codes[a]
@@ -684,14 +663,11 @@ def contradiction(model: RowModel, cells: Cells, row: int, column: int) -> Reaso
     return min(model.reasons(cells, row, column, code), key=gain, default=None)
 
 
-def _p_values(fit_scores: np.ndarray, scores: np.ndarray, among: Any = False) -> np.ndarray:
-    """Return the share of scores of fit that are as large, the score itself counted once.
-
-    ``among`` says which of the scores are scores of fit.
-    """
-    n, new = len(fit_scores), 1 - np.asarray(among, int)
+def _p_values(fit_scores: np.ndarray, scores: np.ndarray, *, is_of_fit: bool = False) -> np.ndarray:
+    """Return the share of scores of fit that are as large, the score itself counted once."""
+    n, n_new = len(fit_scores), 0 if is_of_fit else 1
     above = n - np.searchsorted(np.sort(fit_scores), scores, side="left")
-    return (above + new) / (n + new)
+    return (above + n_new) / (n + n_new)
 
 
 def _value(table: Table, name: str, row: int) -> Any:

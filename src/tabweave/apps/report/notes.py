@@ -293,10 +293,9 @@ def odd_columns(reading: Reading, model: OutlierCells | None, rows: np.ndarray) 
 
     names = list(model.schema_.names)
     table = take_rows(reading.table.select(names), rows)
-    _, scores, taught = model._judged_apart(table, rows)
-    p_values = model._cell_p_values(scores, taught)
-    worst = oddest(scores)
-    worst[p_values[np.arange(len(worst)), worst] > model.level] = -1
+    judged = model._judged_of_fit(table, rows)
+    worst = oddest(judged.scores)
+    worst[judged.p_values[np.arange(len(worst)), worst] > model.level] = -1
     counts = np.bincount(worst[worst >= 0], minlength=len(names))
     order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
     kept = order[: _COLOURS - (len(order) > _COLOURS)]

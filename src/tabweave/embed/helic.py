@@ -542,19 +542,32 @@ class PairSample:
         row, due, draws = self._renewals(table.n_rows, weight)
         renewed = np.flatnonzero(row >= 0)
         present = np.arange(table.n_rows) if weight is None else np.flatnonzero(weight)
+        columns = [cast(Codes, column) for _, column in table]
+        columns.append(Table.of({"y": y}, {"y": "nominal"})["y"])
+        labels = tuple(
+            tuple(union(old, column.labels))
+            for old, column in zip(self.labels, columns, strict=True)
+        )
+        index = [
+            positions(known_labels, c.labels)
+            for known_labels, c in zip(labels, columns, strict=True)
+        ]
+
+        def codes_of(rows: np.ndarray) -> np.ndarray:
+            codes = [i[c.codes[rows]] for i, c in zip(index, columns, strict=True)]
+            return np.stack(codes, axis=1).astype(np.int32)
+
         # A look at the first rows mostly decides whether few are distinct.
-        sampled = present[: 4 * most_distinct(len(self.held) // 2)]
-        batch = Batch.of(table, y, np.concatenate([row[renewed], sampled]), self.labels)
-        few = self._few_after(batch, sampled, weight)
-        if few is not None and len(present) > len(sampled):
-            batch = Batch.of(table, y, present, self.labels)
-            few = self._few_after(batch, present, weight)
+        first = present[: 4 * most_distinct(len(self.held) // 2)]
+        few = self._few_after(codes_of(first), weight, first)
+        if few is not None and len(present) > len(first):
+            few = self._few_after(codes_of(present), weight, present)
         held = self.held.copy()
-        held[renewed] = batch.rows(row[renewed])
+        held[renewed] = codes_of(row[renewed])
         return replace(
             self,
             seen=self.seen + float(table.n_rows if weight is None else weight.sum()),
-            labels=batch.labels,
+            labels=labels,
             held=held,
             due=due,
             draws=draws,
@@ -587,12 +600,12 @@ class PairSample:
         return row, due, draws
 
     def _few_after(
-        self, batch: Batch, rows: np.ndarray, weight: np.ndarray | None
+        self, codes: np.ndarray, weight: np.ndarray | None, rows: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the distinct rows after some more, and their weights; None if too many."""
         if self.few is None:
             return None
-        codes = np.vstack([self.few[0], batch.rows(rows)])
+        codes = np.vstack([self.few[0], codes])
         first, inverse = distinct_rows(list(codes.T))
         if len(first) > most_distinct(len(self.held) // 2):
             return None
@@ -623,37 +636,6 @@ class PairSample:
             weight = share[i] * share[j] * np.where(i == j, 1, 2)
         relation = np.where(left[:, -1] == right[:, -1], 1.0, -1.0)
         return RowPairs(left[:, :-1], right[:, :-1], relation, balanced(relation, weight))
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Some rows of a table, the class last, as codes of labels that only ever grow."""
-
-    columns: list[Codes]
-    index: list[np.ndarray]  # of each column's labels among ``labels``
-    labels: tuple[tuple[Label, ...], ...]
-
-    @classmethod
-    def of(cls, table: Table, y: Any, rows: np.ndarray, labels: Sequence[Any]) -> Batch:
-        """Read what ``rows`` needs: the classes of other rows stay unread where they can."""
-        columns = [cast(Codes, column) for _, column in table]
-        if isinstance(y, np.ndarray) and len(rows) < len(y):
-            part = Table.of({"y": y[rows]}, {"y": "nominal"})["y"]
-            codes = np.zeros(len(y), part.codes.dtype)
-            codes[rows] = part.codes
-            columns.append(Codes(codes, part.labels))
-        else:
-            columns.append(Table.of({"y": y}, {"y": "nominal"})["y"])
-        every = tuple(
-            tuple(union(old, column.labels)) for old, column in zip(labels, columns, strict=True)
-        )
-        index = [positions(all_, c.labels) for all_, c in zip(every, columns, strict=True)]
-        return cls(columns, index, every)
-
-    def rows(self, rows: np.ndarray) -> np.ndarray:
-        """Return some of the rows as codes of ``labels``."""
-        columns = zip(self.index, self.columns, strict=True)
-        return np.stack([i[c.codes[rows]] for i, c in columns], axis=1).astype(np.int32)
 
 
 def balanced(relation: np.ndarray, weight: np.ndarray) -> np.ndarray:

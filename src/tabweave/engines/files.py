@@ -116,7 +116,9 @@ def _open_text(path: Path, source: TextSource, encoding: str | None) -> Source:
     failed = None
     if encoding is None and (not packed or path.suffix.lower() == _COMPRESSED):
         try:
-            return source.open(path)
+            opened = source.open(path)
+            opened.encoding = "utf-8"
+            return opened
         except ValueError as error:
             is_other_format = not packed and other_format(path) is not None
             if is_other_format or not _NO_UTF8.search(str(error)):
@@ -157,7 +159,7 @@ def _open_copy(
         )
     with _called(path, copy):
         opened = source.open(copy)
-    opened.name, opened.paths = str(path), (copy, path)
+    opened.name, opened.paths, opened.encoding = str(path), (copy, path), found
     weakref.finalize(opened.connection, shutil.rmtree, folder, ignore_errors=True)
     return opened
 

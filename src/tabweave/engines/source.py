@@ -71,6 +71,8 @@ class Source:
         Whether a column holds cells of several types, which Arrow cannot.
     paths : tuple of Path
         The files it reads.
+    encoding : str
+        That of a file of text, as it was read; "" of others.
     """
 
     repeats: bool = True
@@ -80,6 +82,7 @@ class Source:
     guessed: bool = False
     mixed: bool = False
     paths: tuple[Path, ...] = ()
+    encoding: str = ""
 
     def __init__(self, name: str, types: Mapping[str, str], n_rows: int | None = None) -> None:
         self.name = name

@@ -231,7 +231,7 @@ def _blocks(packed: IO[bytes], path: Path, max_bytes: int) -> Iterator[bytes]:
         n_bytes += len(block)
         if n_bytes > max_bytes:
             raise ValueError(
-                f"{path}: expected at most {max_bytes / 1e9:.1f} GB when unpacked, got more"
+                f"{path}: expected at most {max_bytes / 2**20:,.0f} MB when unpacked, got more"
             )
         yield block
 

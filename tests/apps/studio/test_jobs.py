@@ -150,7 +150,7 @@ def test_a_thinned_map_shows_the_cells_of_its_rows():
 
     day = np.datetime64("2024-01-01") + np.arange(300).astype("timedelta64[D]")
     rows = {"day": day, "n": np.arange(300) ** 2.0, "k": [f"k{i % 7}" for i in range(300)]}
-    m = look.thinned(describe(rows), most=100)["map"]
+    m = look.thinned(describe(rows), max_marks=100)["map"]
     assert m["rows"] == list(range(0, 300, 3))
     day, n, k = m["columns"]
     assert day["texts"] == [str(rows["day"][row]) for row in m["rows"]]

@@ -52,22 +52,21 @@ from tabweave.measures import MEASURES
 from tabweave.space.scan import Nearest
 
 __all__ = ["describe", "map_widget", "page", "report"]
-MOST_SHOWN = 20_000  # marks of a map in a notebook
 FEW_ROWS = 400  # that clusters are counted on for a first picture
 FORMAT = 1
 Tell = Callable[..., None]
 
 
 @dataclass(frozen=True)
-class Wishes:
+class ReportOptions:
     """What a description is to show."""
 
     n_neighbors: int = 5
     rows: Any = None  # whose neighbours are shown
     random_state: int = 0
-    most_shown: int = 0  # rows on the map; 0: as many as axes and clusters are found from
+    max_map_rows: int = 0  # rows on the map; 0: as many as axes and clusters are found from
     by_neighborhood: bool = True  # whether to lay the map out by t-SNE, too
-    at_once: bool = (
+    first_picture: bool = (
         False  # for a first picture: clusters counted on few rows, nothing odd looked for
     )
     weights: Mapping[str, float] | None = None  # what single columns count
@@ -126,12 +125,12 @@ def describe(
         raise ValueError(f"expected n_neighbors to be a whole number >= 1, got {n_neighbors!r}")
     tell = progress_reporter(progress, "", 1.0)
     tell("reading", 0.0)
-    return look_at(read(X, target), method, Wishes(n_neighbors, rows, random_state), tell)[0]
+    return look_at(read(X, target), method, ReportOptions(n_neighbors, rows, random_state), tell)[0]
 
 
 @one_thread()  # t-SNE makes much of the last bit
 def look_at(
-    reading: Reading, method: Any, wishes: Wishes, tell: Tell
+    reading: Reading, method: Any, options: ReportOptions, tell: Tell = lambda *_: None
 ) -> tuple[dict[str, Any], Any, np.ndarray | None]:
     """Return the description of rows that were read, the embedder, and the map's coordinates.
 
@@ -149,14 +148,14 @@ def look_at(
     out["couplings"] = describe_couplings(counts, reading.target)
     tell("looking for odd cells", 0.2)
     out["warnings"] = describe_warnings(reading, out["couplings"])
-    out["associations"] = None if wishes.at_once else describe_associations(reading)
-    odd = None if wishes.at_once else learn_outliers(reading, wishes.random_state)
+    out["associations"] = None if options.first_picture else describe_associations(reading)
+    odd = None if options.first_picture else learn_outliers(reading, options.random_state)
     out["outliers"] = describe_outliers(reading, odd)
     empty: dict[str, Any] = {"values": None, "map": None, "clusters": None, "neighbors": None}
     if not reading.kept:
         return out | {"method": None} | empty, None, None
     tell("learning", 0.3)
-    model = fitted(reading, method, wishes)
+    model = fitted(reading, method, options)
     weights = model._column_weights()
     out |= {
         "method": model._title(),
@@ -165,17 +164,17 @@ def look_at(
     tell("comparing values", 0.5)
     own = counts.select([name for name in counts.names if name != reading.target])
     out["values"] = describe_values(model, own, weights)
-    seen = Rows.of(reading, wishes.random_state, MAP_COLUMNS, wishes.most_shown)
-    found, points = _look_at_rows(reading, model, seen, wishes, tell)
+    seen = Rows.of(reading, options.random_state, MAP_COLUMNS, options.max_map_rows)
+    found, points = _look_at_rows(reading, model, seen, options, tell)
     found["map"] |= odd_columns(reading, odd, seen.first[seen.shown])
     return out | found, model, points
 
 
 def _look_at_rows(
-    reading: Reading, model: Any, seen: Rows, wishes: Wishes, tell: Tell
+    reading: Reading, model: Any, seen: Rows, options: ReportOptions, tell: Tell
 ) -> tuple[dict[str, Any], np.ndarray]:
     """Return map, clusters and neighbours, in one pass over the distinct rows; and the points."""
-    random_state = wishes.random_state
+    random_state = options.random_state
     tell("drawing the map", 0.6)
     vectors = seen.vectors(model, seen.drawn)
     copies = seen.copies[seen.drawn]
@@ -183,15 +182,15 @@ def _look_at_rows(
     points = axes.project(vectors)
     tell("finding clusters", 0.7)
     counted = reading.features()
-    if wishes.at_once:
+    if options.first_picture:
         counted = take_rows(counted, np.arange(0, counted.n_rows, -(-counted.n_rows // FEW_ROWS)))
     number = how_many(counted, random_state)
     centers, silhouette = find_centers(points, copies, number, random_state)
-    asked = [0] if wishes.at_once else wishes.rows
+    asked = [0] if options.first_picture else options.rows
     chosen = choose_rows(seen, asked, points, assign(points, centers), centers)
     queries = seen.of_row[[row for row, _ in chosen]]
     asked_about = seen.vectors(model, queries)
-    near = Nearest(asked_about, queries, wishes.n_neighbors, power=model.blocks_.power)
+    near = Nearest(asked_about, queries, options.n_neighbors, power=model.blocks_.power)
     labels = np.zeros(len(seen.first), int)
     every = np.zeros((len(seen.first), points.shape[1]))
     for numbers, block in seen.blocks(model, vectors.shape[1]):
@@ -204,7 +203,7 @@ def _look_at_rows(
     tell("explaining neighbours", 0.95)
     shown = points if seen.shown is seen.drawn else every[seen.shown]
     layouts, without = [axes_layout(shown, axes)], ""
-    if wishes.by_neighborhood:
+    if options.by_neighborhood:
         near_by, without = near_layout(shown, random_state)
         layouts += [near_by] if near_by else []
     found = {
@@ -293,7 +292,7 @@ class Report(str):
         )
 
 
-def map_widget(X: Any, **options: Any) -> Any:
+def map_widget(X: Any, *, target: Any = None, method: Any = "auto", random_state: int = 0) -> Any:
     """Return an interactive map of rows for a notebook; selected rows can be read from Python.
 
     Works in Jupyter, marimo, Colab and VS Code; needs the extra ``tabweave[notebook]``.
@@ -302,8 +301,8 @@ def map_widget(X: Any, **options: Any) -> Any:
     ----------
     X : frame, array, mapping of columns, list of dicts, or Table
         The rows.
-    **options
-        ``target``, ``method`` and ``random_state``, as in :func:`describe`.
+    target, method, random_state
+        As in :func:`describe`.
 
     Returns
     -------
@@ -319,30 +318,26 @@ def map_widget(X: Any, **options: Any) -> Any:
     []
     """
     anywidget, traitlets = require("anywidget", "notebook"), require("traitlets", "notebook")
-    given = {n: options.pop(n) for n in ("target", "method", "random_state") if n in options}
-    if options:
-        raise TypeError(f"expected target, method or random_state, got {', '.join(options)}")
-    reading = read(X, given.get("target"))
-    wishes = Wishes(random_state=given.get("random_state", 0), most_shown=MOST_SHOWN)
-    found, _, _ = look_at(reading, given.get("method", "auto"), wishes, lambda *_: None)
+    options = ReportOptions(random_state=random_state, max_map_rows=20_000)
+    description, _, _ = look_at(read(X, target), method, options)
     traits = {
         "_esm": widget_script(),
         "description": traitlets.Dict().tag(sync=True),
         "selection": traitlets.List(traitlets.Int()).tag(sync=True),
         "picked": traitlets.Int(None, allow_none=True).tag(sync=True),
     }
-    shown = {name: found[name] for name in ("map", "clusters", "target")}
-    return type("Map", (anywidget.AnyWidget,), traits)(description=shown)
+    drawn = {name: description[name] for name in ("map", "clusters", "target")}
+    return type("Map", (anywidget.AnyWidget,), traits)(description=drawn)
 
 
 # -- the embedder of a report --------------------------------------------------------------------
 
 
-def fitted(reading: Reading, method: Any, wishes: Wishes) -> Any:
+def fitted(reading: Reading, method: Any, options: ReportOptions) -> Any:
     """Return the embedder of a report, fitted on the columns it keeps."""
     features = reading.features()
-    model = chosen(method, features, wishes.random_state)
-    weights = {n: w for n, w in (wishes.weights or {}).items() if n in features.schema.names}
+    model = chosen(method, features, options.random_state)
+    weights = {n: w for n, w in (options.weights or {}).items() if n in features.schema.names}
     if weights:
         mixed = model if isinstance(model, MixedEmbedder) else MixedEmbedder(model)
         model = mixed.set_params(weights=weights)

@@ -19,7 +19,7 @@ from tabweave.columns.table import Table, require_rows
 from tabweave.columns.vocabulary import canonical
 from tabweave.space.numbers import binned, quantile_edges
 
-MOST_COLUMNS = 1_000
+MAX_COLUMNS = 1_000
 MOST_VALUES = 10_000
 
 
@@ -68,9 +68,9 @@ def read(X: Any, target: Any) -> Reading:
     """Read rows; ``target`` is the name of a column, or a class for each row."""
     table = Table.of(X, rules="all")
     require_rows(table)
-    if len(table.schema) > MOST_COLUMNS:
+    if len(table.schema) > MAX_COLUMNS:
         raise ValueError(
-            f"expected at most {MOST_COLUMNS} columns in a report, got {len(table.schema)}; "
+            f"expected at most {MAX_COLUMNS} columns in a report, got {len(table.schema)}; "
             f"select some"
         )
     name = None
@@ -89,7 +89,7 @@ def is_doubtful(finding: Finding) -> bool:
     return finding.asks not in ("", "spelling")
 
 
-def only_met(table: Table) -> Table:
+def without_unused_labels(table: Table) -> Table:
     """Return a table without labels that none of its rows has: learning would carry them along."""
     parts = []
     for _, data in table:

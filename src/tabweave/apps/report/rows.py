@@ -41,11 +41,11 @@ class Rows:
 
     @classmethod
     def of(
-        cls, reading: Reading, random_state: Any, most_columns: int, most_shown: int = 0
+        cls, reading: Reading, random_state: Any, most_columns: int, max_map_rows: int = 0
     ) -> Rows:
         """Find the distinct rows (the target counts, too) and draw some at random.
 
-        As many as that are on the map, or up to ``most_shown``.
+        As many as that are on the map, or up to ``max_map_rows``.
         """
         names = reading.kept + ([reading.target] if reading.target else [])
         first, of_row = distinct_rows([reading.codes[name] for name in names])
@@ -56,10 +56,10 @@ class Rows:
             rng = np.random.default_rng(random_state)
             rows = rng.choice(reading.table.n_rows, at_most, replace=False)
             drawn = shown = np.unique(of_row[rows])
-            if most_shown >= len(first):
+            if max_map_rows >= len(first):
                 shown = np.arange(len(first))
-            elif most_shown > at_most:
-                more = rng.choice(reading.table.n_rows, most_shown - at_most, replace=False)
+            elif max_map_rows > at_most:
+                more = rng.choice(reading.table.n_rows, max_map_rows - at_most, replace=False)
                 shown = np.unique(np.append(drawn, of_row[more]))
         return cls(reading.features(), first, np.bincount(of_row), of_row, drawn, shown)
 

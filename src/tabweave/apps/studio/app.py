@@ -18,8 +18,8 @@ from tabweave.apps import methods
 from tabweave.apps.report.html import embedded, filled
 from tabweave.apps.studio.files import (
     ENCODINGS,
-    KINDS,
-    MOST_BYTES,
+    FORMATS,
+    MAX_FILE_BYTES,
     Changed,
     TooLarge,
     inside,
@@ -48,7 +48,7 @@ def create_app(
     *,
     token: str,
     hosts: Sequence[str] = ("127.0.0.1", "localhost"),
-    limit: int = MOST_BYTES,
+    limit: int = MAX_FILE_BYTES,
 ) -> Any:
     """Return the studio as an ASGI application.
 
@@ -152,7 +152,7 @@ def _pages(app: Any, studio: Studio, token: str) -> None:
         studio.jobs.warm()
         nonce = secrets.token_urlsafe(12)
         facts: dict[str, Any] = {"token": token, "first": studio.first, "limit": studio.limit}
-        facts |= {"folder": studio.root.name or "/", "kinds": KINDS}
+        facts |= {"folder": studio.root.name or "/", "kinds": FORMATS}
         facts |= {"tables": list(BUILT_IN), "encodings": ENCODINGS}
         known = methods.described("pages")
         supervised = [name for name in known if methods.learns_from_classes(name)]
@@ -206,8 +206,8 @@ def _tables(app: Any, studio: Studio) -> None:
             return studio.again(source, encoding)
         if table is not None:
             return studio.built_in(table)
-        found = inside(studio.root, path or "")
-        return studio.let_in(found, str(found.relative_to(studio.root)), encoding)
+        file = inside(studio.root, path or "")
+        return studio.let_in(file, str(file.relative_to(studio.root)), encoding)
 
     async def upload(request: Any, name: str) -> dict[str, Any]:
         return await studio.take(request, name)
@@ -225,8 +225,7 @@ def _tables(app: Any, studio: Studio) -> None:
     ) -> dict[str, Any]:
         methods.check(method, target, "pages")
         question = Question.of(method, target or None, columns or {})
-        studio.again(source)  # the file as it is now
-        return studio.jobs.start(studio.source(source), question).shown()
+        return studio.start(source, question).summary()
 
 
 def _jobs(app: Any, studio: Studio) -> None:
@@ -234,12 +233,12 @@ def _jobs(app: Any, studio: Studio) -> None:
 
     @app.get("/api/jobs/{name}")
     def state(name: str) -> dict[str, Any]:
-        return studio.jobs[name].shown()
+        return studio.jobs[name].summary()
 
     @app.delete("/api/jobs/{name}")
     def cancel(name: str) -> dict[str, Any]:
         studio.jobs[name].cancel()
-        return studio.jobs[name].shown()
+        return studio.jobs[name].summary()
 
     @app.get("/api/jobs/{name}/result")
     def result(name: str, part: Literal["description", "sample", "layouts"] = "description") -> Any:

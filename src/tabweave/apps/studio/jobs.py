@@ -8,16 +8,11 @@ tables do.
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
 import secrets
 import shutil
-import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,19 +21,21 @@ import numpy as np
 
 from tabweave._compat import one_thread
 from tabweave.apps.methods import learns_from_classes
-from tabweave.apps.studio.files import Refused, Source
+from tabweave.apps.report.describe import ReportOptions, look_at
+from tabweave.apps.report.reading import Reading, without_unused_labels
+from tabweave.apps.report.reading import read as read_rows
+from tabweave.apps.report.rows import near_layout
+from tabweave.apps.studio.files import OpenFile, Refused, open_table
+from tabweave.apps.studio.processes import ChildProcess
 from tabweave.columns.kinds import aside_line
-from tabweave.engines import Progress, progress_reporter
+from tabweave.columns.table import Table, take_rows
+from tabweave.engines.opening import read
+from tabweave.engines.progress import Progress, progress_reporter
+from tabweave.engines.source import Source
 from tabweave.io.files import replacing
+from tabweave.io.store import save
 
-AT_ONCE = 2
-KEPT = 12  # finished jobs; the oldest goes first
-_PREVIEW_MEMORY = 2 << 30  # bytes that the first rows of a file may take
-_PATIENCE = 60.0  # seconds they may take
-_GLANCE = 0.05  # seconds between two looks at what they take
-_RESERVED = 4 << 30  # bytes that libraries reserve and do not use
-MOST_SHOWN = 100_000  # marks on a map
-N_SAMPLE = 1_500  # rows of the first picture
+SAMPLE_ROWS = 1_500  # Rows of the first picture.
 
 
 @dataclass(frozen=True)
@@ -57,8 +54,8 @@ class Question:
         """Read the choices of the page: ``{column: {"keep": bool, "kind": str, "weight": x}}``."""
         kinds: dict[str, str] = {}
         weights: dict[str, float] = {}
-        for name, chosen in columns.items():
-            kind, weight = chosen.get("kind"), chosen.get("weight")
+        for name, choice in columns.items():
+            kind, weight = choice.get("kind"), choice.get("weight")
             if kind is not None and kind not in ("nominal", "ordinal", "numeric", "set"):
                 raise Refused(f"column {name!r}: expected a kind of column, got {kind!r}")
             if weight is not None and not (isinstance(weight, int | float) and 0 < weight <= 1e6):
@@ -70,25 +67,17 @@ class Question:
             weights |= {name: float(weight)} if weight not in (None, 1) else {}
         kept = tuple(n for n, c in columns.items() if c.get("keep") is True)
         left_out = tuple(n for n, c in columns.items() if c.get("keep") is False and n != target)
-        return cls(
-            method, target, kept, left_out, tuple(kinds.items()), tuple(weights.items())
-        )  # fmt: skip
-
-    @property
-    def rows(self) -> Question:
-        """The part that decides how rows are read: the same for most methods."""
-        return replace(self, method=self.method if learns_from_classes(self.method) else "")
+        return cls(method, target, kept, left_out, tuple(kinds.items()), tuple(weights.items()))
 
 
 @dataclass
-class Job:
+class StudioJob:
     """One method on one table."""
 
-    source: Source
+    source: OpenFile
     question: Question
     folder: Path
-    process: Any
-    pipe: Any
+    child: ChildProcess
     name: str = field(default_factory=lambda: secrets.token_hex(8))
     state: str = "running"  # then done, failed or cancelled
     progress: Progress = field(default_factory=lambda: Progress("starting", 0.0, 1.0, ""))
@@ -97,64 +86,60 @@ class Job:
     started: float = field(default_factory=time.monotonic)
     ended: float = 0.0
     lock: Any = field(default_factory=threading.Lock)
-    making: Any = field(default_factory=threading.RLock)  # of downloads: one at a time
+    download_lock: Any = field(default_factory=threading.RLock)
 
     @property
     def method(self) -> str:
         """The name of the method."""
         return self.question.method
 
-    @property
-    def target(self) -> str | None:
-        """The target, if there is one."""
-        return self.question.target
-
     def look(self) -> None:
         """Take in what the process has said so far."""
         with self.lock:
             try:
-                while not self.pipe.closed and self.pipe.poll():
-                    self._hear(self.pipe.recv())
+                while not self.child.pipe.closed and self.child.pipe.poll():
+                    self._handle_message(*self.child.pipe.recv())
             except (EOFError, OSError):
-                if self.state == "running":
-                    why = "the work ended without a result; was there too little memory?"
-                    self._end("failed", why)
-                self._leave()
+                self._handle_message(
+                    "failed", "the work ended without a result; was there too little memory?"
+                )
 
-    def _hear(self, said: tuple[Any, ...]) -> None:
-        if said[0] == "progress":
-            self.progress = said[1]
-        elif said[0] == "part":
-            self.parts.add(said[1])
-        elif self.state == "running":
-            self._end("done" if said[0] == "done" else "failed", *said[1:])
+    def _handle_message(self, topic: str, content: Any) -> None:
+        if topic == "progress":
+            self.progress = content
+        elif topic == "part":
+            self.parts.add(content)
+            if content == "description":  # a map by neighbourhoods follows
+                self._end("done")
+        else:
+            if topic == "failed" and self.state == "running":
+                self._end("failed", content)
+            self._release()
 
     def _end(self, state: str, error: str = "") -> None:
-        error = error.replace(str(self.source.path), self.source.name)
-        self.state, self.error = state, error
+        self.state = state
+        self.error = error.replace(str(self.source.path), self.source.name)
         self.progress = replace(self.progress, done=1.0)
         self.ended = time.monotonic()
-        if state != "done":  # a map by neighbourhoods may follow what is done
-            self._leave()
 
-    def _leave(self) -> None:
+    def _release(self) -> None:
         self.parts.add("layouts")  # or there will be none
-        self.pipe.close()
-        self.process.join(5)
+        self.child.release()
 
     def cancel(self) -> None:
         """Stop the process; what it had written goes."""
         self.look()
         with self.lock:
-            if not self.pipe.closed:
-                self.process.kill()  # it holds nothing that is not thrown away
+            if not self.child.pipe.closed:
+                self.child.kill()
             if self.state != "running":
                 return
             self._end("cancelled")
+            self._release()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def shown(self) -> dict[str, Any]:
-        """Return what the page shows of it."""
+    def summary(self) -> dict[str, Any]:
+        """What the page shows of it."""
         self.look()
         return {
             "job": self.name,
@@ -164,63 +149,52 @@ class Job:
             "parts": sorted(self.parts),
             "error": self.error,
             "method": self.method,
-            "target": self.target,
+            "target": self.question.target,
             "file": self.source.name,
             "seconds": round((self.ended or time.monotonic()) - self.started, 1),
         }
 
 
 class Jobs:
-    """All jobs of one studio."""
+    """All jobs of one studio: so many run at once, and so many that have ended are kept."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._jobs: dict[str, Job] = {}
+    def __init__(self, folder: Path, max_running: int = 2, max_kept: int = 12) -> None:
+        self._folder, self._max_running, self._max_kept = folder, max_running, max_kept
+        self._jobs: dict[str, StudioJob] = {}
         self._lock = threading.Lock()
-        self._context = multiprocessing.get_context("spawn")
-        self._spare: tuple[Any, Any] | None = None
+        self._spare: ChildProcess | None = None
 
     def warm(self) -> None:
         """Start a process that loads the library and waits for work."""
         with self._lock:
-            if self._spare is None:
-                self._spare = self._process()
+            self._spare = self._spare or ChildProcess(prepare)
 
-    def _process(self) -> tuple[Any, Any]:
-        ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=run, args=(theirs,), daemon=True)
-        process.start()
-        theirs.close()
-        return process, ours
-
-    def start(self, source: Source, question: Question) -> Job:
+    def start(self, source: OpenFile, question: Question, max_bytes: int) -> StudioJob:
         """Start a job, if not too many run."""
         with self._lock:
             for job in self._jobs.values():
                 job.look()
-            if sum(job.state == "running" for job in self._jobs.values()) >= AT_ONCE:
-                raise Refused(f"{AT_ONCE} jobs are running; wait for one, or cancel it")
-            self._forget_oldest()
+            if sum(job.state == "running" for job in self._jobs.values()) >= self._max_running:
+                raise Refused(f"{self._max_running} jobs are running; wait for one, or cancel it")
+            self._discard_oldest()
             folder = self._folder / secrets.token_hex(8)
             folder.mkdir()
-            (process, pipe), self._spare = self._spare or self._process(), None
-            try:
-                pipe.send((str(source.path), question, str(folder)))
-            except OSError:  # the one that waited was ended by somebody
-                process, pipe = self._process()
-                pipe.send((str(source.path), question, str(folder)))
-            job = Job(source, question, folder, process, pipe)
+            child, self._spare = self._spare, None
+            if child is None or not child.process.is_alive():
+                child = ChildProcess(prepare)
+            child.start(run, source, question, folder, max_bytes)
+            job = StudioJob(source, question, folder, child)
             self._jobs[job.name] = job
             return job
 
-    def _forget_oldest(self) -> None:
+    def _discard_oldest(self) -> None:
         ended = [job for job in self._jobs.values() if job.state != "running"]
-        for job in ended[: max(0, len(self._jobs) - KEPT + 1)]:
+        for job in ended[: max(0, len(self._jobs) - self._max_kept + 1)]:
             job.cancel()
             shutil.rmtree(job.folder, ignore_errors=True)
             del self._jobs[job.name]
 
-    def __getitem__(self, name: str) -> Job:
+    def __getitem__(self, name: str) -> StudioJob:
         if name not in self._jobs:
             raise KeyError(f"job not found: {name!r}; it may have been discarded: run it again")
         return self._jobs[name]
@@ -231,109 +205,61 @@ class Jobs:
             job.cancel()
         with self._lock:
             if self._spare is not None:
-                self._spare[1].close()
-                self._spare[0].kill()
-                self._spare[0].join(5)
+                self._spare.kill()
                 self._spare = None
 
 
-# -- processes of limited memory ----------------------------------------------------------------
+# -- in the process of a job --------------------------------------------------------------------
+
+Send = Callable[[tuple[str, Any]], None]
 
 
-def begin_worker() -> None:
-    """Let a process leave Ctrl-C to the server, end with it, and leave memory to the machine."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    try:
-        import resource
-    except ImportError:  # Windows has none
-        return
-    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    memory = _most_memory() + _RESERVED  # the limit counts what is reserved, used or not
-    memory = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (memory, hard))
+def prepare() -> None:
+    """Load what a job needs, by doing one."""
+    rows = {"a": list("xyzz") * 12, "b": [float(i % 7) for i in range(48)], "c": list("pqr") * 16}
+    look_at(read_rows(rows, None), "auto", ReportOptions(by_neighborhood=False))
 
 
-def _end_with(parent: Any) -> None:
-    parent.join()
-    os._exit(1)
+def run(send: Send, source: OpenFile, question: Question, folder: Path, max_bytes: int) -> None:
+    """Do a job: keep rows, model and descriptions in its folder, and say how it goes.
+
+    Sent are ("progress", Progress) and ("part", name).
+    """
+    report = progress_reporter(lambda progress: send(("progress", progress)), "", 1.0)
+    report("reading", 0.0)
+    reading = read_for(question, open_table(source.path, source.encoding, folder, max_bytes))
+    if learns_from_classes(question.method) and reading.target:
+        _check_classes(reading.table[reading.target], reading.target)
+    options = ReportOptions(weights=dict(question.weights), by_neighborhood=False)
+    if reading.table.n_rows > 4 * SAMPLE_ROWS:
+        report("looking at a sample", 0.1)
+        _keep(folder, "sample", _describe_sample(reading, question, options))
+        send(("part", "sample"))
+    description, model, points = look_at(
+        reading,
+        question.method,
+        replace(options, max_map_rows=100_000),
+        lambda step, share: report(step, 0.15 + 0.8 * share),
+    )
+    if model is None:
+        raise ValueError(f"no column is left to compare rows by; {aside_line(reading.left_out)}")
+    report("keeping the model", 0.96)
+    model.save(folder / "model.tabweave")
+    save(reading.table, folder / "rows.tabweave")
+    _keep(folder, "reading", {"target": reading.target, "left_out": reading.left_out})
+    _keep(folder, "description", description)
+    send(("part", "description"))
+    with one_thread():
+        layout, reason = near_layout(points, 0)
+    _keep(folder, "layouts", {"layouts": [layout] if layout else [], "without": reason})
 
 
-def _most_memory() -> int:
-    """Return three quarters of the machine's memory: a job may fail, the machine may not."""
-    try:
-        return 3 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
-    except (AttributeError, ValueError, OSError):
-        return 4 << 30
-
-
-def _resident(process: Any) -> int:
-    """Return how many bytes of the machine's memory a process uses; 0 if the system hides it."""
-    try:
-        pages = Path(f"/proc/{process.pid}/statm").read_text().split()[1]
-    except (OSError, IndexError):
-        return 0
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")
-
-
-class PreviewProcess:
-    """Runs short work on files in a separate process, which is kept for the next."""
-
-    def __init__(self, memory: int = _PREVIEW_MEMORY) -> None:
-        self.memory = memory
-        self._pool: ProcessPoolExecutor | None = None
-        self._lock = threading.Lock()
-
-    def call(self, work: Callable[..., Any], *args: Any) -> Any:
-        """Return what the work returns; refuse it if it needs too much memory or time."""
-        with self._lock:
-            if self._pool is None:
-                context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPoolExecutor(1, context, initializer=begin_worker)
-            pool = self._pool
-        late = time.monotonic() + _PATIENCE
-        try:
-            answer = pool.submit(work, *args)
-            while not wait([answer], _GLANCE).done:
-                if any(_resident(process) > self.memory for process in _processes_of(pool)):
-                    self._end(pool)
-                    raise MemoryError
-                if time.monotonic() > late:
-                    self._end(pool)
-                    raise Refused("its first rows take too long to read")
-            return answer.result()
-        except (MemoryError, BrokenProcessPool) as error:
-            if isinstance(error, BrokenProcessPool):
-                self._end(pool)
-            raise Refused("its first rows take too much memory for a page") from None
-
-    def _end(self, pool: ProcessPoolExecutor) -> None:
-        with self._lock:
-            if self._pool is pool:
-                self._pool = None
-        for process in _processes_of(pool):
-            process.kill()
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _processes_of(pool: ProcessPoolExecutor) -> list[Any]:
-    return list((getattr(pool, "_processes", None) or {}).values())
-
-
-# -- the work -----------------------------------------------------------------------------------
-
-
-def read(path: str, question: Question) -> Any:
-    """Return the rows of a file as a report sees them; classes to learn from are values."""
-    from tabweave import Table, engines
-    from tabweave.apps.report.reading import read as read_rows
-
+def read_for(question: Question, source: Source) -> Reading:
+    """The rows of a file as a report sees them; classes to learn from are values."""
     kinds = dict(question.kinds)
     if learns_from_classes(question.method) and question.target:
         kinds[question.target] = "nominal"
-    table = Table.of(engines.read(path), kinds or None, rules="all")
+    table = Table.of(read(source), kinds or None, rules="all")
     reading = read_rows(table, question.target)
     unknown = {*question.left_out, *question.kept} - set(reading.table.schema.names)
     if unknown:
@@ -343,100 +269,23 @@ def read(path: str, question: Question) -> Any:
     return replace(reading, left_out=left_out)
 
 
-# -- the process --------------------------------------------------------------------------------
-
-
-def run(pipe: Any) -> None:
-    """Wait for a job, do it and say how it goes.
-
-    Said are ("progress", Progress), ("part", name), and once ("done",) or ("failed", why).
-    """
-    begin_worker()
-    if not pipe.poll():  # nobody waits yet
-        _load()
-    try:
-        path, question, folder = pipe.recv()
-    except EOFError:  # never needed
-        return
-    try:
-        _run(pipe, path, question, Path(folder))
-        return
-    except MemoryError:
-        said = ("failed", "there is too little memory for this; try fewer columns or rows")
-    except Exception as error:
-        text = error.args[0] if isinstance(error, KeyError) and error.args else error
-        said = ("failed", str(text) or type(error).__name__)
-    try:
-        pipe.send(said)
-    except OSError:  # the server is gone; nobody listens
-        pass
-
-
-def _load() -> None:
-    """Load what a job needs, by doing one."""
-    from tabweave.apps.report.describe import Wishes, look_at
-    from tabweave.apps.report.reading import read as read_rows
-
-    rows = {"a": list("xyzz") * 12, "b": [float(i % 7) for i in range(48)], "c": list("pqr") * 16}
-    look_at(read_rows(rows, None), "auto", Wishes(by_neighborhood=False), lambda *_: None)
-
-
-def _run(pipe: Any, path: str, question: Question, folder: Path) -> None:
-    from tabweave.apps.report.describe import Wishes, look_at
-
-    report = progress_reporter(lambda progress: pipe.send(("progress", progress)), "", 1.0)
-    report("reading", 0.0)
-    reading = read(path, question)
-    if learns_from_classes(question.method) and reading.target:
-        _check_classes(reading.table[reading.target], reading.target)
-    wishes = Wishes(weights=dict(question.weights), by_neighborhood=False)
-    if reading.table.n_rows > 4 * N_SAMPLE:
-        report("looking at a sample", 0.1)
-        _keep(folder, "sample", _of_sample(reading, question, wishes))
-        pipe.send(("part", "sample"))
-    description, model, points = look_at(
-        reading,
-        question.method,
-        replace(wishes, most_shown=MOST_SHOWN),
-        lambda step, share: report(step, 0.15 + 0.8 * share),
-    )
-    if model is None:
-        raise ValueError(f"no column is left to compare rows by; {aside_line(reading.left_out)}")
-    report("keeping the model", 0.96)
-    model.save(folder / "model.tabweave")
-    _keep(folder, "description", description)
-    pipe.send(("done",))
-    _keep(folder, "layouts", _by_neighborhood(points))
-    pipe.send(("part", "layouts"))
-
-
-def _keep(folder: Path, name: str, found: dict[str, Any]) -> None:
+def _keep(folder: Path, name: str, content: dict[str, Any]) -> None:
     with replacing(folder / f"{name}.json") as part:
-        part.write_text(json.dumps(found, allow_nan=False), encoding="utf-8")
+        part.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
 
 
-def _of_sample(reading: Any, question: Question, wishes: Any) -> dict[str, Any]:
-    """Return the description of some rows, under their numbers in the whole table."""
-    from tabweave.apps.report.describe import look_at
-    from tabweave.apps.report.reading import only_met
-    from tabweave.columns.table import take_rows
-
+def _describe_sample(
+    reading: Reading, question: Question, options: ReportOptions
+) -> dict[str, Any]:
+    """The description of some rows, under their numbers in the whole table."""
     n_rows = reading.table.n_rows
-    rows = np.sort(np.random.default_rng(0).choice(n_rows, N_SAMPLE, replace=False))
-    some = replace(reading, table=only_met(take_rows(reading.table, rows)))
-    found, _, _ = look_at(some, question.method, replace(wishes, at_once=True), lambda *_: None)
-    if found["map"]:
-        found["map"]["rows"] = rows[found["map"]["rows"]].tolist()
-    found["neighbors"] = None  # of the sample only: not to be taken for those of the table
-    return found | {"sample": {"rows": N_SAMPLE, "of": n_rows}}
-
-
-def _by_neighborhood(points: Any) -> dict[str, Any]:
-    from tabweave.apps.report.rows import near_layout
-
-    with one_thread():
-        found, without = near_layout(points, 0)
-    return {"layouts": [found] if found else [], "without": without}
+    rows = np.sort(np.random.default_rng(0).choice(n_rows, SAMPLE_ROWS, replace=False))
+    sample = replace(reading, table=without_unused_labels(take_rows(reading.table, rows)))
+    description, _, _ = look_at(sample, question.method, replace(options, first_picture=True))
+    if description["map"]:
+        description["map"]["rows"] = rows[description["map"]["rows"]].tolist()
+    description["neighbors"] = None  # of the sample only: not to be taken for the table's
+    return description | {"sample": {"rows": SAMPLE_ROWS, "of": n_rows}}
 
 
 def _check_classes(data: Any, target: str) -> None:

@@ -12,14 +12,18 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import clone
 
+from tabweave import export
 from tabweave._compat import require
 from tabweave.apps.methods import learns_from_classes
-from tabweave.apps.studio.files import Source
-from tabweave.apps.studio.jobs import Job, Question, read
+from tabweave.apps.report.html import cell, page
+from tabweave.apps.report.reading import Reading
+from tabweave.apps.studio.jobs import StudioJob
 from tabweave.columns.table import take_rows
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.io.files import replacing
+from tabweave.io.store import load
 from tabweave.neighbors.index import SimilarityIndex
+from tabweave.space.block import row_blocks
 
 DOWNLOADS = {
     "vectors.csv": "text/csv",
@@ -30,36 +34,32 @@ DOWNLOADS = {
     "program.py": "text/plain",
     "report.html": "text/html",
 }
-MOST_NUMBERS = 1 << 28  # in all vectors: 2 GB
-_BLOCK = 1 << 22  # numbers held at a time
 
 
 # -- answers ------------------------------------------------------------------------------------
 
 
-def described(job: Job, part: str = "description") -> dict[str, Any]:
-    """Return what the job found; or in a sample, or the map by neighbourhoods."""
+def described(job: StudioJob, part: str = "description") -> dict[str, Any]:
+    """What the job found; or in a sample, or the map by neighbourhoods."""
     path = job.folder / f"{part}.json"
     if not path.exists():
         return {"layouts": [], "without": ""} if part == "layouts" else {}
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def page_of(job: Job) -> str:
-    """Return the report of the job as a page, its map as small as reports have it."""
-    from tabweave.apps.report import page
-
+def page_of(job: StudioJob) -> str:
+    """The report of the job as a page, its map as small as reports have it."""
     description = described(job)
-    near = described(job, "layouts")
-    description["map"]["layouts"] += near["layouts"]
-    description["map"]["without"] = near["without"]
+    by_neighborhood = described(job, "layouts")
+    description["map"]["layouts"] += by_neighborhood["layouts"]
+    description["map"]["without"] = by_neighborhood["without"]
     return page(thinned(description), title=job.source.name)
 
 
-def thinned(description: dict[str, Any], most: int = 2_000) -> dict[str, Any]:
-    """Return a description whose map has few marks, so that the page is small."""
+def thinned(description: dict[str, Any], max_marks: int = 2_000) -> dict[str, Any]:
+    """A description whose map has few marks, so that the page is small."""
     map_data = dict(description["map"])
-    step = -(-len(map_data["rows"]) // most)
+    step = -(-len(map_data["rows"]) // max_marks)
     if step > 1:
         if "odd" in map_data:
             map_data["odd"] = map_data["odd"] | {"codes": map_data["odd"]["codes"][::step]}
@@ -73,32 +73,28 @@ def thinned(description: dict[str, Any], most: int = 2_000) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=2)
-def _reading(source: Source, question: Question) -> Any:
-    reading = read(str(source.path), question)
-    source.check_current()  # what was read is what the stamp stands for, or nothing is kept
-    return reading
+def _reading(folder: Path) -> Reading:
+    choices = json.loads((folder / "reading.json").read_text(encoding="utf-8"))
+    return Reading(load(folder / "rows.tabweave"), choices["target"], choices["left_out"])
 
 
 @lru_cache(maxsize=4)
-def _model(folder: str) -> Any:
-    import tabweave
-
-    return tabweave.load(Path(folder) / "model.tabweave")
+def _model(folder: Path) -> Any:
+    return load(folder / "model.tabweave")
 
 
 @lru_cache(maxsize=2)
-def _index(source: Source, question: Question, folder: str) -> SimilarityIndex:
-    model = _model(folder)
-    return SimilarityIndex(model, backend="exact").fit(_reading(source, question).features())
+def _index(folder: Path) -> SimilarityIndex:
+    return SimilarityIndex(_model(folder), backend="exact").fit(_reading(folder).features())
 
 
-def opened(job: Job) -> tuple[Any, Any]:
-    """Return the rows of a job as they were read, and its model; of the file as it is now."""
+def opened(job: StudioJob) -> tuple[Reading, Any]:
+    """The rows of a job as they were read, and its model, unless the file was written again."""
     job.source.check_current()
-    return _reading(job.source, job.question.rows), _model(str(job.folder))
+    return _reading(job.folder), _model(job.folder)
 
 
-def explained(job: Job, a: int, b: int) -> dict[str, Any]:
+def explained(job: StudioJob, a: int, b: int) -> dict[str, Any]:
     """Return two rows side by side, and each column's share in what keeps them apart."""
     reading, model = opened(job)
     for row in (a, b):
@@ -125,18 +121,16 @@ def explained(job: Job, a: int, b: int) -> dict[str, Any]:
 
 
 def row_of(reading: Any, row: int) -> dict[str, str | None]:
-    """Return the cells of a row as text."""
-    from tabweave.apps.report.html import cell
-
+    """The cells of a row as text."""
     return {column.name: cell(data, row) for column, data in reading.table}
 
 
-def near(job: Job, row: int, k: int = 8) -> dict[str, Any]:
+def near(job: StudioJob, row: int, k: int = 8) -> dict[str, Any]:
     """Return the rows nearest to one, copies of it among them."""
     reading, model = opened(job)
     n_rows = reading.table.n_rows
     check_row(row, n_rows)
-    index = _index(job.source, job.question.rows, str(job.folder))
+    index = _index(job.folder)
     query = take_rows(reading.features(), np.array([row]))
     # Copies come first in the order of rows, so the row itself may be beyond the first k.
     answer = index.query(query, min(k + 1, n_rows))
@@ -166,7 +160,7 @@ def check_row(row: int, n: int) -> None:
 # -- downloads ----------------------------------------------------------------------------------
 
 
-def made(job: Job, kind: str) -> Path | bytes:
+def made(job: StudioJob, kind: str) -> Path | bytes:
     """Return a download, made when it is asked for: a file, or its bytes."""
     if kind not in DOWNLOADS:
         raise ValueError(f"expected a download, one of {', '.join(DOWNLOADS)}, got {kind!r}")
@@ -175,15 +169,13 @@ def made(job: Job, kind: str) -> Path | bytes:
     if kind == "report.html":
         return page_of(job).encode()
     path = job.folder / kind
-    with job.making:  # who asks for what another is waiting for waits, too
+    with job.download_lock:  # who asks for what another is waiting for waits, too
         if not path.exists():
             _make(job, path)
     return path
 
 
-def _make(job: Job, path: Path) -> None:
-    from tabweave import export
-
+def _make(job: StudioJob, path: Path) -> None:
     reading, model = opened(job)
     names = [str(name) for name in model.get_feature_names_out()]
     with replacing(path) as part:
@@ -199,19 +191,18 @@ def _make(job: Job, path: Path) -> None:
 
 def _write_csv(model: Any, features: Any, path: Path, names: list[str]) -> None:
     """Write the vectors block by block, so that they are never in memory at once."""
-    n = features.n_rows
-    if n * len(names) > MOST_NUMBERS:
+    n_rows, max_numbers = features.n_rows, 1 << 28  # 2 GB
+    if n_rows * len(names) > max_numbers:
         raise ValueError(
-            f"{n:,} rows of {len(names):,} dimensions are too many to download; download the "
+            f"{n_rows:,} rows of {len(names):,} dimensions are too many to download; download the "
             f"model and use `tabweave embed`"
         )
-    step = max(1024, _BLOCK // max(len(names), 1))
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(names)
-        for start in range(0, n, step):
-            rows = np.arange(start, min(start + step, n))
-            writer.writerows(model.transform(take_rows(features, rows)).tolist())
+        for block in row_blocks(n_rows, 8 * len(names)):
+            rows = take_rows(features, np.arange(block.start, block.stop))
+            writer.writerows(model.transform(rows).tolist())
 
 
 def _write_parquet(source: Any, path: Path, names: list[str]) -> None:
@@ -227,7 +218,7 @@ def _write_parquet(source: Any, path: Path, names: list[str]) -> None:
 # -- the program that makes what is shown -------------------------------------------------------
 
 
-def program_of(jobs: list[Job], rows: tuple[int, int] | None = None) -> str:
+def program_of(jobs: list[StudioJob], rows: tuple[int, int] | None = None) -> str:
     """Return the Python that makes what one job shows, or two side by side."""
     shown = [(job.method, *opened(job)) for job in jobs]
     for row in rows or ():

@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import csv
-import itertools
 import secrets
 import shutil
+import tempfile
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
+from tabweave import datasets
 from tabweave.apps.studio.files import (
     Holding,
+    OpenFile,
     Refused,
-    Source,
     TooLarge,
-    check,
-    check_width,
-    own_copy,
+    first_rows,
     stamp_of,
     suffix_of,
 )
-from tabweave.apps.studio.jobs import Job, Jobs, PreviewProcess
+from tabweave.apps.studio.jobs import Jobs, Question, StudioJob
+from tabweave.apps.studio.processes import file_reader
 
-N_PREVIEW = 6
 # Tables that come with the library, and what their classes are called.
 BUILT_IN = {"titanic": "survived", "car": "rating", "nursery": "advice", "krkopt": "moves",
             "tictactoe": "x wins"}  # fmt: skip
-_UPLOADS = 4  # times the limit, all uploads together
-_SLOW = 8  # answers at a time that may take long: other threads are left for short ones
-_previewer = PreviewProcess()  # for the first rows of all studios of a process
 
 
 class Studio:
@@ -45,81 +40,68 @@ class Studio:
         self._holding = Holding.begin()
         self.folder = self._holding.folder
         self.jobs = Jobs(self.folder)
-        self.sources: dict[str, Source] = {}
-        self._copies: dict[tuple[Any, ...], tuple[Path, str]] = {}
-        self._copying = threading.Lock()
-        self._previews: dict[tuple[Any, ...], Future[dict[str, Any]]] = {}
-        self._opened: dict[str, dict[str, Any]] = {}  # columns and first rows of each
-        self._taken = 0
-        self._slow: Any = None
+        self._files: dict[str, OpenFile] = {}
+        self._previews: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._preview_lock = threading.Lock()
+        self._uploaded_bytes = 0
+        self._slow_threads: Any = None
 
     def close(self) -> None:
         """End all jobs, and leave nothing behind."""
         self.jobs.close()
         self._holding.end()
 
-    async def patiently(self, work: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    async def run_slow(self, work: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """Do what may take long in one of few threads; the others wait for short answers."""
         from anyio import CapacityLimiter, to_thread
 
-        if self._slow is None:
-            self._slow = CapacityLimiter(_SLOW)
-        return await to_thread.run_sync(partial(work, *args, **named), limiter=self._slow)
+        if self._slow_threads is None:
+            self._slow_threads = CapacityLimiter(8)
+        call = partial(work, *args, **named)
+        return await to_thread.run_sync(call, limiter=self._slow_threads)
 
     def slow(self, answer: Callable[..., Any]) -> Callable[..., Any]:
         """Mark an answer that may take long."""
 
         @wraps(answer)
-        async def patient(**named: Any) -> Any:
-            return await self.patiently(answer, **named)
+        async def slow_answer(**named: Any) -> Any:
+            return await self.run_slow(answer, **named)
 
-        return patient
+        return slow_answer
 
     def let_in(
         self, path: Path, name: str, encoding: str | None = None, key: str | None = None
     ) -> dict[str, Any]:
         """Check a table, remember it, and return its columns and first rows."""
-        own, stamp = path, stamp_of(path)
+        stamp = stamp_of(path)
         try:
-            own, seen = self._own_copy(path, encoding)
-            check(own)
-            found = self._first_rows(own)
-        except Exception as error:
-            self._drop(own, path)
-            gone = "it is no longer there; was it moved or deleted?"
-            text = str(error) if path.exists() else gone
-            text = text.replace(str(own), name).replace(str(path), name).strip()
-            text = text.removeprefix(f"{name}: ")
+            preview = self._preview(path, stamp, encoding)
+        except ValueError as error:
+            text = str(error) if stamp else "it is no longer there; was it moved or deleted?"
+            text = text.replace(str(path), name).strip().removeprefix(f"{name}: ")
             raise Refused(f"{name!r} cannot be opened: {text[:600]}") from None
         key = key or secrets.token_hex(8)
-        self.sources[key] = Source(own, name, path, stamp, encoding)
-        self._opened[key] = found | {"source": key, "name": name, "encoding": seen}
-        return self._opened[key]
+        self._files[key] = OpenFile(path, name, stamp, encoding)
+        return preview | {"source": key, "name": name}
 
-    def _first_rows(self, path: Path) -> dict[str, Any]:
-        """Return the first rows of a file as it is now, read once for all who open it."""
-        key, mine = (path, stamp_of(path)), Future[dict[str, Any]]()
-        found = self._previews.setdefault(key, mine)
-        if found is mine:
-            try:
-                mine.set_result(_previewer.call(first_rows, path))
-            except BaseException as error:
-                del self._previews[key]
-                mine.set_exception(error)
-        return found.result()
+    def _preview(self, path: Path, stamp: tuple[int, ...], encoding: str | None) -> dict[str, Any]:
+        """The first rows of a file as it is now, read once for all who open it."""
+        key = path, stamp, encoding
+        with self._preview_lock:
+            if key not in self._previews:
+                with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+                    self._previews[key] = file_reader().call(
+                        first_rows, path, encoding, Path(folder), self.limit
+                    )
+            return self._previews[key]
 
     def again(self, key: str, encoding: str | None = None) -> dict[str, Any]:
-        """Return a table that was let in as its file is now, read in another encoding if asked."""
-        source = self.source(key)
-        encoding = encoding or source.encoding
-        if not source.is_current or encoding != source.encoding:
-            self.let_in(source.origin, source.name, encoding, key)
-        return self._opened[key]
+        """A table that was let in as its file is now, read in another encoding if asked."""
+        file = self.file(key)
+        return self.let_in(file.path, file.name, encoding or file.encoding, key)
 
     def built_in(self, name: str) -> dict[str, Any]:
         """Let in a table that comes with the library."""
-        from tabweave import datasets
-
         if name not in BUILT_IN:
             raise Refused(f"expected a table, one of {', '.join(BUILT_IN)}, got {name!r}")
         path = self.folder / f"{name}.csv"
@@ -131,24 +113,6 @@ class Studio:
                 writer.writerows(zip(*data.columns.values(), data.y, strict=True))
         return self.let_in(path, f"{name}.csv") | {"target": BUILT_IN[name]}
 
-    def _own_copy(self, path: Path, encoding: str | None) -> tuple[Path, str]:
-        """Return the copy of a packed or otherwise odd file, made once for all who open it."""
-        key = path, stamp_of(path), encoding
-        with self._copying:
-            if key not in self._copies:
-                self._copies[key] = own_copy(path, self.folder, self.limit, encoding)
-            return self._copies[key]
-
-    def _drop(self, own: Path, path: Path) -> None:
-        """Remove the copy of a file that is refused, unless it was let in before."""
-        with self._copying:
-            let_in = {source.path for source in self.sources.values()}
-            if own in let_in:
-                return
-            self._copies = {key: copy for key, copy in self._copies.items() if copy[0] != own}
-            if own != path:
-                shutil.rmtree(own.parent, ignore_errors=True)
-
     async def take(self, request: Any, name: str) -> dict[str, Any]:
         """Write an upload to a separate file, and stop when it gets too large."""
         name = (Path(name.replace("\\", "/")).name or "upload")[-200:]
@@ -156,14 +120,14 @@ class Studio:
         length = request.headers.get("content-length", "")
         if length.isdigit() and int(length) > self.limit:
             raise TooLarge(self.limit)
-        if self._taken > _UPLOADS * self.limit:
+        if self._uploaded_bytes > 4 * self.limit:
             raise Refused("the limit of uploads is reached; stop the studio and start it again")
         folder = self.folder / secrets.token_hex(8)
         folder.mkdir()
         path = folder / f"table{suffix}"
         try:
             await self._receive(request, path)
-            return await self.patiently(self.let_in, path, name)
+            return await self.run_slow(self.let_in, path, name)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -176,37 +140,24 @@ class Studio:
                 if size > self.limit:
                     raise TooLarge(self.limit)
                 file.write(block)
-        self._taken += size
+        self._uploaded_bytes += size
 
-    def source(self, key: str) -> Source:
-        """Return a file that was let in."""
-        if key not in self.sources:
+    def file(self, key: str) -> OpenFile:
+        """A file that was let in."""
+        if key not in self._files:
             raise KeyError("this file is no longer open; open it again")
-        return self.sources[key]
+        return self._files[key]
 
-    def finished(self, name: str) -> Job:
-        """Return a job that has something to show."""
+    def start(self, key: str, question: Question) -> StudioJob:
+        """Start a job on a file as it is now."""
+        self.again(key)
+        return self.jobs.start(self.file(key), question, self.limit)
+
+    def finished(self, name: str) -> StudioJob:
+        """A job that has something to show."""
         job = self.jobs[name]
         job.look()
         if job.state != "done":
             raise Refused(f"this job is {job.state}; there is nothing to show")
         job.source.check_current()
         return job
-
-
-def first_rows(path: Path) -> dict[str, Any]:
-    """Return the columns of a table and its first rows as text."""
-    from tabweave import Table, engines
-    from tabweave.apps.report.html import cell
-
-    first = next(iter(engines.batches(str(path), batch_rows=N_PREVIEW)), None)
-    if first is None:
-        raise Refused("it has columns but no rows")
-    table = Table.of(first)
-    check_width(len(table.schema))
-    shown = range(min(N_PREVIEW, table.n_rows))
-    return {
-        "columns": list(table.schema.names),
-        "kinds": [column.kind for column in table.schema.columns],
-        "preview": [[cell(data, row) for _, data in itertools.islice(table, 40)] for row in shown],
-    }

@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import io
 import os
 import pickle
 import shutil
@@ -262,6 +263,43 @@ def test_memory_that_is_reserved_and_not_used_does_not_count():
     """Arrow reserves a gigabyte as it is loaded; small tables were refused for that."""
     reader = FileReader(max_bytes=1 << 29)
     assert reader.call(eval, "__import__('numpy').empty(1 << 31, 'u1').nbytes") == 1 << 31
+
+
+def _damaged(content):
+    """Workbooks with one part of the file overwritten, cut short, or told to be larger."""
+    for start in range(0, len(content), max(1, len(content) // 12)):
+        yield content[:start] + b"\xff" * 8 + content[start + 8 :]
+    yield content[: len(content) // 2]
+    yield b"PK\x03\x04" + b"\x00" * 100
+
+
+def test_forged_workbooks_are_refused_with_a_sentence_and_the_server_stays_up(client, workbook):
+    row = '<row><c r="A1" t="inlineStr"><is><t>a</t></is></c></row>'
+    cells = '<row><c r="A2"><v>1</v></c></row>'
+    good = workbook(row + cells)
+    with zipfile.ZipFile(bomb := io.BytesIO(good), "a", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("xl/more.xml", bytes(600 * 2**20))
+    status, error = send(client, bomb.getvalue(), "bomb.xlsx")
+    assert status == 400 and "when unpacked, got more" in error
+    # A sheet whose last cell claims to lie at the end of all: its rows would be filled up to there.
+    wide = workbook(row + '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>')
+    status, error = send(client, wide, "wide.xlsx")
+    assert status == 400 and "cannot be opened" in error
+    for content in _damaged(good):
+        status, error = send(client, content, "damaged.xlsx")
+        assert status == 200 or error.startswith("'damaged.xlsx' cannot be opened: ")
+        assert "Traceback" not in error
+    assert send(client, good, "good.xlsx") == (200, "")
+
+
+def test_a_file_takes_no_longer_than_it_may():
+    reader = FileReader()
+    assert reader.call(len, "abc") == 3
+    reader.max_seconds = 0.5
+    with pytest.raises(_files.Refused, match="too long"):
+        reader.call(time.sleep, 30)
+    reader.max_seconds = 60.0
+    assert reader.call(len, "abc") == 3
 
 
 def test_copies_of_a_file_in_another_encoding_go_with_the_process_that_made_them(

@@ -236,9 +236,9 @@ def test_failure_cancelling_and_how_many_run_at_once(client_of, tmp_path):
         job = client.app.state.studio.jobs[long["job"]]
         assert client.get(f"/api/jobs/{long['job']}/result").status_code == 400  # not yet
         assert client.delete(f"/api/jobs/{long['job']}").json()["state"] == "cancelled"
-        assert not job.process.is_alive() and not job.folder.exists()
+        assert not job.child.process.is_alive() and not job.folder.exists()
         with pytest.raises(ProcessLookupError):
-            os.kill(job.process.pid, 0)
+            os.kill(job.child.process.pid, 0)
     poor = ended(client, start(client, "onehot", None, "ids.csv").json())
     assert (
         poor["state"] == "failed"
@@ -401,54 +401,34 @@ def test_an_encoding_can_be_chosen(client):
 
 
 @pytest.mark.parametrize(("since", "day"), [("0", "2020-03-01"), ("1", "2024-03-02")])
-def test_a_workbook_says_when_its_days_begin(client, since, day):
-    import zipfile
-
-    space = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+def test_a_workbook_says_when_its_days_begin(client, workbook, since, day):
     sheet = (
-        f'<worksheet {space}><sheetData><row><c r="A1" t="inlineStr"><is><t>day</t></is></c>'
+        '<row><c r="A1" t="inlineStr"><is><t>day</t></is></c>'
         '<c r="B1" t="inlineStr"><is><t>hour</t></is></c></row><row><c r="A2" s="1"><v>43891</v>'
-        '</c><c r="B2" s="1"><v>0.5625</v></c></row></sheetData></worksheet>'
+        '</c><c r="B2" s="3"><v>0.5625</v></c></row>'
     )
-    styles = f'<styleSheet {space}><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/></cellXfs>'
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as book:
-        book.writestr("xl/worksheets/sheet1.xml", sheet)
-        book.writestr("xl/styles.xml", f"{styles}</styleSheet>")
-        book.writestr(
-            "xl/workbook.xml", f'<workbook {space}><workbookPr date1904="{since}"/></workbook>'
-        )
-    answer = client.post("/api/upload", params={"name": "a.xlsx"}, content=out.getvalue())
-    assert answer.json()["preview"] == [[day, "13:30:00"]]
+    content = workbook(sheet, dates_since=since)
+    answer = client.post("/api/upload", params={"name": "a.xlsx"}, content=content)
+    assert answer.json()["preview"] == [[day, "13:30"]]
 
 
-def test_a_sheet_is_read(client):
-    import zipfile
-
+def test_a_sheet_is_read(client, workbook):
     sheet = (
-        '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>'
         '<row><c r="A1" t="s"><v>0</v></c><c r="C1" t="inlineStr"><is><t>n</t></is></c></row>'
         '<row><c r="A2" t="s"><v>1</v></c><c r="B2" s="1"><v>43891</v></c><c r="C2"><v>1.5</v></c>'
-        '</row><row><c r="B3" s="1"><v>43891.5625</v></c><c r="C3" t="b"><v>1</v></c></row>'
-        "</sheetData></worksheet>"
+        '</row><row><c r="B3" s="2"><v>43891.5625</v></c><c r="C3"><v>2</v></c></row>'
     )
-    texts = (
-        '<sst xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><si><t>who</t></si>'
-        "<si><r><t>A</t></r><r><t>nn</t></r></si></sst>"
+    texts = "<si><t>who</t></si><si><r><t>A</t></r><r><t>nn</t></r></si>"
+    content = workbook(sheet, texts)
+    opened = client.post("/api/upload", params={"name": "a.xlsx"}, content=content).json()
+    assert opened["preview"][0][0] == "Ann" and len(opened["columns"]) == 3
+    assert "2020-03-01" in opened["preview"][0][1] and opened["encoding"] == ""
+    job = client.post("/api/jobs", json={"source": opened["source"], "method": "onehot"}).json()
+    job = ended(client, job)
+    assert job["error"] == ""
+    assert (
+        client.get(f"/api/jobs/{job['job']}/near", params={"row": 0}).json()["cells"]["n"] == "1.5"
     )
-    styles = (
-        '<styleSheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><cellXfs>'
-        '<xf numFmtId="0"/><xf numFmtId="14"/></cellXfs></styleSheet>'
-    )
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as book:
-        book.writestr("xl/worksheets/sheet1.xml", sheet)
-        book.writestr("xl/sharedStrings.xml", texts)
-        book.writestr("xl/styles.xml", styles)
-    answer = client.post("/api/upload", params={"name": "a.xlsx"}, content=out.getvalue())
-    found = answer.json()
-    assert found["preview"][0][0] == "Ann" and len(found["columns"]) == 3
-    assert "2020-03-01" in found["preview"][0][1]
 
 
 def test_the_program_reads_a_file_whatever_it_is_called(tmp_path, monkeypatch):

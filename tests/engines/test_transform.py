@@ -207,13 +207,14 @@ def test_rows_without_names_are_transformed(tmp_path):
 
 def test_wide_vectors_come_in_batches_of_fewer_rows(files, plain, untie, monkeypatch):
     """Memory is bounded by bytes, not by rows: a batch of them takes no more than so many."""
-    monkeypatch.setattr(_transform, "_VECTOR_BYTES", 8 * 100 * len(untie.get_feature_names_out()))
+    row_bytes = 8 * len(untie.get_feature_names_out())
+    monkeypatch.setattr(_transform, "MAX_VECTOR_BYTES", 100 * row_bytes)
     stream = list(transform(untie, files / "all.arrow"))
     assert max(batch.num_rows for batch in stream) == 100
     names = list(untie.get_feature_names_out())
     found = np.vstack([matrix(batch, names) for batch in stream])
     np.testing.assert_array_equal(found, untie.transform(plain))
-    monkeypatch.setattr(_transform, "_VECTOR_BYTES", 1)
+    monkeypatch.setattr(_transform, "MAX_VECTOR_BYTES", 1)
     assert next(iter(transform(untie, files / "all.arrow"))).num_rows == 1
 
 

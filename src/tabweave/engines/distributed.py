@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tabweave._compat import require
@@ -15,11 +15,8 @@ from tabweave.counts.unknown import UnknownTally, tallying
 from tabweave.engines.frames import FrameSource, gathered
 from tabweave.engines.progress import progress_reporter
 from tabweave.engines.source import Source
+from tabweave.engines.vectors import fitted_names, vector_batch
 from tabweave.io.dialects import sql_name
-
-_DASK_BRANCHES = 8  # results that are merged at a time
-_SPARK_BRANCHES = 16
-_RESULT = "part int, result binary"  # a row of what a partition gives
 
 
 class DaskSource(Source):
@@ -44,10 +41,8 @@ class DaskSource(Source):
         start = dask.delayed(work, pure=False, traverse=False)
         merge = dask.delayed(work.merge, pure=False, traverse=False)
         parts = [start([part]) for part in self.frame[list(columns)].to_delayed()]
-        while len(parts) > 1:
-            parts = [
-                merge(parts[i : i + _DASK_BRANCHES]) for i in range(0, len(parts), _DASK_BRANCHES)
-            ]
+        while len(parts) > 1:  # eight results are merged at a time
+            parts = [merge(parts[i : i + 8]) for i in range(0, len(parts), 8)]
         report(step, 0)
         result = dask.compute(parts[0])[0]
         report(step, self.frame.npartitions)
@@ -58,38 +53,28 @@ class DaskSource(Source):
     ) -> Any:
         """Return the vectors of the rows as another frame, partition by partition."""
         pandas = require("pandas", "frames")
-        kept = self.frame._meta[list(keep)]
+        passed = self.frame._meta[list(keep)]
         types = dict.fromkeys(names, embedder.dtype) if vector is None else {vector: object}
         empty = pandas.DataFrame({n: pandas.Series([], dtype=kind) for n, kind in types.items()})
-        meta = pandas.concat([kept, empty.set_index(kept.index[:0])], axis=1)
-        work = _PandasVectors(embedder, tuple(keep), tuple(names), vector)
+        meta = pandas.concat([passed, empty.set_index(passed.index[:0])], axis=1)
+        work = partial(pandas_vectors, embedder, list(keep), list(names), vector)
         return self.frame.map_partitions(work, meta=meta)
 
 
-@dataclass(frozen=True)
-class _PandasVectors:
+def pandas_vectors(
+    embedder: Any, keep: list[str], names: list[str], vector: str | None, part: Any
+) -> Any:
     """The vectors of one partition, beside the columns that are kept."""
+    import pandas
 
-    embedder: Any
-    keep: tuple[str, ...]
-    names: tuple[str, ...]
-    vector: str | None
-
-    def __call__(self, part: Any) -> Any:
-        import pandas
-
-        from tabweave.engines.transform import fitted_names
-
-        keep, fitted = list(self.keep), fitted_names(self.embedder)
-        rows = part.drop(columns=keep) if fitted is None else part[fitted]
-        with tallying(UnknownTally()):
-            vectors = self.embedder.transform(rows)
-        if self.vector is None:
-            frame = pandas.DataFrame(vectors, columns=self.names, index=part.index)
-        else:
-            cells = pandas.Series(list(vectors), index=part.index, dtype=object)
-            frame = cells.to_frame(self.vector)
-        return pandas.concat([part[keep], frame], axis=1)
+    fitted = fitted_names(embedder)
+    with tallying(UnknownTally()):
+        vectors = embedder.transform(part.drop(columns=keep) if fitted is None else part[fitted])
+    if vector is None:
+        frame = pandas.DataFrame(vectors, columns=names, index=part.index)
+    else:
+        frame = pandas.Series(list(vectors), index=part.index, dtype=object).to_frame(vector)
+    return pandas.concat([part[keep], frame], axis=1)
 
 
 class SparkSource(Source):
@@ -119,8 +104,9 @@ class SparkSource(Source):
         """
         report = progress_reporter(progress, "rows", None)
         report(step, 0)
-        results = self._select(columns).mapInArrow(_Partition(work), _RESULT)
-        groups = results.repartition(_SPARK_BRANCHES, "part").mapInArrow(_Merge(work), _RESULT)
+        row = "part int, result binary"  # what a partition gives
+        results = self._select(columns).mapInArrow(partial(partition_result, work), row)
+        groups = results.repartition(16, "part").mapInArrow(partial(merged_results, work), row)
         parts = sorted(groups.collect(), key=lambda row: row.part)
         return work.merge([pickle.loads(row.result) for row in parts])  # noqa: S301
 
@@ -135,34 +121,23 @@ class SparkSource(Source):
         else:
             fields = [types.StructField(vector, types.ArrayType(number))]
         schema = types.StructType([*(self.frame.schema[name] for name in keep), *fields])
-        work = _ArrowVectors(embedder, tuple(keep), tuple(names), vector)
+        work = partial(arrow_vectors, embedder, list(keep), list(names), vector)
         return self.frame.mapInArrow(work, schema)
 
 
-@dataclass(frozen=True)
-class _Partition:
+def partition_result(work: Any, batches: Iterator[Any]) -> Iterator[Any]:
     """The work on the Arrow batches of one partition; its result as one row of bytes."""
+    from pyspark import TaskContext
 
-    work: Any
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        from pyspark import TaskContext
-
-        yield _row(TaskContext.get().partitionId(), self.work(gathered(batches)))
+    yield _row(TaskContext.get().partitionId(), work(gathered(batches)))
 
 
-@dataclass(frozen=True)
-class _Merge:
-    """The merging of the results that one partition holds."""
-
-    work: Any
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        rows = (row for batch in batches for row in batch.to_pylist())
-        parts = sorted(rows, key=lambda row: row["part"])
-        if parts:
-            results = [pickle.loads(row["result"]) for row in parts]  # noqa: S301
-            yield _row(parts[0]["part"], self.work.merge(results))
+def merged_results(work: Any, batches: Iterator[Any]) -> Iterator[Any]:
+    """The results that one partition holds, merged to one."""
+    rows = (row for batch in batches for row in batch.to_pylist())
+    if parts := sorted(rows, key=lambda row: row["part"]):
+        results = [pickle.loads(row["result"]) for row in parts]  # noqa: S301
+        yield _row(parts[0]["part"], work.merge(results))
 
 
 def _row(part: int, result: Any) -> Any:
@@ -172,23 +147,15 @@ def _row(part: int, result: Any) -> Any:
     return pa.RecordBatch.from_arrays(list(cells), ["part", "result"])
 
 
-@dataclass(frozen=True)
-class _ArrowVectors:
+def arrow_vectors(
+    embedder: Any, keep: list[str], names: list[str], vector: str | None, batches: Iterator[Any]
+) -> Iterator[Any]:
     """The vectors of Arrow batches, beside the columns that are kept."""
-
-    embedder: Any
-    keep: tuple[str, ...]
-    names: tuple[str, ...]
-    vector: str | None
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        from tabweave.engines.transform import vector_batch
-
-        for batch in batches:
-            if len(batch):
-                with tallying(UnknownTally()):
-                    part = vector_batch(self.embedder, batch, self.keep, self.names, self.vector)
-                yield part if self.vector is None else _with_lists(part, self.vector)
+    for batch in batches:
+        if len(batch):
+            with tallying(UnknownTally()):
+                part = vector_batch(embedder, batch, keep, names, vector)
+            yield part if vector is None else _with_lists(part, vector)
 
 
 def _with_lists(batch: Any, name: str) -> Any:

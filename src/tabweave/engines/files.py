@@ -120,8 +120,7 @@ def _open_text(path: Path, source: TextSource, encoding: str | None) -> Source:
             opened.encoding = "utf-8"
             return opened
         except ValueError as error:
-            is_other_format = not packed and other_format(path) is not None
-            if is_other_format or not _NO_UTF8.search(str(error)):
+            if not packed and (other_format(path) or encoding_of(path) == "utf-8"):
                 raise
             failed = error
     folder = Path(tempfile.mkdtemp(prefix="tabweave-"))
@@ -174,9 +173,6 @@ def _called(path: Path, copy: Path) -> Iterator[None]:
             arg.replace(str(copy), str(path)) if isinstance(arg, str) else arg for arg in error.args
         )
         raise
-
-
-_NO_UTF8 = re.compile(r"UTF-8|(?i:unicode)")
 
 
 class BookSource(FrameSource):

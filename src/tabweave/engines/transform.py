@@ -6,7 +6,6 @@ import csv
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,24 +13,19 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
-from tabweave.columns.frames import named_columns
 from tabweave.counts.unknown import UnknownTally, tallying
 from tabweave.engines.opening import kind_of, open_fitted, open_source
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.engines.source import (
     Source,
-    as_arrow,
     check_batch_rows,
     has_arrow,
     n_rows_of,
-    text_of_cells,
 )
+from tabweave.engines.vectors import fitted_names, vector_batch
 from tabweave.io.files import replacing
 
-_ROWS = 1 << 17
-_VECTOR_BYTES = 1 << 27  # of a batch: the one before, its vectors, and these by dimension at a time
-_TURNED = 1 << 9  # rows
-_LOOKED_AT = 1 << 12  # cells that tell whether a column repeats
+MAX_VECTOR_BYTES = 1 << 27  # Vectors of a batch; three times as many while the next is made.
 _FORMATS = {
     ".parquet": "parquet",
     ".csv": "csv",
@@ -48,7 +42,7 @@ def transform(
     *,
     columns: Any = None,
     keep: Sequence[str] = (),
-    batch_rows: int = _ROWS,
+    batch_rows: int = 1 << 17,
     overwrite: bool = False,
     format: str | None = None,
     vector: str | None = None,
@@ -122,7 +116,7 @@ def transform(
         opened = open_source(source, columns)
     names = _names(embedder, keep, vector)
     wanted = _wanted(embedder, opened, columns, keep)
-    affordable = max(_VECTOR_BYTES // (8 * max(len(names), 1)), 1)
+    affordable = max(MAX_VECTOR_BYTES // (8 * max(len(names), 1)), 1)
     report = progress_reporter(progress, "rows", opened.n_rows)
     texts = [n for n in keep if opened.types.get(n) == "JSON"]  # in every batch alike
 
@@ -143,7 +137,7 @@ def transform(
 
 
 def _stream(batches: Iterator[Any]) -> Any:
-    """Return batches as an Arrow reader, the first of them being made at once."""
+    """Batches as an Arrow reader, the first of them being made at once."""
     arrow = require("pyarrow", "frames")
     first = next(batches)
     return arrow.RecordBatchReader.from_batches(first.schema, chain([first], batches))
@@ -153,81 +147,31 @@ def _written(batches: Iterator[Any], source: Source, path: Path, form: str) -> i
     """Write batches to a file and return their number of rows."""
     if path.resolve() in [read.resolve() for read in source.paths]:
         raise ValueError(f"{path} is one of the input files; write to another file")
-    done = 0
-    with replacing(path) as part, _Writer(part, form) as file:
-        for batch in batches:
-            file.write(batch)
-            done += n_rows_of(batch)
-    return done
+    first, n_rows = next(batches), 0
+    with replacing(path) as part:
+        file = _opened(part, form, first)
+        try:
+            for batch in chain([first], batches):
+                file.write(batch)
+                n_rows += n_rows_of(batch)
+        except BaseException:
+            with suppress(Exception):  # the first error is the one to show
+                file.close()
+            raise
+        file.close()
+    return n_rows
 
 
 def vectors_of(
     embedder: Any, frame: Any, keep: Sequence[str] = (), vector: str | None = None
 ) -> Any:
-    """Return the vectors of a Dask or Spark frame as another; nothing is computed yet.
+    """The vectors of a Dask or Spark frame as another; nothing is computed yet.
 
     A worker sees its own part of the rows only, so values that fit has not seen are not reported.
     """
     opened: Any = open_source(frame)
     _wanted(embedder, opened, None, keep)  # what is not there is refused here, not in a worker
     return opened.vectors(embedder, list(keep), _names(embedder, keep, vector), vector)
-
-
-def vector_batch(
-    embedder: Any,
-    batch: Any,
-    keep: Sequence[str],
-    names: Sequence[str],
-    vector: str | None = None,
-    texts: Sequence[str] = (),
-) -> Any:
-    """Return the kept columns and the vectors of a batch: as Arrow, or else as a mapping.
-
-    Those of the kept columns that are in ``texts`` hold cells of several types, and become text.
-    """
-    by_name, _ = named_columns(batch)
-    wanted = fitted_names(embedder) or [n for n in by_name if n not in keep]
-    vectors = np.asarray(embedder.transform({name: by_name[name] for name in wanted}))
-    out = {n: text_of_cells(by_name[n]) if n in texts else by_name[n] for n in keep}
-    if vector is None:
-        out |= dict(zip(names, _by_dimension(vectors), strict=True))
-    else:
-        arrow = require("pyarrow", "frames")
-        flat = arrow.array(np.ascontiguousarray(vectors).reshape(-1))
-        out[vector] = arrow.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
-    if not has_arrow():
-        return out
-    import pyarrow as pa
-
-    columns = map(_arrow_column, out.values())
-    return pa.Table.from_arrays(list(columns), names=list(out)).combine_chunks().to_batches()[0]
-
-
-def _by_dimension(vectors: np.ndarray) -> np.ndarray:
-    """Return vectors with the numbers of each dimension side by side, as columns have them.
-
-    Blocks of rows stay in the cache while they are turned.
-    """
-    out = np.empty(vectors.shape[::-1], vectors.dtype)
-    for start in range(0, len(vectors), _TURNED):
-        out[:, start : start + _TURNED] = vectors[start : start + _TURNED].T
-    return out
-
-
-def _arrow_column(column: Any) -> Any:
-    """Return a column as Arrow has it, text spelled out: dictionaries differ between batches."""
-    import pyarrow as pa
-
-    if not type(column).__module__.startswith("pyarrow"):
-        return as_arrow(column)
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-
-
-def fitted_names(embedder: Any) -> list[str] | None:
-    """Return the columns that an embedder reads, None if they have no names; none set aside."""
-    names = getattr(embedder, "feature_names_in_", None)
-    aside = {column.name for column in getattr(getattr(embedder, "schema_", None), "aside", ())}
-    return None if names is None else [str(name) for name in names if name not in aside]
 
 
 def _names(embedder: Any, keep: Sequence[str], vector: str | None) -> list[str]:
@@ -243,14 +187,14 @@ def _names(embedder: Any, keep: Sequence[str], vector: str | None) -> list[str]:
 
 
 def _wanted(embedder: Any, source: Source, columns: Any, keep: Sequence[str]) -> list[str]:
-    """Return the columns to read: those of fit, and those to keep."""
+    """The columns to read: those of fit, and those to keep."""
     fitted = fitted_names(embedder)
     names = source.choose(columns) if fitted is None else fitted
     return source.choose(list(dict.fromkeys([*names, *keep])))
 
 
 def _target(path: Path, format: str | None, overwrite: bool) -> tuple[Path, str]:
-    """Return where to write, and in which format; refuse it before any work is done."""
+    """Where to write, and in which format; what cannot be is refused before any work is done."""
     form = format or _FORMATS.get(path.suffix.lower())
     if form is None:
         raise ValueError(f"{path}: expected a name that ends in {', '.join(_FORMATS)}")
@@ -263,35 +207,9 @@ def _target(path: Path, format: str | None, overwrite: bool) -> tuple[Path, str]
     return path, form
 
 
-class _Writer:
-    """A file of batches; the first of them says which columns it has."""
-
-    def __init__(self, path: Path, form: str) -> None:
-        self.path = path
-        self.form = form
-        self.file: Any = None
-
-    def write(self, batch: Any) -> None:
-        if self.file is None:
-            self.file = _opened(self.path, self.form, batch)
-        self.file.write(batch)
-
-    def __enter__(self) -> _Writer:
-        return self
-
-    def __exit__(self, kind: Any, *_: Any) -> None:
-        if self.file is None:
-            return
-        if kind is None:
-            self.file.close()
-        else:
-            with suppress(Exception):  # the first error is the one to show
-                self.file.close()
-
-
 def _opened(path: Path, form: str, batch: Any) -> Any:
     if form == "csv" and not has_arrow():
-        return _PlainCsv(path)
+        return CsvFile(path, list(batch))
     arrow = require("pyarrow", "frames")
     if form == "csv":
         nested = [field.name for field in batch.schema if arrow.types.is_nested(field.type)]
@@ -304,11 +222,11 @@ def _opened(path: Path, form: str, batch: Any) -> Any:
     if form == "arrow":
         return arrow.ipc.new_file(path, batch.schema)
     parquet = require("pyarrow.parquet", "frames")
-    return _Parquet(parquet.ParquetWriter(path, batch.schema, use_dictionary=_repeating(batch)))
+    return parquet.ParquetWriter(path, batch.schema, use_dictionary=_repeating(batch))
 
 
 def _repeating(batch: Any) -> list[str]:
-    """Return the columns of whose first cells a dictionary would save half.
+    """The columns of whose first cells a dictionary would save half.
 
     Vectors that are looked up repeat, and a dictionary keeps the file small; those that are sums
     do not, and to look for one takes longer than all else.
@@ -316,44 +234,30 @@ def _repeating(batch: Any) -> list[str]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    out = []
+    names = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        cells, listed = column.slice(0, _LOOKED_AT), ""
+        cells, suffix = column.slice(0, 1 << 12), ""
         if pa.types.is_fixed_size_list(column.type):
-            cells, listed = cells.flatten(), ".list.element"
+            cells, suffix = cells.flatten(), ".list.element"
         elif pa.types.is_nested(column.type):  # kept from the rows, and not counted by Arrow
             continue
         if 2 * pc.count_distinct(cells).as_py() <= len(cells):
-            out.append(f"{name}{listed}")
-    return out
+            names.append(f"{name}{suffix}")
+    return names
 
 
-@dataclass(frozen=True)
-class _Parquet:
-    """A Parquet file that takes batches."""
-
-    file: Any
-
-    def write(self, batch: Any) -> None:
-        self.file.write_batch(batch)
-
-    def close(self) -> None:
-        self.file.close()
-
-
-class _PlainCsv:
+class CsvFile:
     """A CSV file written without pyarrow."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, names: Sequence[str]) -> None:
         self.file = open(path, "x", newline="", encoding="utf-8")
-        self.names: list[str] | None = None
+        self.rows = csv.writer(self.file)
+        self.rows.writerow(names)
 
     def write(self, batch: Any) -> None:
-        rows = csv.writer(self.file)
-        if self.names is None:
-            self.names = list(batch)
-            rows.writerow(self.names)
-        rows.writerows(zip(*(np.asarray(c).tolist() for c in batch.values()), strict=True))
+        """Add the rows of a mapping of columns."""
+        self.rows.writerows(zip(*(np.asarray(c).tolist() for c in batch.values()), strict=True))
 
     def close(self) -> None:
+        """Write what is buffered."""
         self.file.close()

@@ -37,7 +37,7 @@ from tabweave.columns.table import Table, append_rows, as_rows, require_rows, ta
 from tabweave.columns.vocabulary import Label, Unknown, positions
 from tabweave.counts.unknown import report_unknown, spelled_columns
 from tabweave.embed.weave import Weave
-from tabweave.engines.transform import fitted_names
+from tabweave.engines.vectors import fitted_names
 from tabweave.io.register import storable
 from tabweave.neighbors.filters import hint, matching
 from tabweave.space.block import Block

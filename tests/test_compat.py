@@ -153,7 +153,7 @@ def test_searching_is_the_same_to_the_last_bit(rng, sums):
     widths = rng.integers(1, 9, rng.integers(0, 5)).tolist()
     codes = [rng.integers(0, width, n) for width in widths]
     line = rng.normal(size=(int(rng.integers(0, 7)), n)).round(int(rng.integers(3)))
-    nodes = Nodes.of(codes, widths, line, power=sums[0], root=sums[1], at_most=40)
+    nodes = Nodes.of(codes, widths, line, power=sums[0], root=sums[1], max_joint=40)
     asked = rng.random((n_queries, sum(widths))).round(1), rng.normal(size=(n_queries, len(line)))
     node_of = np.concatenate([rng.permutation(n), rng.integers(0, n, 2 * n)])
     allowed = rng.random(3 * n) < rng.choice([0.05, 0.5, 1])

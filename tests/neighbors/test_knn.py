@@ -54,7 +54,7 @@ def test_equals_explicit_loops(weights, ties):
 
 
 def test_weights_of_table_2():
-    from tabweave.space.kernels import weight_of
+    from tabweave.neighbors.knn import weight_of
 
     for kind, f in enumerate(WEIGHTS.values()):
         for d in (0.0, 0.3, 1.0, 7.5):
@@ -101,7 +101,7 @@ def test_blocks_do_not_change_results(monkeypatch):
     X, y = draw(n=300, m=6, values=5, seed=4)
     model = WeightedKNN(3, weights="org", metric="of").fit(X, y)
     whole, near = model.predict_proba(X), model.kneighbors(X)
-    monkeypatch.setattr("tabweave.neighbors.knn._BLOCK", 700)
+    monkeypatch.setattr("tabweave.neighbors.knn.BLOCK_DISTANCES", 700)
     assert np.array_equal(model.predict_proba(X), whole)
     for a, b in zip(model.kneighbors(X), near, strict=True):
         assert np.array_equal(a, b)

@@ -75,7 +75,7 @@ def test_a_sketch_changes_no_bit(monkeypatch, given, k, root):
     nodes = Nodes.of(stored, (3, 40), line, root=root)
     assert nodes.sketch is None or given.get("unit") != 1e200
     found = [nearest_nodes(nodes, queries, k, own) for own in (None, first)]
-    monkeypatch.setattr(scan, "_MANY", 10**9)
+    monkeypatch.setattr(scan, "MIN_SKETCHED_NODES", 10**9)
     plain = Nodes.of(stored, (3, 40), line, root=root)
     assert plain.sketch is None
     for own, one in zip((None, first), found, strict=True):
@@ -86,7 +86,7 @@ def test_a_sketch_rules_most_nodes_out():
     stored, line, queries = wide(unit=30.0)
     sketch = Nodes.of(stored, (3, 40), line).sketch
     near, slack = sketch.near(queries.points)
-    nearer = cdist(near.astype(float), sketch.there.T.astype(float), "sqeuclidean")
+    nearer = cdist(near.astype(float), sketch.along.T.astype(float), "sqeuclidean")
     true = cdist(queries.points, line.T, "sqeuclidean")
     assert (nearer <= (np.sqrt(true) + slack[:, None]) ** 2 * (1 + 1e-5)).all()
     assert (nearer <= np.sort(true, axis=1)[:, 20:21]).mean() < 0.02

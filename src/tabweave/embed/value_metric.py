@@ -408,14 +408,19 @@ MAX_TABLE_ENTRIES = 1 << 27  # entries of all tables of pairs together: 1 GB
 
 
 def fit_metric(
-    task: Any, X: Any, y: Any = None, sample_weight: Any = None, schema: Any = None
+    task: Any,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    schema: Any = None,
+    metric: Any = None,
 ) -> Table:
     """Read rows and give a task its ``metric_``: from a measure's name, or from an embedder.
 
     Names and unfitted embedders are fitted on X (an embedder as a clone); a fitted one is used as
-    it is.
+    it is. The metric is the parameter of the task, unless another is given that it stands for.
     """
-    metric = task.metric
+    metric = task.metric if metric is None else metric
     if isinstance(metric, str):
         metric = ValueMetric(metric, schema=schema)
     elif not isinstance(metric, Embedder):

@@ -7,23 +7,24 @@ are those of Table 2 of Huang and Hsu.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from copy import copy
+from contextlib import suppress
+from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import Interval, StrOptions
+from tabweave._compat import Interval, StrOptions, njit
 from tabweave.base import Embedder, Estimator, TabularInput, ValueEmbedder
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.frames import DATETIMES
 from tabweave.columns.nominal import check_codes
 from tabweave.columns.numeric import Numbers
-from tabweave.columns.sets import check_offsets
 from tabweave.columns.table import (
     Table,
     canonical_codes,
@@ -35,15 +36,40 @@ from tabweave.columns.table import (
 )
 from tabweave.columns.targets import check_class_labels
 from tabweave.columns.vocabulary import slices
+from tabweave.counts.counting import GROUP
+from tabweave.embed.hierarchy import DistanceHierarchy
 from tabweave.embed.value_metric import fit_metric, read_asked, value_codes, value_lookups
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.neighbors.stored import LARGEST_COORDINATE
-from tabweave.neighbors.votes import check_classes, check_length, checked_target
+from tabweave.neighbors.votes import DISTANCE_ROUNDING, check_classes, check_length, checked_target
+from tabweave.space.block import in_threads
+from tabweave.space.kernels import all_distances, kth_distances
 from tabweave.space.scan import Copies, Found, Nodes, Queries, nearest_rows, without_self
 
-_WEIGHTS = ("none", "exp", "log", "org", "pow", "sqrt")
-_BLOCK = 1 << 22  # distances held at a time: 32 MB
+WEIGHTS = ("none", "exp", "log", "org", "pow", "sqrt")
+NONE, EXP, LOG, ORG, POW, SQRT = range(len(WEIGHTS))
+# Distances held at a time: 32 MB.
+BLOCK_DISTANCES = 1 << 22
+
+
+class KNNState(NamedTuple):
+    """Training rows as a search sees them.
+
+    Attributes
+    ----------
+    nodes, copies
+        The distinct rows, and which rows each of them stands for.
+    tables : list of ndarray or None
+        Distances of values by column, None where distances are no sums of these.
+    class_rows : tuple of ndarray
+        (starts, classes, numbers), as :func:`vote_within` reads them.
+    """
+
+    nodes: Nodes
+    copies: Copies
+    tables: list[np.ndarray] | None
+    class_rows: tuple[np.ndarray, ...]
 
 
 @storable
@@ -109,7 +135,7 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "metric": [str, Embedder],
-        "weights": [StrOptions(set(_WEIGHTS))],
+        "weights": [StrOptions(set(WEIGHTS))],
         "ties": [StrOptions({"all", "first"})],
         "schema": [Schema, dict, None],
     }
@@ -132,6 +158,8 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
     # -- learning --------------------------------------------------------------------------
 
     metric_: Any
+    _train: Table  # the distinct rows, in canonical order
+    _cache: KNNState | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Keep the training rows and fit the metric.
@@ -154,40 +182,17 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
         self._check_k(self.n_neighbors, table.n_rows)
         first, self._distinct = distinct_rows(canonical_codes(table))
         self._train = take_rows(table, first)
-        self._copies = np.bincount(self._distinct)
-        pairs = self._distinct * len(self.classes_) + self._labels
-        present, self._numbers = np.unique(pairs, return_counts=True)
-        owner, self._owned = np.divmod(present, len(self.classes_))
-        self._starts = np.searchsorted(owner, np.arange(len(first) + 1))
-        self._take_lookups()
-        self.__dict__.pop("_cache", None)
-        self._stored()
+        self._cache = None
+        self._search_state()
         return self
 
     def _check_loaded(self) -> None:
-        if "_train" not in vars(self):
+        if not hasattr(self, "_train"):
             return
-        n_rows, n_classes, n_nodes = len(self._labels), len(self.classes_), self._train.n_rows
-        check_codes(self._labels, n_classes)
-        check_codes(self._distinct, n_nodes)
-        check_codes(self._owned, n_classes)
-        if self._distinct.shape != (n_rows,) or self._owned.shape != self._numbers.shape:
-            raise ValueError(f"expected a class and a node for each of {n_rows} rows")
-        if not np.array_equal(self._copies, np.bincount(self._distinct, minlength=n_nodes)):
-            raise ValueError("expected the number of copies of each distinct row")
-        check_offsets(self._starts, len(self._owned))
-        if len(self._starts) != n_nodes + 1:
-            raise ValueError(f"expected the classes of {n_nodes} distinct rows")
-        if self._tables is not None:
-            self._check_lookups(self._tables, n_nodes)
-
-    def _check_lookups(self, tables: list[np.ndarray], n_nodes: int) -> None:
-        if len(tables) != len(self._codes):
-            raise ValueError(f"expected {len(tables)} columns of codes, got {len(self._codes)}")
-        for codes, table in zip(self._codes, tables, strict=True):
-            check_codes(codes, len(table))
-            if codes.shape != (n_nodes,) or table.shape != (len(table), len(table)):
-                raise ValueError(f"expected {n_nodes} codes and a square table of distances")
+        check_codes(self._labels, len(self.classes_))
+        check_codes(self._distinct, self._train.n_rows)
+        if self._distinct.shape != self._labels.shape or self._labels.ndim != 1:
+            raise ValueError(f"expected a class and a node for each of {len(self._labels)} rows")
 
     def _fit_metric(self, X: Any, labels: np.ndarray) -> Table:
         """Fit the metric, or the one that "auto" stands for; return the rows as it reads them."""
@@ -199,15 +204,10 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
                 raise ValueError("expected no schema for rows of numbers, got one")
             self.metric_ = PlainDistance()
             return self.metric_.fit(self, X)
-        asked = copy(self)
-        asked.metric = metric
-        resolved = self.metric == "auto" and not isinstance(metric, str)  # it has the schema
-        table = fit_metric(asked, X, labels, None, None if resolved else self.schema)
-        for name in ("metric_", "n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if name in vars(asked):
-                setattr(self, name, vars(asked)[name])
-        return table
+        is_resolved = self.metric == "auto" and not isinstance(metric, str)  # it has the schema
+        return fit_metric(
+            self, X, labels, schema=None if is_resolved else self.schema, metric=metric
+        )
 
     @staticmethod
     def _check_k(k: int, n_rows: int) -> None:
@@ -216,17 +216,6 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
                 f"n_neighbors={k}, but there are n_samples={n_rows} training rows; "
                 "ask for fewer neighbours"
             )
-
-    def _take_lookups(self) -> None:
-        """Keep the tables of the metric if distances are sums of lookups, else nothing."""
-        self._tables: list[np.ndarray] | None = None
-        if not isinstance(self.metric_, ValueEmbedder):
-            return
-        try:
-            self._tables, self._root = value_lookups(self.metric_)
-        except ValueError:
-            return  # sets, sums of rows, ratios, pairs of columns: the metric knows how
-        self._codes = value_codes(self.metric_, self._train)
 
     # -- using -----------------------------------------------------------------------------
 
@@ -237,34 +226,29 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return each class's share of the votes."""
-        from tabweave.space import kernels
-
         queries, inverse = self._read(X)
-        kind = _WEIGHTS.index(self.weights)
+        kind, k = WEIGHTS.index(self.weights), int(self.n_neighbors)
         votes = np.zeros((queries.n_rows, len(self.classes_)))
         if self.ties == "first":
-            distances, rows = self._nearest(queries, int(self.n_neighbors))
-            kernels.vote_listed(distances, rows, self._labels, kind, votes)
+            distances, rows = self._nearest(queries, k)
+            vote_listed(distances, rows, self._labels, kind, votes)
         else:
-            self._vote_all(queries, kind, votes)
-        kernels.share_votes(votes)
-        return votes[inverse]
+            state = self._search_state()
+            arrays, sizes = state.nodes.arrays(), state.copies.sizes(None)
 
-    def _vote_all(self, table: Table, kind: int, votes: np.ndarray) -> None:
-        """Let everyone within the k-th distance vote."""
-        from tabweave.space.block import in_threads
-        from tabweave.space.kernels import vote_all
+            def work(block: Queries, block_votes: np.ndarray, run: slice) -> None:
+                out = block_votes[run]
+                distances, limits = np.empty((len(out), len(sizes))), np.empty(len(out))
+                all_distances(block.asked(run), arrays, distances)
+                kth_distances(distances, sizes, k, limits)
+                limits *= 1.0 + DISTANCE_ROUNDING
+                vote_within(distances, limits, state.class_rows, kind, out)
 
-        owned = (self._starts, self._owned, self._numbers, self._copies)
-        k, arrays = int(self.n_neighbors), self._stored()[0].arrays()
-        for start, queries in self._asked(table):
-            target = votes[start : start + len(queries)]
-
-            def work(block: slice, queries: Any = queries, target: Any = target) -> None:
-                vote_all(queries.asked(block), arrays, owned, k, kind, target[block])
-
-            size = max(1, min(16, _BLOCK // len(self._copies)))
-            in_threads(work, slices(len(queries), 1, size))
+            for start, block in self._queries(queries):
+                runs = slices(len(block), 1, max(1, min(16, BLOCK_DISTANCES // len(sizes))))
+                block_votes = votes[start : start + len(block)]
+                in_threads(partial(work, block, block_votes), runs)
+        return shared_votes(votes)[inverse]
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
@@ -293,45 +277,60 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
             raise ValueError(f"expected n_neighbors to be a whole number >= 1, got {k!r}")
         if X is None:
             self._check_k(k, len(self._labels) - 1)
-            queries, inverse, more = self._train, self._distinct, 1
+            queries, inverse = self._train, self._distinct
         else:
             self._check_k(k, len(self._labels))
-            (queries, inverse), more = self._read(X), 0
-        distances, rows = (part[inverse] for part in self._nearest(queries, int(k) + more))
-        found = without_self((distances, rows)) if more else (distances, rows)
-        return found if return_distance else found[1]
+            queries, inverse = self._read(X)
+        nearest = self._nearest(queries, int(k) + (X is None))
+        distances, rows = (part[inverse] for part in nearest)
+        if X is None:
+            distances, rows = without_self((distances, rows))
+        return (distances, rows) if return_distance else rows
 
     def _read(self, X: Any) -> tuple[Table, np.ndarray]:
         """Return the distinct rows of X and the number of each row among them."""
         check_is_fitted(self, "classes_")
-        plain = isinstance(self.metric_, PlainDistance)
-        table = self.metric_.read(self, X) if plain else read_asked(self, X)
+        if isinstance(self.metric_, PlainDistance):
+            table = self.metric_.read(self, X)
+        else:
+            table = read_asked(self, X)
         first, inverse = distinct_rows(canonical_codes(table))
         return take_rows(table, first), inverse
 
-    def _stored(self) -> tuple[Nodes, Copies]:
+    def _search_state(self) -> KNNState:
         """Return the training rows as a search sees them."""
-        from tabweave.counts.counting import GROUP
-
-        if "_cache" not in vars(self):
-            n = self._train.n_rows
-            none = np.zeros((0, n))
-            if self._tables is None:  # distances come ready: one column, a value for each node
-                nodes = Nodes.of([np.arange(n)], [n], none)
+        if self._cache is None:
+            n_nodes, n_classes = self._train.n_rows, len(self.classes_)
+            tables, root = self._lookups()
+            no_line = np.zeros((0, n_nodes))
+            if tables is None:  # distances come ready: one column, a value for each node
+                nodes = Nodes.of([np.arange(n_nodes)], [n_nodes], no_line)
             else:  # joined as in pairwise_distances, so that sums are equal to the last bit
-                widths = [len(table) for table in self._tables]
-                nodes = Nodes.of(self._codes, widths, none, root=self._root, at_most=GROUP)
+                codes, widths = value_codes(self.metric_, self._train), [len(t) for t in tables]
+                nodes = Nodes.of(codes, widths, no_line, root=root, max_joint=GROUP)
+            pairs, n_rows = np.unique(self._distinct * n_classes + self._labels, return_counts=True)
+            node, label = np.divmod(pairs, n_classes)
+            starts = np.searchsorted(node, np.arange(n_nodes + 1))
             heads = np.unique(self._distinct, return_index=True)[1]
-            self._cache = nodes, Copies.of(self._distinct, heads)
+            copies = Copies.of(self._distinct, heads)
+            self._cache = KNNState(nodes, copies, tables, (starts, label, n_rows))
         return self._cache
 
-    def _asked(self, table: Table) -> Iterator[tuple[int, Queries]]:
+    def _lookups(self) -> tuple[list[np.ndarray] | None, bool]:
+        """Return the tables of the metric if distances are sums of lookups, else None."""
+        if isinstance(self.metric_, ValueEmbedder):
+            with suppress(ValueError):  # sets, sums of rows, ratios, pairs of columns
+                return value_lookups(self.metric_)
+        return None, False
+
+    def _queries(self, table: Table) -> Iterator[tuple[int, Queries]]:
         """Yield (number of the first, queries), all at once where distances are lookups."""
-        if self._tables is not None:
+        tables = self._search_state().tables
+        if tables is not None:
             codes = value_codes(self.metric_, table)
-            yield 0, Queries.of(codes, self._tables, np.zeros((table.n_rows, 0)))
+            yield 0, Queries.of(codes, tables, np.zeros((table.n_rows, 0)))
             return
-        step = max(1, min(512, _BLOCK // self._train.n_rows))
+        step = max(1, min(512, BLOCK_DISTANCES // self._train.n_rows))
         for start in range(0, table.n_rows, step):
             rows = np.arange(start, min(start + step, table.n_rows))
             distances = self.metric_.pairwise_distances(take_rows(table, rows), self._train)
@@ -339,8 +338,9 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
 
     def _nearest(self, table: Table, k: int) -> Found:
         """Return (distances, rows) of the k nearest training rows."""
-        found = [nearest_rows(*self._stored(), queries, k) for _, queries in self._asked(table)]
-        distances, rows = (np.vstack(parts) for parts in zip(*found, strict=True))
+        nodes, copies, *_ = self._search_state()
+        parts = [nearest_rows(nodes, copies, queries, k) for _, queries in self._queries(table)]
+        distances, rows = (np.vstack(part) for part in zip(*parts, strict=True))
         return distances, rows
 
 
@@ -414,8 +414,6 @@ def chosen_metric(X: Any, schema: Any) -> tuple[Any, Any]:
         return "hamming", X
     if len(numbers) == len(table.columns) and schema is None and not dated:
         return "euclidean", X
-    from tabweave.embed.hierarchy import DistanceHierarchy
-
     kinds = {column.name: column for column in declared.columns}
     for column, cells in table:
         numeric = column.name in numbers or not isinstance(cells, Numbers)
@@ -425,3 +423,63 @@ def chosen_metric(X: Any, schema: Any) -> tuple[Any, Any]:
 
 def _has_fractions(values: np.ndarray) -> bool:
     return bool((np.nan_to_num(values) % 1 != 0).any())
+
+
+# -- votes ---------------------------------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def weight_of(distance, kind, nearest):
+    """Weight of a neighbour: 1/e^d, 1/(f(d) + 1), or 1.
+
+    With ``exp`` distances count from the nearest neighbour: votes keep their proportions, and far
+    away from everything they do not all underflow to 0.
+    """
+    if kind == EXP:
+        return math.exp(nearest - distance)
+    if kind == LOG:
+        return 1.0 / (math.log(distance + 1.0) + 1.0)
+    if kind == ORG:
+        return 1.0 / (distance + 1.0)
+    if kind == POW:
+        return 1.0 / (distance * distance + 1.0)
+    if kind == SQRT:
+        return 1.0 / (math.sqrt(distance) + 1.0)
+    return 1.0
+
+
+@njit(nogil=True, cache=True)
+def vote_within(distances, limits, class_rows, kind, votes):
+    """Add the votes of every row within a limit.
+
+    ``class_rows`` is (starts, classes, numbers): node u stands for ``numbers[j]`` rows of class
+    ``classes[j]``, j from ``starts[u]`` to ``starts[u + 1]``. Nodes vote in their order, which is
+    canonical, so sums never depend on storage.
+    """
+    starts, classes, numbers = class_rows
+    for i in range(len(votes)):
+        row, nearest = distances[i], distances[i].min()
+        last, weight = -1.0, 0.0
+        for u in range(len(row)):
+            if row[u] > limits[i]:
+                continue
+            if row[u] != last:
+                last, weight = row[u], weight_of(row[u], kind, nearest)
+            for j in range(starts[u], starts[u + 1]):
+                votes[i, classes[j]] += weight * numbers[j]
+
+
+@njit(nogil=True, cache=True)
+def vote_listed(distances, rows, labels, kind, votes):
+    """Add the votes of listed neighbours."""
+    for i in range(len(rows)):
+        for j in range(rows.shape[1]):
+            weight = weight_of(distances[i, j], kind, distances[i, 0])
+            votes[i, labels[rows[i, j]]] += weight
+
+
+def shared_votes(votes: np.ndarray) -> np.ndarray:
+    """Shares of votes, of which those that differ by rounding are made equal."""
+    largest = votes.max(axis=1, keepdims=True)
+    votes = np.where(votes >= largest * (1.0 - DISTANCE_ROUNDING), largest, votes)
+    return votes / votes.cumsum(axis=1)[:, -1:]

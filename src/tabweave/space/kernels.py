@@ -24,9 +24,8 @@ import numpy as np
 
 from tabweave._compat import njit
 
-_TILE = 1024  # nodes compared at a time: a hundred of their coordinates stay in the caches
-_PICKED = 32  # of so many nodes one at most is worth to be picked out of a tile
-_BEGIN = 4  # of the seeds, the nearest that a walk begins at
+# Nodes compared at a time: a hundred of their coordinates stay in the caches.
+TILE_NODES = 1024
 NO_ROW = np.iinfo(np.int64).max  # where fewer than k nodes were found
 
 
@@ -34,14 +33,14 @@ NO_ROW = np.iinfo(np.int64).max  # where fewer than k nodes were found
 
 
 @njit(nogil=True, cache=True)
-def _clear(found, rows):
+def _clear(distances, rows):
     """Make an empty heap."""
-    found[:] = np.inf
+    distances[:] = np.inf
     rows[:] = NO_ROW
 
 
 @njit(nogil=True, cache=True)
-def _sift(found, rows, size):
+def _sift(distances, rows, size):
     """Let the first entry sink to where it belongs: by distance, then by row number."""
     i = 0
     while True:
@@ -49,32 +48,34 @@ def _sift(found, rows, size):
         if child >= size:
             return
         if child + 1 < size and (
-            found[child + 1] > found[child]
-            or (found[child + 1] == found[child] and rows[child + 1] > rows[child])
+            distances[child + 1] > distances[child]
+            or (distances[child + 1] == distances[child] and rows[child + 1] > rows[child])
         ):
             child += 1
-        if found[child] < found[i] or (found[child] == found[i] and rows[child] < rows[i]):
+        if distances[child] < distances[i] or (
+            distances[child] == distances[i] and rows[child] < rows[i]
+        ):
             return
-        found[i], found[child] = found[child], found[i]
+        distances[i], distances[child] = distances[child], distances[i]
         rows[i], rows[child] = rows[child], rows[i]
         i = child
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _offer(found, rows, distance, row):
+def _offer(distances, rows, distance, row):
     """Enter a row, unless k nearer ones are there; -1 is none."""
-    if row >= 0 and (distance < found[0] or (distance == found[0] and row < rows[0])):
-        found[0], rows[0] = distance, row
-        _sift(found, rows, len(found))
+    if row >= 0 and (distance < distances[0] or (distance == distances[0] and row < rows[0])):
+        distances[0], rows[0] = distance, row
+        _sift(distances, rows, len(distances))
 
 
 @njit(nogil=True, cache=True)
-def _in_order(found, rows):
+def _sort(distances, rows):
     """Turn a heap into a list, nearest first."""
-    for last in range(len(found) - 1, 0, -1):
-        found[0], found[last] = found[last], found[0]
+    for last in range(len(distances) - 1, 0, -1):
+        distances[0], distances[last] = distances[last], distances[0]
         rows[0], rows[last] = rows[last], rows[0]
-        _sift(found, rows, last)
+        _sift(distances, rows, last)
 
 
 # -- the exact scan ------------------------------------------------------------------------------
@@ -92,9 +93,9 @@ def _fill_joint(values, groups, offsets, widths, starts, joint):
                 break
             base = offsets[a]
             for i in range(size - 1, -1, -1):
-                begun = lookup[i]
+                prefix = lookup[i]
                 for v in range(widths[a]):
-                    lookup[i * widths[a] + v] = begun + values[base + v]
+                    lookup[i * widths[a] + v] = prefix + values[base + v]
             size *= widths[a]
 
 
@@ -108,8 +109,9 @@ def _add_line(point, line, begin, power, total):
             for j in range(len(total)):
                 total[j] += abs(x - other[j])
         return
-    whole = len(point) - len(point) % 4
-    for c in range(0, whole, 4):  # four at a time: sums are loaded and stored a quarter as often
+    last_four = len(point) - len(point) % 4
+    # Four at a time: sums are loaded and stored a quarter as often.
+    for c in range(0, last_four, 4):
         a, b, d, e = point[c], point[c + 1], point[c + 2], point[c + 3]
         first, second = line[c, begin:end], line[c + 1, begin:end]
         third, fourth = line[c + 2, begin:end], line[c + 3, begin:end]
@@ -118,7 +120,7 @@ def _add_line(point, line, begin, power, total):
             summed += (b - second[j]) * (b - second[j])
             summed += (d - third[j]) * (d - third[j])
             total[j] = summed + (e - fourth[j]) * (e - fourth[j])
-    for c in range(whole, len(point)):
+    for c in range(last_four, len(point)):
         x, other = point[c], line[c, begin:end]
         for j in range(len(total)):
             total[j] += (x - other[j]) * (x - other[j])
@@ -146,20 +148,20 @@ def _fill_distances(joint, starts, codes, point, line, begin, power, root, out):
 
 def _scan_plain(asked, nodes, first, out, rows):
     (values, points), (groups, offsets, widths, _, codes, line, power, root) = asked, nodes
-    there = np.flatnonzero(first >= 0)
+    candidates = np.flatnonzero(first >= 0)
     out[:], rows[:] = np.inf, NO_ROW
     for i in range(len(out)):
         total = np.zeros(len(first))
         for group, code in zip(groups, codes, strict=True):
             joint = np.zeros(1)
             for a in group[group >= 0]:
-                own = values[i, offsets[a] : offsets[a] + widths[a]]
-                joint = np.add.outer(joint, own).ravel()
+                column = values[i, offsets[a] : offsets[a] + widths[a]]
+                joint = np.add.outer(joint, column).ravel()
             total += joint[code]
         for x, other in zip(points[i], line, strict=True):
             total += np.abs(x - other) if power == 1 else np.square(x - other)
         total = np.sqrt(np.maximum(total, 0)) if root else total
-        _keep_nearest(total[there], first[there], out[i], rows[i])
+        _keep_nearest(total[candidates], first[candidates], out[i], rows[i])
 
 
 def _keep_nearest(distances, named, out, rows):
@@ -171,12 +173,12 @@ def _keep_nearest(distances, named, out, rows):
         out[:k], rows[:k] = distances[near], named[near]
 
 
-def _scanned(asked, nodes, first, out, rows):
+def _scan_size(asked, nodes, first, out, rows):
     """Return how many numbers are compared in a scan."""
     return len(out) * len(first) * (1 + len(nodes[4]) + len(nodes[5]))
 
 
-@njit(nogil=True, cache=True, plain=_scan_plain, work=_scanned)
+@njit(nogil=True, cache=True, plain=_scan_plain, work=_scan_size)
 def scan(asked, nodes, first, out, rows):
     """Find the k nearest nodes of each query; ``first`` is a node's row number, or -1.
 
@@ -188,139 +190,187 @@ def scan(asked, nodes, first, out, rows):
     for i in range(len(out)):
         _fill_joint(values[i], groups, offsets, widths, starts, joint[i])
         _clear(out[i], rows[i])
-    tile = np.empty(_TILE)
-    for begin in range(0, len(first), _TILE):
-        here = tile[: min(_TILE, len(first) - begin)]
+    buffer = np.empty(TILE_NODES)
+    for begin in range(0, len(first), TILE_NODES):
+        tile = buffer[: min(TILE_NODES, len(first) - begin)]
         for i in range(len(out)):
-            _fill_distances(joint[i], starts, codes, points[i], line, begin, power, root, here)
-            found, row = out[i], rows[i]
-            for j in range(len(here)):
-                if here[j] <= found[0]:
-                    _offer(found, row, here[j], first[begin + j])
+            _fill_distances(joint[i], starts, codes, points[i], line, begin, power, root, tile)
+            _offer_tile(tile, first, begin, out[i], rows[i])
     for i in range(len(out)):
-        _in_order(out[i], rows[i])
+        _sort(out[i], rows[i])
+
+
+@njit(nogil=True, cache=True)
+def all_distances(asked, nodes, out):
+    """Set the distance of each query to each node."""
+    values, points = asked
+    groups, offsets, widths, starts, codes, line, power, root = nodes
+    joint = np.empty((len(out), starts[-1]))
+    for i in range(len(out)):
+        _fill_joint(values[i], groups, offsets, widths, starts, joint[i])
+    for begin in range(0, out.shape[1], TILE_NODES):
+        end = min(begin + TILE_NODES, out.shape[1])
+        for i in range(len(out)):
+            tile = out[i, begin:end]
+            _fill_distances(joint[i], starts, codes, points[i], line, begin, power, root, tile)
+
+
+@njit(nogil=True, cache=True)
+def kth_distances(distances, copies, k, out):
+    """Set the k-th smallest distance of each line, each counted as often as its node has copies."""
+    nearest, nodes = np.empty(k), np.empty(k, np.int64)
+    for i in range(len(out)):
+        _clear(nearest, nodes)
+        for u in range(distances.shape[1]):
+            if distances[i, u] <= nearest[0]:
+                _offer(nearest, nodes, distances[i, u], u)
+        _sort(nearest, nodes)
+        total, last = 0, 0
+        for j in range(k):
+            if nodes[j] == NO_ROW or total >= k:
+                break
+            total += copies[nodes[j]]
+            last = j
+        out[i] = nearest[last]
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _offer_tile(tile, first, begin, distances, rows):
+    """Enter the nodes of a tile, by the distances of a query to them."""
+    for j in range(len(tile)):
+        if tile[j] <= distances[0]:
+            _offer(distances, rows, tile[j], first[begin + j])
 
 
 @njit(nogil=True, cache=True)
 def sketched_scan(asked, nodes, first, sketch, out, rows):
     """Do what :func:`scan` does, and compare in full only what a sketch does not rule out.
 
-    ``sketch`` is (near, there, slack): coordinates of queries and of nodes (a line for each
+    ``sketch`` is (near, along, slack): coordinates of queries and of nodes (a line for each
     direction) in a few directions, as float32, and what rounding may take from the length of their
     difference. A distance is no less than that difference and the least that columns add.
     """
     values, points = asked
     groups, offsets, widths, starts, codes, line, power, root = nodes
-    near, there, slack = sketch
     joint, least = np.empty((len(out), starts[-1])), np.zeros(len(out))
     for i in range(len(out)):
         _fill_joint(values[i], groups, offsets, widths, starts, joint[i])
         _clear(out[i], rows[i])
         for g in range(len(groups)):
             least[i] += joint[i, starts[g] : starts[g + 1]].min()
-    tile, part = np.empty(_TILE), np.empty(_TILE, np.float32)
-    kept = np.empty(_TILE, np.int64)
-    pause, rest = np.zeros(len(out), np.int64), np.zeros(len(out), np.int64)
-    for begin in range(0, len(first), _TILE):
-        size = min(_TILE, len(first) - begin)
+    buffers = np.empty(TILE_NODES), np.empty(TILE_NODES, np.float32), np.empty(TILE_NODES, np.int64)
+    # What hardly rules anything out is tried again ever later.
+    pause, wait = np.zeros(len(out), np.int64), np.zeros(len(out), np.int64)
+    for begin in range(0, len(first), TILE_NODES):
+        size = min(TILE_NODES, len(first) - begin)
+        tile, numbers = buffers[0][:size], buffers[2]
         for i in range(len(out)):
-            found, row, n = out[i], rows[i], size
-            rest[i] -= 1
-            if found[0] < np.inf and rest[i] < 0:
-                limit = found[0] * found[0] if root else found[0]
-                edge = _beyond(limit, least[i], slack[i])
-                n = _not_beyond(near[i], there, begin, edge, part[:size], kept)
-                if n <= size // 4:  # what columns add is a few loads
-                    own = joint[i], starts, codes
-                    n = _not_beyond_with_columns(own, begin, limit, slack[i], part, kept[:n], tile)
-                # What hardly rules anything out is tried again ever later.
-                pause[i] = 2 * pause[i] + 1 if n > size // _PICKED else 0
-                rest[i] = pause[i]
-            if n > size // _PICKED:
-                here = tile[:size]
-                _fill_distances(joint[i], starts, codes, points[i], line, begin, power, root, here)
-                for j in range(size):
-                    if here[j] <= found[0]:
-                        _offer(found, row, here[j], first[begin + j])
+            distances, n = out[i], size
+            wait[i] -= 1
+            if distances[0] < np.inf and wait[i] < 0:
+                limit = distances[0] * distances[0] if root else distances[0]
+                bound = limit, least[i], sketch[2][i]
+                columns = joint[i], starts, codes
+                n = _not_ruled_out(sketch[0][i], sketch[1], columns, bound, begin, size, buffers)
+                pause[i] = 2 * pause[i] + 1 if n > size // 32 else 0
+                wait[i] = pause[i]
+            if n > size // 32:
+                _fill_distances(joint[i], starts, codes, points[i], line, begin, power, root, tile)
+                _offer_tile(tile, first, begin, distances, rows[i])
                 continue
-            some, here = begin + kept[:n], tile[:n]
-            _add_some_lines(points[i], line, some, root, here)
+            picked = begin + numbers[:n]
+            _add_picked_lines(points[i], line, picked, root, tile[:n])
             for m in range(n):
-                if here[m] <= found[0]:
-                    _offer(found, row, here[m], first[some[m]])
+                if tile[m] <= distances[0]:
+                    _offer(distances, rows[i], tile[m], first[picked[m]])
     for i in range(len(out)):
-        _in_order(out[i], rows[i])
+        _sort(out[i], rows[i])
 
 
 @njit(nogil=True, cache=True)
-def _beyond(limit, least, slack):
+def _not_ruled_out(near, along, columns, bound, begin, size, buffers):
+    """List the nodes of a tile that a sketch, and then columns, do not rule out; return how many.
+
+    Where these are few, what columns add to them is set, too.
+    """
+    limit, least, slack = bound
+    tile, part, numbers = buffers
+    edge = _ruled_out_from(limit, least, slack)
+    n = _within_sketch(near, along, begin, edge, part[:size], numbers)
+    if n <= size // 4:  # what columns add is a few loads
+        n = _within_columns(columns, begin, limit, slack, part, numbers[:n], tile)
+    return n
+
+
+@njit(nogil=True, cache=True)
+def _ruled_out_from(limit, least, slack):
     """Return the squared length in a sketch beyond which a sum is surely beyond the limit."""
     room = math.sqrt(max(limit - least, 0.0) + 1e-12 * abs(limit))
     return (room * (1 + 1e-5) + slack) ** 2
 
 
 @njit(nogil=True, cache=True)
-def _not_beyond(near, there, begin, limit, part, kept):
+def _within_sketch(near, along, begin, limit, part, numbers):
     """List the nodes from some node on whose sketch is not beyond the limit; return how many."""
     part[:] = 0
     end = begin + len(part)
     for c in range(0, len(near), 4):  # directions come in fours
         a, b, d, e = near[c], near[c + 1], near[c + 2], near[c + 3]
-        first, second = there[c, begin:end], there[c + 1, begin:end]
-        third, fourth = there[c + 2, begin:end], there[c + 3, begin:end]
+        first, second = along[c, begin:end], along[c + 1, begin:end]
+        third, fourth = along[c + 2, begin:end], along[c + 3, begin:end]
         for j in range(len(part)):
             x, y, z, w = a - first[j], b - second[j], d - third[j], e - fourth[j]
             part[j] += x * x + y * y + (z * z + w * w)
     n = 0
     for j in range(len(part)):
-        kept[n] = j
+        numbers[n] = j
         n += not part[j] > limit
     return n
 
 
 @njit(nogil=True, cache=True)
-def _not_beyond_with_columns(own, begin, limit, slack, part, kept, summed):
+def _within_columns(columns, begin, limit, slack, part, numbers, summed):
     """Set what columns add to some nodes; keep those not beyond the limit, return how many."""
-    joint, starts, codes = own
+    joint, starts, codes = columns
     n = 0
-    for j in kept:
+    for j in numbers:
         total = 0.0
         for g in range(len(codes)):
             total += joint[starts[g] + codes[g, begin + j]]
-        kept[n], summed[n] = j, total
-        n += not part[j] > _beyond(limit, total, slack)
+        numbers[n], summed[n] = j, total
+        n += not part[j] > _ruled_out_from(limit, total, slack)
     return n
 
 
 @njit(nogil=True, cache=True)
-def _add_some_lines(point, line, some, root, total):
+def _add_picked_lines(point, line, picked, root, total):
     """Add the differences of coordinates of some nodes, each sum in the order of ``scan``."""
     for c in range(len(point)):
         x, other = point[c], line[c]
-        for m in range(len(some)):
-            total[m] += (x - other[some[m]]) * (x - other[some[m]])
+        for m in range(len(picked)):
+            total[m] += (x - other[picked[m]]) * (x - other[picked[m]])
     if root:
-        for m in range(len(some)):
+        for m in range(len(picked)):
             total[m] = math.sqrt(max(total[m], 0.0))
 
 
 def _expand_plain(found, first, node_of, starts, members, allowed, out, rows):
     out[:], rows[:] = np.inf, -1
     for i in range(len(out)):
-        kept = first[i] != NO_ROW
-        nodes = node_of[first[i][kept]]
-        own = [members[starts[u] : starts[u + 1]] for u in nodes]
-        distances = np.repeat(found[i][kept], list(map(len, own)))
-        own = np.concatenate([members[:0], *own])
-        _keep_nearest(distances[allowed[own]], own[allowed[own]], out[i], rows[i])
+        is_node = first[i] != NO_ROW
+        nodes = node_of[first[i][is_node]]
+        parts = [members[starts[u] : starts[u + 1]] for u in nodes]
+        distances = np.repeat(found[i][is_node], list(map(len, parts)))
+        numbers = np.concatenate([members[:0], *parts])
+        _keep_nearest(distances[allowed[numbers]], numbers[allowed[numbers]], out[i], rows[i])
 
 
-def _expanded(found, first, node_of, *_):
+def _expand_size(found, first, node_of, *_):
     """Return what it takes to expand nodes, in elements."""
     return len(node_of) + 64 * first.size
 
 
-@njit(nogil=True, cache=True, plain=_expand_plain, work=_expanded)
+@njit(nogil=True, cache=True, plain=_expand_plain, work=_expand_size)
 def expand(found, first, node_of, starts, members, allowed, out, rows):
     """Turn the k nearest nodes of each query into the k nearest rows: by distance, then number.
 
@@ -334,14 +384,14 @@ def expand(found, first, node_of, starts, members, allowed, out, rows):
             if first[i, j] == NO_ROW or found[i, j] > out[i, 0]:
                 break
             node = node_of[first[i, j]]
-            taken = 0
+            n_offered = 0
             for m in range(starts[node], starts[node + 1]):
                 if allowed[members[m]]:
                     _offer(out[i], rows[i], found[i, j], members[m])
-                    taken += 1
-                    if taken == k:
+                    n_offered += 1
+                    if n_offered == k:
                         break
-        _in_order(out[i], rows[i])
+        _sort(out[i], rows[i])
         for j in range(k):
             if rows[i, j] == NO_ROW:
                 rows[i, j] = -1
@@ -384,13 +434,13 @@ def _and_line(total, point, line, power):
 @njit(nogil=True, cache=True)
 def _insert(pool, nodes, open_, size, distance, j):
     """Insert a node into the sorted pool; return its index there and the pool's new size."""
-    at = size if size < len(pool) else size - 1
-    while at > 0 and pool[at - 1] > distance:
-        pool[at], nodes[at] = pool[at - 1], nodes[at - 1]
-        open_[at] = open_[at - 1]
-        at -= 1
-    pool[at], nodes[at], open_[at] = distance, j, True
-    return at, min(size + 1, len(pool))
+    index = size if size < len(pool) else size - 1
+    while index > 0 and pool[index - 1] > distance:
+        pool[index], nodes[index] = pool[index - 1], nodes[index - 1]
+        open_[index] = open_[index - 1]
+        index -= 1
+    pool[index], nodes[index], open_[index] = distance, j, True
+    return index, min(size + 1, len(pool))
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -415,11 +465,11 @@ def _begin(space, seeds, own, pool, nodes, open_):
 
 
 @njit(nogil=True, cache=True)
-def _next(open_, at, size):
+def _next(open_, index, size):
     """Return the nearest node of a pool that was not left yet, or the size of the pool."""
-    while at < size and not open_[at]:
-        at += 1
-    return at
+    while index < size and not open_[index]:
+        index += 1
+    return index
 
 
 @njit(nogil=True, cache=True)
@@ -468,29 +518,30 @@ def _wander(space, first, graph, own, sight, seen, found, rows):
     touched = 0.0
     if own >= 0:
         _meet(seen, own)
-    size = _begin(space, seeds, own, pool[:_BEGIN], nodes, open_)
+    # It begins at the nearest four of the seeds.
+    size = _begin(space, seeds, own, pool[:4], nodes, open_)
     for m in range(size):
         _meet(seen, nodes[m])
         _offer(found, rows, pool[m], first[nodes[m]])
-    at = 0
-    while at < size:
-        open_[at] = False
-        n = _meet_linked(links[nodes[at]], seen, near)
-        at = _next(open_, at, size)
+    index = 0
+    while index < size:
+        open_[index] = False
+        n = _meet_linked(links[nodes[index]], seen, near)
+        index = _next(open_, index, size)
         if codes.shape[1]:
             for m in range(n):
                 touched += codes[near[m], 0]
-        if at < size:
-            touched += links[nodes[at], 0] + links[nodes[at], links.shape[1] // 2]
+        if index < size:
+            touched += links[nodes[index], 0] + links[nodes[index], links.shape[1] // 2]
         limit = pool[size - 1] if size == breadth else np.inf
         touched += _compare(space, near[:n], limit, distance)
         for m in range(n):
             if size < breadth or distance[m] < pool[size - 1]:
                 new, size = _insert(pool, nodes, open_, size, distance[m], near[m])
-                at = min(at, new)
+                index = min(index, new)
             if distance[m] <= found[0]:
                 _offer(found, rows, distance[m], first[near[m]])
-        at = _next(open_, at, size)
+        index = _next(open_, index, size)
     return touched
 
 
@@ -516,106 +567,5 @@ def walk(asked, nodes, first, graph, own, out, rows):
         _clear(out[i], rows[i])
         space = joint, starts, codes, points[i], line, power
         touched += _wander(space, first, graph, own[i], sight, seen, out[i], rows[i])
-        _in_order(out[i], rows[i])
+        _sort(out[i], rows[i])
     return touched
-
-
-# -- votes of neighbours -------------------------------------------------------------------------
-
-NONE, EXP, LOG, ORG, POW, SQRT = range(6)
-_TIE = 1e-9  # relative difference of distances that counts as rounding
-
-
-@njit(nogil=True, cache=True)
-def weight_of(distance, kind, nearest):
-    """Weight of a neighbour: 1/e^d, 1/(f(d) + 1), or 1.
-
-    With ``exp`` distances count from the nearest neighbour: votes keep their proportions, and far
-    away from everything they do not all underflow to 0.
-    """
-    if kind == EXP:
-        return math.exp(nearest - distance)
-    if kind == LOG:
-        return 1.0 / (math.log(distance + 1.0) + 1.0)
-    if kind == ORG:
-        return 1.0 / (distance + 1.0)
-    if kind == POW:
-        return 1.0 / (distance * distance + 1.0)
-    if kind == SQRT:
-        return 1.0 / (math.sqrt(distance) + 1.0)
-    return 1.0
-
-
-@njit(nogil=True, cache=True)
-def _reach(distances, copies, found, nodes):
-    """Return the k-th smallest distance, each counted as often as it has copies."""
-    _clear(found, nodes)
-    for u in range(len(distances)):
-        if distances[u] <= found[0]:
-            _offer(found, nodes, distances[u], u)
-    _in_order(found, nodes)
-    total, last = 0, 0
-    for j in range(len(found)):
-        if nodes[j] == NO_ROW or total >= len(found):
-            break
-        total += copies[nodes[j]]
-        last = j
-    return found[last]
-
-
-@njit(nogil=True, cache=True)
-def vote_all(asked, nodes, owned, k, kind, votes):
-    """Add the votes of every row within the k-th distance, ties of it included.
-
-    ``owned`` is (starts, classes, numbers, copies): node u stands for ``copies[u]`` rows, of them
-    ``numbers[j]`` of class ``classes[j]``, j from ``starts[u]`` to ``starts[u + 1]``. Nodes vote in
-    their order, which is canonical, so sums never depend on storage.
-    """
-    values, points = asked
-    groups, offsets, widths, starts, codes, line, power, root = nodes
-    begins, classes, numbers, copies = owned
-    joint = np.empty((len(votes), starts[-1]))
-    for i in range(len(votes)):
-        _fill_joint(values[i], groups, offsets, widths, starts, joint[i])
-    distances = np.empty((len(votes), len(copies)))
-    for begin in range(0, len(copies), _TILE):
-        end = min(begin + _TILE, len(copies))
-        for i in range(len(votes)):
-            here = distances[i, begin:end]
-            _fill_distances(joint[i], starts, codes, points[i], line, begin, power, root, here)
-    found, near = np.empty(k), np.empty(k, np.int64)
-    for i in range(len(votes)):
-        row, vote = distances[i], votes[i]
-        edge = _reach(row, copies, found, near) * (1.0 + _TIE)
-        nearest = row.min()
-        last, weight = -1.0, 0.0
-        for u in range(len(row)):
-            if row[u] > edge:
-                continue
-            if row[u] != last:
-                last, weight = row[u], weight_of(row[u], kind, nearest)
-            for j in range(begins[u], begins[u + 1]):
-                vote[classes[j]] += weight * numbers[j]
-
-
-@njit(nogil=True, cache=True)
-def vote_listed(distances, rows, labels, kind, votes):
-    """Add the votes of listed neighbours."""
-    for i in range(len(rows)):
-        for j in range(rows.shape[1]):
-            weight = weight_of(distances[i, j], kind, distances[i, 0])
-            votes[i, labels[rows[i, j]]] += weight
-
-
-@njit(nogil=True, cache=True)
-def share_votes(votes):
-    """Make votes that differ by rounding equal, and every row sum up to 1."""
-    for i in range(len(votes)):
-        top = votes[i].max()
-        total = 0.0
-        for c in range(votes.shape[1]):
-            if votes[i, c] >= top * (1.0 - _TIE):
-                votes[i, c] = top
-            total += votes[i, c]
-        for c in range(votes.shape[1]):
-            votes[i, c] /= total

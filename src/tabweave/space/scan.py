@@ -16,16 +16,17 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import eigh
+from tabweave.columns.vocabulary import slices
+from tabweave.counts.counting import group_columns
+from tabweave.space import kernels
+from tabweave.space.block import in_threads
 
-_JOINT = 2048  # joint values of a group: their distances (16 KB) stay in the first cache
-_QUERIES = 16  # compared at a time: codes are read from memory once for all of them
-_DIRECTIONS = 32  # of a sketch
-_WIDE = 2 * _DIRECTIONS  # coordinates from which on it is worth one,
-_MANY = 1 << 14  # with so many nodes at least,
-_ASKED = 64  # and so many queries at once, unless it is there
-_SAMPLED = 1 << 14  # nodes that say which directions matter
-_LARGEST = 1e15  # coordinate whose square float32 can hold
-_FIRST, _MORE = 16, 4  # neighbours asked for first within a distance, and how many times more then
+# Directions of a sketch.
+N_DIRECTIONS = 32
+# Nodes that make it worth a sketch.
+MIN_SKETCHED_NODES = 1 << 14
+# Largest coordinate whose square float32 can hold, exactly enough.
+MAX_FLOAT32_COORDINATE = 1e15
 
 Found = tuple[np.ndarray, np.ndarray]  # distances and row numbers, a line for each query
 Hits = tuple[np.ndarray, np.ndarray, np.ndarray]  # who asks, who is found, what adds up between
@@ -65,7 +66,7 @@ class Nodes:
         *,
         power: int = 2,
         root: bool = False,
-        at_most: int = _JOINT,
+        max_joint: int = 2048,
     ) -> Nodes:
         """Join columns of few values, so that one load serves several of them.
 
@@ -79,16 +80,15 @@ class Nodes:
             The nodes' coordinates.
         power, root
             As in the attributes.
-        at_most : int
-            Joint values of a group. It decides in which order columns are added.
+        max_joint : int
+            Joint values of a group, whose distances (16 KB) stay in the first cache. It decides in
+            which order columns are added.
         """
-        from tabweave.counts.counting import group_columns
-
-        groups = group_columns(widths, at_most)
+        groups = group_columns(widths, max_joint)
         table = np.full((len(groups), max(map(len, groups), default=0)), -1, np.int64)
-        most = max((int(np.prod([widths[a] for a in group])) for group in groups), default=0)
+        largest = max((int(np.prod([widths[a] for a in group])) for group in groups), default=0)
         # Unsigned and narrow: looked up without a test for negative ones, and half the memory.
-        joint = np.zeros((len(groups), line.shape[1]), np.min_scalar_type(max(most, 256)))
+        joint = np.zeros((len(groups), line.shape[1]), np.min_scalar_type(max(largest, 256)))
         for g, group in enumerate(groups):
             table[g, : len(group)] = group
             for a in group:
@@ -101,8 +101,8 @@ class Nodes:
     @cached_property
     def sketch(self) -> Sketch | None:
         """The nodes in a few directions; None where that rules nothing out."""
-        wide = self.power == 2 and len(self.line) >= _WIDE and len(self) >= _MANY
-        return Sketch.of(self.line) if wide else None
+        is_wide = self.power == 2 and len(self.line) >= 2 * N_DIRECTIONS
+        return Sketch.of(self.line) if is_wide and len(self) >= MIN_SKETCHED_NODES else None
 
     def take(self, nodes: np.ndarray) -> Nodes:
         """Return some of them, close together in memory."""
@@ -129,15 +129,15 @@ class Sketch:
     ----------
     centre, axes : ndarray of shape (coordinates,) and (coordinates, directions)
         Where directions begin, and where they lead; they are orthogonal, of length 1.
-    there : ndarray of shape (directions, nodes)
-        The nodes.
+    along : ndarray of shape (directions, nodes)
+        The nodes' coordinates along the axes.
     largest, farthest : float
         The largest coordinate of a node, in size, and the largest along the axes.
     """
 
     centre: np.ndarray
     axes: np.ndarray
-    there: np.ndarray
+    along: np.ndarray
     largest: float
     farthest: float
 
@@ -145,16 +145,16 @@ class Sketch:
     def of(cls, line: np.ndarray) -> Sketch | None:
         """Find the principal axes of some nodes, and all along them; None if squares overflow."""
         largest = max(float(line.max()), -float(line.min()))
-        if not largest < _LARGEST:
+        if not largest < MAX_FLOAT32_COORDINATE:
             return None
-        some = line[:, :: max(1, line.shape[1] // _SAMPLED)]
-        centre = some.mean(axis=1)
-        centred = some - centre[:, None]
-        axes = eigh(centred @ centred.T)[1][:, -_DIRECTIONS:]
-        there = axes.T @ line
-        there -= (axes.T @ centre)[:, None]
-        farthest = max(float(there.max()), -float(there.min()))
-        return cls(centre, axes, there.astype(np.float32), largest, farthest)
+        sample = line[:, :: max(1, line.shape[1] // (1 << 14))]
+        centre = sample.mean(axis=1)
+        centred = sample - centre[:, None]
+        axes = eigh(centred @ centred.T)[1][:, -N_DIRECTIONS:]
+        along = axes.T @ line
+        along -= (axes.T @ centre)[:, None]
+        farthest = max(float(along.max()), -float(along.min()))
+        return cls(centre, axes, along.astype(np.float32), largest, farthest)
 
     def near(self, points: np.ndarray) -> Found:
         """Return points along the axes, and what rounding may take from a difference to a node.
@@ -164,9 +164,10 @@ class Sketch:
         along, width = points @ self.axes - self.centre @ self.axes, len(self.axes)
         size = np.abs(points).max(axis=1) + self.largest
         slack = 2.0**-21 * (np.abs(along).max(axis=1) + self.farthest)  # of float32,
-        slack = _DIRECTIONS**0.5 * (slack + 1e-13 * width * size)  # and of the products
-        slack = np.where(size < _LARGEST, slack, np.inf)
-        return np.clip(along, -_LARGEST, _LARGEST).astype(np.float32), slack
+        slack = N_DIRECTIONS**0.5 * (slack + 1e-13 * width * size)  # and of the products
+        slack = np.where(size < MAX_FLOAT32_COORDINATE, slack, np.inf)
+        along = np.clip(along, -MAX_FLOAT32_COORDINATE, MAX_FLOAT32_COORDINATE)
+        return along.astype(np.float32), slack
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,9 +192,10 @@ class Queries:
     ) -> Queries:
         """Look up what queries pay: line ``codes[a][i]`` of ``tables[a]`` for query i."""
 
-        def values(some: Any) -> np.ndarray:
-            parts = [table[own[some]] for own, table in zip(codes, tables, strict=True)]
-            return np.hstack([np.zeros((len(points[some]), 0)), *parts])
+        def values(block: Any) -> np.ndarray:
+            columns = zip(codes, tables, strict=True)
+            parts = [table[column_codes[block]] for column_codes, table in columns]
+            return np.hstack([np.zeros((len(points[block]), 0)), *parts])
 
         return cls(values, np.ascontiguousarray(points))
 
@@ -202,17 +204,17 @@ class Queries:
 
     def take(self, numbers: np.ndarray) -> Queries:
         """Return some of them."""
-        return Queries(lambda some: self.values(numbers[some]), self.points[numbers])
+        return Queries(lambda block: self.values(numbers[block]), self.points[numbers])
 
     def asked(self, block: slice) -> Found:
         """Return what the kernels read of a block."""
         return self.values(block), self.points[block]
 
-    def search(self, k: int, kernel: Any, size: int = _QUERIES) -> Found:
-        """Let a kernel fill in the k nearest of each query, ``size`` queries at a time."""
-        from tabweave.columns.vocabulary import slices
-        from tabweave.space.block import in_threads
+    def search(self, k: int, kernel: Any, size: int = 16) -> Found:
+        """Let a kernel fill in the k nearest of each query, ``size`` queries at a time.
 
+        Codes are read from memory once for all of them.
+        """
         out, rows = np.empty((len(self), k)), np.empty((len(self), k), np.int64)
 
         def work(block: slice) -> None:
@@ -252,10 +254,8 @@ class Copies:
         """Return each node's first allowed row, or -1."""
         if allowed is None:
             return self.heads
-        from tabweave.space.kernels import first_allowed
-
         out = np.full(len(self.heads), -1, np.int64)
-        first_allowed(self.node_of, allowed, out)
+        kernels.first_allowed(self.node_of, allowed, out)
         return out
 
     def sizes(self, allowed: np.ndarray | None) -> np.ndarray:
@@ -266,21 +266,19 @@ class Copies:
     def rows_of(self, nodes: np.ndarray, allowed: np.ndarray | None) -> Found:
         """Return the (allowed) rows of some nodes, one after the other, and how many each has."""
         begin, lengths = self.starts[nodes], self.starts[nodes + 1] - self.starts[nodes]
-        which = np.repeat(np.arange(len(nodes)), lengths)
+        owner = np.repeat(np.arange(len(nodes)), lengths)
         ends = np.cumsum(lengths)
-        rows = self.members[np.arange(len(which)) + np.repeat(begin - ends + lengths, lengths)]
+        rows = self.members[np.arange(len(owner)) + np.repeat(begin - ends + lengths, lengths)]
         if allowed is not None:
-            rows, which = rows[allowed[rows]], which[allowed[rows]]
-        return rows, np.bincount(which, minlength=len(nodes))
+            rows, owner = rows[allowed[rows]], owner[allowed[rows]]
+        return rows, np.bincount(owner, minlength=len(nodes))
 
     def expand(self, found: Found, k: int, allowed: np.ndarray | None) -> Found:
         """Turn nearest nodes into nearest rows; infinity and -1 where there are too few."""
-        from tabweave.space.kernels import expand
-
         if allowed is None:
             allowed = np.ones(len(self.node_of), bool)
         out, rows = np.empty((len(found[0]), k)), np.empty((len(found[0]), k), np.int64)
-        expand(*found, self.node_of, self.starts, self.members, allowed, out, rows)
+        kernels.expand(*found, self.node_of, self.starts, self.members, allowed, out, rows)
         return out, rows
 
 
@@ -304,23 +302,23 @@ def nearest_nodes(
     begin : int
         The first node that counts.
     """
-    from tabweave.space.kernels import scan, sketched_scan
-
     if first is None:
         first = np.arange(len(nodes))
-    kept = begin + np.flatnonzero(first[begin:] >= 0)
-    few = begin or len(kept) < len(first) // 4
-    if few:
-        nodes, first = nodes.take(kept), first[kept]
+    candidates = begin + np.flatnonzero(first[begin:] >= 0)
+    is_part = begin or len(candidates) < len(first) // 4
+    if is_part:
+        nodes, first = nodes.take(candidates), first[candidates]
     arrays = nodes.arrays()
-    asks = not few and (len(queries) >= _ASKED or "sketch" in vars(nodes))
-    sketch = nodes.sketch if asks else None
+    # A sketch pays for many queries, or if it is there.
+    is_sketched = not is_part and (len(queries) >= 64 or "sketch" in nodes.__dict__)
+    sketch = nodes.sketch if is_sketched else None
     if sketch is None:
-        return queries.search(k, lambda _, asked, *to: scan(asked, arrays, first, *to))
+        return queries.search(k, lambda _, asked, *out: kernels.scan(asked, arrays, first, *out))
     near, slack = sketch.near(queries.points)
 
-    def search(some: slice, asked: Found, out: np.ndarray, rows: np.ndarray) -> None:
-        sketched_scan(asked, arrays, first, (near[some], sketch.there, slack[some]), out, rows)
+    def search(block: slice, asked: Found, *out: np.ndarray) -> None:
+        rounded = near[block], sketch.along, slack[block]
+        kernels.sketched_scan(asked, arrays, first, rounded, *out)
 
     return queries.search(k, search)
 
@@ -351,10 +349,10 @@ def nearest_rows(
     if search is None:
         return copies.expand(nearest_nodes(nodes, queries, k, first), k, allowed)
     distances, rows = copies.expand(search(queries, k, first), k, allowed)
-    odd = np.flatnonzero((rows < 0).any(axis=1))
-    if len(odd):
-        again = nearest_nodes(nodes, queries.take(odd), k, first)
-        distances[odd], rows[odd] = copies.expand(again, k, allowed)
+    short = np.flatnonzero((rows < 0).any(axis=1))
+    if len(short):
+        nearest = nearest_nodes(nodes, queries.take(short), k, first)
+        distances[short], rows[short] = copies.expand(nearest, k, allowed)
     return distances, rows
 
 
@@ -363,19 +361,19 @@ def within(nodes: Nodes, queries: Queries, limit: float, first: np.ndarray | Non
 
     The scan is asked for more neighbours until the last one is too far, so memory is what is found.
     """
-    pending, k, parts = np.arange(len(queries)), _FIRST, []
+    pending, k, parts = np.arange(len(queries)), 16, []
     if not len(nodes):
         return pending[:0], pending[:0], np.zeros(0)
     while len(pending):
         k = min(k, len(nodes))
-        distances, found = nearest_nodes(nodes, queries.take(pending), k, first)
+        distances, numbers = nearest_nodes(nodes, queries.take(pending), k, first)
         done = (distances[:, -1] > limit) | (k == len(nodes))
         near = (distances <= limit) & done[:, None]
-        parts.append((pending[np.nonzero(near)[0]], found[near], distances[near]))
-        pending, k = pending[~done], _MORE * k
-    asked, named, summed = (np.concatenate(part) for part in zip(*parts, strict=True))
-    order = np.argsort(asked, kind="stable")
-    return asked[order], named[order], summed[order]
+        parts.append((pending[np.nonzero(near)[0]], numbers[near], distances[near]))
+        pending, k = pending[~done], 4 * k
+    query, named, summed = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = np.argsort(query, kind="stable")
+    return query[order], named[order], summed[order]
 
 
 def merge(one: Found, other: Found, k: int) -> Found:
@@ -388,10 +386,10 @@ def merge(one: Found, other: Found, k: int) -> Found:
 def without_self(found: Found) -> Found:
     """Return the k nearest other rows, from the k + 1 nearest of every row."""
     distances, rows = found
-    own = rows == np.arange(len(rows))[:, None]
-    own[~own.any(axis=1), -1] = True  # more copies than neighbours: it is not among them
+    is_self = rows == np.arange(len(rows))[:, None]
+    is_self[~is_self.any(axis=1), -1] = True  # more copies than neighbours: it is not among them
     shape = (len(rows), rows.shape[1] - 1)
-    return distances[~own].reshape(shape), rows[~own].reshape(shape)
+    return distances[~is_self].reshape(shape), rows[~is_self].reshape(shape)
 
 
 class Nearest:
@@ -401,7 +399,7 @@ class Nearest:
     ----------
     vectors : ndarray of shape (queries, coordinates)
         The queries.
-    own : ndarray of int
+    query_rows : ndarray of int
         The row number of each query, which is no neighbour of itself.
     k : int
         How many to keep.
@@ -414,8 +412,10 @@ class Nearest:
         What was found so far, nearest first; infinite where rows were too few.
     """
 
-    def __init__(self, vectors: np.ndarray, own: np.ndarray, k: int, *, power: int = 2) -> None:
-        self.own, self.k, self.power = np.asarray(own), k, power
+    def __init__(
+        self, vectors: np.ndarray, query_rows: np.ndarray, k: int, *, power: int = 2
+    ) -> None:
+        self.query_rows, self.k, self.power = np.asarray(query_rows), k, power
         self._queries = Queries.of([], [], np.asarray(vectors, np.float64))
         self.distances = np.zeros((len(vectors), 0))
         self.rows = np.zeros((len(vectors), 0), np.int64)
@@ -424,6 +424,8 @@ class Nearest:
         """Take a block of rows into account: their numbers, which go up, and their vectors."""
         line = np.ascontiguousarray(np.asarray(vectors, np.float64).T)
         nodes = Nodes.of([], [], line, power=self.power, root=self.power == 2)
-        distances, found = nearest_nodes(nodes, self._queries, self.k + 1, rows)
-        distances[found == self.own[:, None]] = np.inf
-        self.distances, self.rows = merge((self.distances, self.rows), (distances, found), self.k)
+        distances, found_rows = nearest_nodes(nodes, self._queries, self.k + 1, rows)
+        distances[found_rows == self.query_rows[:, None]] = np.inf
+        self.distances, self.rows = merge(
+            (self.distances, self.rows), (distances, found_rows), self.k
+        )

@@ -9,6 +9,7 @@ beside drawing all marks anew for each frame, as was done before.
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -245,4 +246,6 @@ def _other_work() -> str:
 
 
 if __name__ == "__main__":
-    marks() if "--marks" in sys.argv else main()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--marks", action="store_true", help="only a page with 100,000 marks")
+    marks() if parser.parse_args().marks else main()

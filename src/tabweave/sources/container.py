@@ -160,7 +160,7 @@ class Sources:
             ids,
             {name: replace(table, rows=index(row_ids)) for name, (row_ids, table) in read.items()},
             links,
-            {name: e.directed for name, e in edges.items()},
+            {name: bool(e.directed) for name, e in edges.items()},
         )
 
     def _set(
@@ -259,10 +259,10 @@ class Sources:
 
     def _index_of_all(self, ids: Any, where: str = "ids") -> np.ndarray:
         """Return the index of some ids; one that no source has is an error."""
-        asked_ids = read_ids(ids, where)
-        index = self._index(asked_ids)
+        values = read_ids(ids, where)
+        index = self._index(values)
         if (index < 0).any():
-            unknown = plain(asked_ids, int(np.argmax(index < 0)))
+            unknown = plain(values, int(np.argmax(index < 0)))
             raise KeyError(f"{where}: expected ids of the sources, got {unknown!r}")
         return index
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import eigsh
 
 from tabweave._compat import fix_signs
 from tabweave.columns.frames import columns_of
@@ -32,12 +33,21 @@ class Edges(NamedTuple):
 def read_graph(graph: Any, where: str, directed: bool) -> Edges:
     """Read a graph of any of the accepted forms."""
     if hasattr(graph, "edges") and hasattr(graph, "is_directed"):
-        return _from_networkx(graph, where)
-    if isinstance(graph, tuple):
-        return _from_matrix(graph, where, directed)
-    if sp.issparse(graph):
+        edges = _from_networkx(graph, where)
+    elif isinstance(graph, tuple):
+        edges = _from_matrix(graph, where, directed)
+    elif sp.issparse(graph):
         raise TypeError(f"{where}: expected (ids, matrix), got a matrix without ids")
-    return _from_frame(graph, where, directed)
+    else:
+        edges = _from_frame(graph, where, directed)
+    wrong = np.flatnonzero(~(np.isfinite(edges.weight) & (edges.weight >= 0)))
+    if len(wrong):
+        i = int(wrong[0])
+        raise ValueError(
+            f"{where}: expected weights of at least 0, got {edges.weight[i]} for the edge "
+            f"{plain(edges.source, i)!r} - {plain(edges.target, i)!r}"
+        )
+    return edges
 
 
 def _from_frame(frame: Any, where: str, directed: bool) -> Edges:
@@ -51,15 +61,17 @@ def _from_frame(frame: Any, where: str, directed: bool) -> Edges:
     elif len(cells) == 3 and names is None:
         weights = cells[2]
     elif len(cells) > 2:
-        more = ", ".join(map(repr, (names or ["x0", "x1", "x2"])[2:]))
+        others = ", ".join(map(repr, (names or ["x0", "x1", "x2"])[2:]))
         raise ValueError(
-            f"{where}: expected source, target and perhaps 'weight', got also {more}; drop them, "
+            f"{where}: expected source, target and perhaps 'weight', got also {others}; drop them, "
             "or name the one with the weights 'weight'"
         )
     source, target = read_ids(cells[0], where), read_ids(cells[1], where)
     with naming(f"{where}, weight: "):
         weight = np.ones(len(source)) if weights is None else numbers(weights)
-    return _checked(_nodes(source, target), source, target, weight, directed, where)
+    both = np.empty(2 * len(source), dtype=source.dtype if source.dtype == target.dtype else object)
+    both[0::2], both[1::2] = source, target
+    return Edges(both, source, target, weight, directed)
 
 
 def _from_networkx(graph: Any, where: str) -> Edges:
@@ -68,7 +80,7 @@ def _from_networkx(graph: Any, where: str) -> Edges:
     source = read_ids([a for a, _, _ in triples], where) if triples else nodes[:0]
     target = read_ids([b for _, b, _ in triples], where) if triples else nodes[:0]
     weight = np.array([1.0 if w is None else float(w) for _, _, w in triples])
-    return _checked(nodes, source, target, weight, graph.is_directed(), where)
+    return Edges(nodes, source, target, weight, graph.is_directed())
 
 
 def _from_matrix(pair: tuple[Any, ...], where: str, directed: bool) -> Edges:
@@ -81,31 +93,7 @@ def _from_matrix(pair: tuple[Any, ...], where: str, directed: bool) -> Edges:
         shape = (len(nodes), len(nodes))
         raise ValueError(f"{where}: expected a matrix of shape {shape}, got {matrix.shape}")
     source, target = nodes[matrix.coords[0]], nodes[matrix.coords[1]]
-    return _checked(nodes, source, target, matrix.data.astype(float), directed, where)
-
-
-def _nodes(source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    both = np.empty(2 * len(source), dtype=source.dtype if source.dtype == target.dtype else object)
-    both[0::2], both[1::2] = source, target
-    return both
-
-
-def _checked(
-    nodes: np.ndarray,
-    source: np.ndarray,
-    target: np.ndarray,
-    weight: np.ndarray,
-    directed: bool,
-    where: str,
-) -> Edges:
-    odd = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
-    if len(odd):
-        i = int(odd[0])
-        raise ValueError(
-            f"{where}: expected weights of at least 0, got {weight[i]} for the edge "
-            f"{plain(source, i)!r} - {plain(target, i)!r}"
-        )
-    return Edges(nodes, source, target, weight, bool(directed))
+    return Edges(nodes, source, target, matrix.data.astype(float), directed)
 
 
 def edge_matrix(n: int, source: np.ndarray, target: np.ndarray, weight: np.ndarray) -> sp.csr_array:
@@ -136,11 +124,11 @@ def blend(graphs: Sequence[sp.csr_array], weights: Sequence[float]) -> sp.csr_ar
 
 
 def adjacency(links: sp.csr_array, index: np.ndarray) -> sp.csr_array:
-    """Return some columns of the weights, an empty one for the index -1."""
-    found = np.flatnonzero(index >= 0)
-    part = sp.csr_array(links[:, index[found]])
+    """Some columns of the weights, an empty one for the index -1."""
+    present = np.flatnonzero(index >= 0)
+    part = sp.csr_array(links[:, index[present]])
     shape = (links.shape[0], len(index))
-    return sp.csr_array((part.data, found[part.indices], part.indptr), shape=shape)
+    return sp.csr_array((part.data, present[part.indices], part.indptr), shape=shape)
 
 
 def spectral(matrix: sp.csr_array, n_components: int) -> np.ndarray:
@@ -155,8 +143,6 @@ def spectral(matrix: sp.csr_array, n_components: int) -> np.ndarray:
     if n <= max(3 * k, 64):
         values, vectors = np.linalg.eigh(normal.toarray())
     else:
-        from scipy.sparse.linalg import eigsh
-
         # A fixed start, so that the same graph gives the same coordinates.
         start = np.random.default_rng(0).random(n)
         values, vectors = eigsh(normal, k=k, which="LA", v0=start)

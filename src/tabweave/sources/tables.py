@@ -201,9 +201,6 @@ def _recoded(labels: Sequence[Label], values: Sequence[Label]) -> np.ndarray:
     return code
 
 
-_KINDS = {0: "bools", 1: "numbers", 2: "text", 3: "bytes"}
-
-
 def read_ids(column: Any, where: str) -> np.ndarray:
     """Return ids as int64, or as canonical labels; a missing one is an error."""
     with naming(f"{where}: "):
@@ -224,47 +221,34 @@ def read_ids(column: Any, where: str) -> np.ndarray:
 
 def check_one_kind(named: Sequence[tuple[str, np.ndarray]]) -> None:
     """Check that all ids are of one kind: text never meets numbers, though it may look alike."""
-    seen: tuple[str, Any] | None = None
+    kinds = ("bools", "numbers", "text", "bytes")
+    seen: tuple[str, Any, str] | None = None
     for where, ids in named:
-        for value in ids[:1].tolist() if ids.dtype == np.int64 else _one_of_each(ids):
-            if seen is None:
-                seen = (where, value)
-            elif _kind(value) != _kind(seen[1]):
+        for value in ids[:1].tolist() if ids.dtype == np.int64 else _one_of_each_type(ids):
+            kind = kinds[int(identity(value)[0])]
+            seen = seen or (where, value, kind)
+            if kind != seen[2]:
                 raise TypeError(
-                    f"{where}: expected ids that are {_KINDS[_kind(seen[1])]} as in {seen[0]} "
-                    f"({seen[1]!r}), got {_KINDS[_kind(value)]} ({value!r}), which would never "
-                    f"match them; convert one of the two"
+                    f"{where}: expected ids that are {seen[2]} as in {seen[0]} ({seen[1]!r}), got "
+                    f"{kind} ({value!r}), which would never match them; convert one of the two"
                 )
 
 
-def _kind(value: Any) -> int:
-    return int(identity(value)[0])
-
-
-def _one_of_each(ids: np.ndarray) -> list[Any]:
-    """Return the first id of each Python type."""
-    cells = ids.tolist()
-    first: dict[type, Any] = {}
-    for kind in set(map(type, cells)):
-        first[kind] = next(cell for cell in cells if type(cell) is kind)
-    return list(first.values())
+def _one_of_each_type(ids: np.ndarray) -> list[Any]:
+    """The first id of each Python type."""
+    return [*{type(cell): cell for cell in reversed(ids.tolist())}.values()]
 
 
 def check_unique(ids: np.ndarray, where: str) -> None:
     """Check that no id has two rows: which of them to believe is not ours to say."""
-    if ids.dtype == np.int64:
-        values, counts = np.unique(ids, return_counts=True)
-        repeated = values[counts > 1].tolist()
-    elif len(set(cells := ids.tolist())) == len(cells):
+    cells = ids.tolist()
+    if len(set(cells)) == len(cells):
         return
-    else:
-        seen: set[Any] = set()
-        repeated = [cell for cell in cells if cell in seen or seen.add(cell)]  # type: ignore[func-returns-value]
-    if repeated:
-        raise ValueError(
-            f"{where}: expected one row for each id, got several for {repeated[0]!r}; keep one of "
-            "them, or sum them up first"
-        )
+    repeated = next(cell for cell, n in Counter(cells).items() if n > 1)
+    raise ValueError(
+        f"{where}: expected one row for each id, got several for {repeated!r}; keep one of "
+        "them, or sum them up first"
+    )
 
 
 def plain(ids: np.ndarray, i: int) -> Any:
@@ -346,9 +330,9 @@ def read_labels(ids: np.ndarray, y: Any, where: str = "y") -> tuple[np.ndarray, 
             f"{plain(unknown, 0)!r} the first; drop them, or check that both spell ids alike (in "
             "cross-validation y must be in the order of sources.ids: y.reindex(sources.ids))"
         )
-    if len(np.unique(index)) < len(index):
-        repeated_index, counts = np.unique(index, return_counts=True)
-        twice = plain(ids, int(repeated_index[counts > 1][0]))
+    distinct, counts = np.unique(index, return_counts=True)
+    if len(distinct) < len(index):
+        twice = plain(ids, int(distinct[counts > 1][0]))
         raise ValueError(f"{where}: expected one label for each id, got two for {twice!r}")
     check_one_kind([(f"{where}, label {i}", np.array([v], object)) for i, v in _kinds_of(labels)])
     order = np.argsort(index)  # folds must not depend on the order in which labels come

@@ -7,14 +7,14 @@ the numbers are the same to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval
@@ -25,6 +25,7 @@ from tabweave.columns.table import Table, remember_names
 from tabweave.counts.counts import Counts, append, checked_weight
 from tabweave.embed.register import embedder
 from tabweave.embed.row_embedder import learns_from_rows
+from tabweave.embed.weave import Weave
 from tabweave.io.files import remove_leftovers
 from tabweave.io.register import storable
 from tabweave.io.store import Storable, load
@@ -33,6 +34,8 @@ from tabweave.updates import completing, exclusive, updating
 
 class Resumable(Storable):
     """Gives an estimator of streams ``save`` and ``resume``."""
+
+    get_params: Callable[..., dict[str, Any]]
 
     @exclusive
     def save(self, path: str | PathLike[str]) -> None:
@@ -50,8 +53,16 @@ class Resumable(Storable):
     def resume(self, path: str | PathLike[str]) -> Self:
         """Go on from a checkpoint of the same parameters; the numbers are the same to the bit."""
         saved = load(path)
-        saved_parameters = fingerprint(saved) if isinstance(saved, BaseEstimator) else {}
-        _check_same_model(path, type(saved), saved_parameters, self)
+        if type(saved) is not type(self):
+            expected, actual = map(_named, (type(self), type(saved)))
+            raise ValueError(f"{path}: expected a {expected}, got a {actual}")
+        old, new = (_comparable(model.get_params(deep=True)) for model in (saved, self))
+        for name in sorted(old):
+            if new.get(name) != old[name]:
+                raise ValueError(
+                    f"{path}: expected {name}={new.get(name)!r}, got {name}={old[name]!r}; resume "
+                    "with the same parameters"
+                )
         names = saved.get_params(deep=False)
         parameters = {name: value for name, value in self.__dict__.items() if name in names}
         learned = {name: value for name, value in saved.__dict__.items() if name not in names}
@@ -173,14 +184,20 @@ class Windowed(Remembering, TransformerMixin, Estimator):
         if not hasattr(self, "embedder_"):
             return self._first_window(X, y, sample_weight)
         self._check_forgetting()
-        table = self.read(X)
-        if learns_from_rows(self.embedder_):
-            return self._passed_on(table, y, sample_weight)
-        y, sample_weight = self._given(self.embedder_, y, sample_weight)
-        counted, y = self.embedder_._expand_rows(table, y) if table.n_rows else (table, y)
-        memory = self._memory.add(counted, y, sample_weight, decay=self.decay, window=self.window)
-        if memory.n_windows % self.refresh == 0 and memory.total is not self.embedder_.counts_:
-            hold = self.embedder_._hold_next if self.align else self.embedder_._hold
+        table, embedder, memory = self.read(X), self.embedder_, self._memory
+        if learns_from_rows(embedder):  # counts would leave it at the first window
+            if table.n_rows:
+                embedder.partial_fit(table, y, sample_weight)
+            n_rows = memory.n_rows + table.n_rows
+            self._memory = Memory(embedder.counts_, (), memory.n_windows + 1, n_rows)
+            return self
+        if not embedder._uses_classes and embedder.counts_.classes is None:
+            y = None
+        if table.n_rows:
+            table, y = embedder._expand_rows(table, y)
+        memory = memory.add(table, y, sample_weight, decay=self.decay, window=self.window)
+        if memory.n_windows % self.refresh == 0 and memory.total is not embedder.counts_:
+            hold = embedder._hold_next if self.align else embedder._hold
             hold(memory.total)
         self._memory = memory
         return self
@@ -203,14 +220,10 @@ class Windowed(Remembering, TransformerMixin, Estimator):
             )
         table = embedder._read(X, Schema.of(embedder.schema))
         embedder.partial_fit(table, y, sample_weight)
-        return self._started(embedder, Memory(embedder.counts_, (), 1, table.n_rows))
-
-    def _passed_on(self, table: Table, y: Any, sample_weight: Any) -> Self:
-        """Let an embedder that needs rows have them: counts would leave it at the first window."""
-        if table.n_rows:
-            self.embedder_.partial_fit(table, y, sample_weight)
-        seen, old = self.embedder_.counts_, self._memory
-        self._memory = Memory(seen, (), old.n_windows + 1, old.n_rows + table.n_rows)
+        counts = embedder.counts_
+        recent = () if self.window is None else (counts,)
+        self.embedder_, self._memory = embedder, Memory(counts, recent, 1, table.n_rows)
+        remember_names(self, embedder.schema_)
         return self
 
     def read(self, X: Any) -> Table:
@@ -228,22 +241,7 @@ class Windowed(Remembering, TransformerMixin, Estimator):
             )
 
     def _new_embedder(self) -> ValueEmbedder:
-        if self.embedder is None:
-            from tabweave.embed.weave import Weave
-
-            return Weave()
-        return clone(self.embedder)
-
-    def _given(self, embedder: ValueEmbedder, y: Any, sample_weight: Any) -> tuple[Any, Any]:
-        counted = embedder._uses_classes or embedder.counts_.classes is not None
-        return (y if counted else None), sample_weight
-
-    def _started(self, embedder: ValueEmbedder, memory: Memory) -> Self:
-        if self.window is not None and not memory.recent:
-            memory = Memory(memory.total, (memory.total,), memory.n_windows, memory.n_rows)
-        self.embedder_, self._memory = embedder, memory
-        remember_names(self, embedder.schema_)
-        return self
+        return Weave() if self.embedder is None else clone(self.embedder)
 
     # -- using -----------------------------------------------------------------------------
 
@@ -352,35 +350,15 @@ def check_window_columns(X: Any, schema: Schema) -> None:
 # -- files --------------------------------------------------------------------------------------
 
 
-def fingerprint(estimator: Any) -> dict[str, Any]:
-    """Return the parameters as JSON values, enough to see that they are the same."""
-    return {name: _plain(value) for name, value in estimator.get_params(deep=True).items()}
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, str | bool):
+def _comparable(value: Any) -> Any:
+    """Return a parameter as plain values, enough to see whether two are the same."""
+    if value is None or isinstance(value, str | bool | Real):
         return value
-    if isinstance(value, Integral | Real):
-        return value.item() if hasattr(value, "item") else value
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {key: _comparable(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [_comparable(part) for part in value]
     return type(value).__name__
-
-
-def _check_same_model(
-    path: Any, cls: type, saved_parameters: dict[str, Any], estimator: Any
-) -> None:
-    if cls is not type(estimator):
-        raise ValueError(f"{path}: expected a {_named(type(estimator))}, got a {_named(cls)}")
-    parameters = fingerprint(estimator)
-    for key in sorted(saved_parameters):
-        if parameters.get(key) != saved_parameters[key]:
-            raise ValueError(
-                f"{path}: expected {key}={parameters.get(key)!r}, got "
-                f"{key}={saved_parameters[key]!r}; resume with the same parameters"
-            )
 
 
 def _named(cls: type) -> str:

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from tabweave import Counts, MixedEmbedder, SupervisedWeave, Table, Weave
+from tabweave.columns.cells import Part
 from tabweave.columns.datetime import CYCLES
 from tabweave.space.dates import cycle_of_clock, ring, ring_knots
 
@@ -166,7 +167,7 @@ class TestTimesOfDay:
 
 def test_bins_that_were_never_met_make_no_ring():
     cycle = CYCLES[0]
-    name = cycle.name("t")
+    name = Part("t", cycle.title)
     counts = Counts.of(Table.of({name: [None, None], "b": ["x", "y"]}, {name: "nominal"}))
     knots = ring_knots(counts, name, np.zeros(cycle.n_bins), cycle)
     assert len(knots.x) == len(knots.value) == len(knots.share) == 0 and knots.missing == 0
@@ -177,7 +178,7 @@ def test_bins_that_were_never_met_make_no_ring():
 
 def test_a_ring_closes_and_two_rows_are_one_apart_on_average():
     cycle = CYCLES[0]
-    name = cycle.name("t")
+    name = Part("t", cycle.title)
     bins = [0, 0, 3, cycle.n_bins - 1, 5, 5, 5, cycle.n_bins - 1]
     counts = Counts.of(Table.of({name: bins}, {name: "nominal"}))
     at = (np.arange(cycle.n_bins) + 0.5) * cycle.seconds / cycle.n_bins
@@ -199,7 +200,7 @@ def test_a_ring_closes_and_two_rows_are_one_apart_on_average():
 @pytest.mark.parametrize("met", [[0], [1, 22], [3, 9, 10, 23], list(range(24))])
 def test_bins_not_met_stand_for_the_nearest_round_the_clock(met):
     cycle = CYCLES[0]
-    name = cycle.name("t")
+    name = Part("t", cycle.title)
     counts = Counts.of(Table.of({name: met + met[:1]}, {name: "nominal"}))
     at = (np.arange(24) + 0.25) * 3600
     knots = ring_knots(counts, name, at, cycle)

@@ -277,7 +277,7 @@ def test_phases_have_a_mean_for_each_of_their_bins():
     cycles = Numbering.of(Counts.of(table), 4).cycles
     assert cycles
     for name, at in cycles.items():
-        assert len(at) == cycle_of(name)[1].n_bins and (np.diff(at) > 0).all()
+        assert len(at) == cycle_of(name).n_bins and (np.diff(at) > 0).all()
 
 
 def test_a_column_of_numbers_that_was_not_there_before_is_turned_to_nothing():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -16,6 +17,59 @@ if TYPE_CHECKING:
     from tabweave.columns.column import Column, Schema
 
 CellsType = TypeVar("CellsType", bound=type)
+
+
+@storable
+class Part(str):
+    """The name of what is counted of a column beside its values: a cycle of datetimes, bins.
+
+    It reads like text, but equals no text: a column may have any name.
+
+    Parameters
+    ----------
+    column : str
+        The column.
+    aspect : str
+        What is counted of it.
+
+    Examples
+    --------
+    >>> part = Part("born", "weekday")
+    >>> part, part.column, part == "born (weekday)"
+    ('born (weekday)', 'born', False)
+    """
+
+    column: str
+    aspect: str
+
+    def __new__(cls, column: str, aspect: str) -> Part:
+        """The part of a column."""
+        out = super().__new__(cls, f"{column} ({aspect})")
+        out.column, out.aspect = column, aspect
+        return out
+
+    def __eq__(self, other: object) -> bool:
+        same = type(other) is Part and (self.column, self.aspect) == (other.column, other.aspect)
+        return bool(same)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((Part, self.column, self.aspect))
+
+    def __reduce__(self) -> tuple[type[Part], tuple[str, str]]:
+        return Part, (self.column, self.aspect)
+
+
+@dataclass(frozen=True)
+class Bins:
+    """How numbers are counted: in buckets that follow from them; a subclass may fix the edges."""
+
+    @property
+    def edges(self) -> np.ndarray | None:
+        """The inner edges; None of buckets."""
+        return None
 
 
 class Cells(ABC):
@@ -53,6 +107,17 @@ class Cells(ABC):
     def remedy(cls, column: Column, error: CellError) -> str:
         """What to do about a cell that the column cannot hold."""
         return "; turn it into text or a number"
+
+    # -- counting --------------------------------------------------------------------------
+
+    @classmethod
+    def parts(cls, column: Column) -> dict[str, Bins | None]:
+        """What is counted of the column: values, or numbers in bins; under its name, or a part."""
+        return {column.name: None}
+
+    def numbers(self, part: str) -> np.ndarray:
+        """The numbers of a part that is counted in bins."""
+        raise KeyError(f"expected a part with numbers, got {part!r}")
 
     # -- cells -----------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from tabweave._compat import html_table
-from tabweave.columns.cells import KINDS, Cells, kind_of, kinds_with
+from tabweave.columns.cells import KINDS, Bins, Cells, kind_of, kinds_with
 from tabweave.columns.datetime import CLOCK, DATE_ORDERS, PERIODS
 from tabweave.columns.decision import Asks, Finding, Kind
 from tabweave.columns.nominal import check_spelling
@@ -147,6 +147,11 @@ class Column:
         """The class of its kind: what can be said of the cells without having them."""
         return kind_of(self.kind)
 
+    @property
+    def parts(self) -> dict[str, Bins | None]:
+        """What is counted of it, and in which bins; values in none."""
+        return self.cells_type.parts(self)
+
     def __post_init__(self) -> None:
         try:
             options = kind_of(self.kind).options
@@ -269,12 +274,12 @@ class Schema:
     @property
     def categorical(self) -> list[Column]:
         """The columns that have values: nominal, ordinal and set."""
-        return [column for column in self.columns if column.kind not in ("numeric", "datetime")]
+        return [column for column in self.columns if column.name in self._valued]
 
     @property
     def numeric(self) -> list[Column]:
         """The columns that have numbers: numeric and datetime."""
-        return [column for column in self.columns if column.kind in ("numeric", "datetime")]
+        return [column for column in self.columns if column.name not in self._valued]
 
     @property
     def given(self) -> list[str]:
@@ -289,6 +294,26 @@ class Schema:
         given = self.given
         within = [field for field in given if field.startswith(f"{name}.")]
         return [name] if name in given or not within else within
+
+    @cached_property
+    def _valued(self) -> set[str]:
+        return {column.name for part, column in self.parts.items() if part not in self.bins}
+
+    @cached_property
+    def parts(self) -> dict[str, Column]:
+        """What is counted, and of which column."""
+        return {part: column for column in self.columns for part in column.parts}
+
+    @cached_property
+    def bins(self) -> dict[str, Bins]:
+        """The parts that are counted in bins, and how."""
+        parts = (item for c in self.columns for item in c.parts.items())
+        return {part: bins for part, bins in parts if bins is not None}
+
+    @cached_property
+    def bucketed(self) -> list[str]:
+        """The parts that are counted in buckets, which follow from their numbers."""
+        return [part for part, bins in self.bins.items() if bins.edges is None]
 
     def __len__(self) -> int:
         return len(self.columns)

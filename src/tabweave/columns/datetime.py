@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tabweave.columns.cells import kind
+from tabweave.columns.cells import Bins, Part, kind
 from tabweave.columns.decision import Decision
 from tabweave.columns.frames import (
     CLOCK_TIMES,
@@ -62,6 +62,16 @@ class Datetimes(Numbers):
     def completed(cls, column: Column, cells: Any) -> Column:
         """The column as it is: :func:`with_zone` finds its format once all of it is known."""
         return column
+
+    @classmethod
+    def parts(cls, column: Column) -> dict[str, Bins | None]:
+        """The datetimes in buckets, and the bins of the cycles that they may have."""
+        cycles = {Part(column.name, cycle.title): cycle for cycle in cycles_of(column)}
+        return super().parts(column) | cycles
+
+    def numbers(self, part: str) -> np.ndarray:
+        """The datetimes, or how far into a cycle they are."""
+        return cycle_of(part).phase(self.values) if isinstance(part, Part) else self.values
 
     def cell(self, row: int) -> str | None:
         """A datetime as ISO text; None if missing."""
@@ -840,16 +850,12 @@ DAY = 86_400.0
 
 
 @dataclass(frozen=True)
-class Cycle:
+class Cycle(Bins):
     """Something that comes back: what it is called, how many seconds it takes, and its bins."""
 
     title: str
     seconds: float
     n_bins: int
-
-    def name(self, column: str) -> str:
-        """Return the name under which a column's bins of this cycle are counted."""
-        return f"{column} ({self.title})"
 
     @property
     def edges(self) -> np.ndarray:
@@ -869,18 +875,12 @@ CYCLES = (
 
 
 def cycles_of(column: Column) -> Sequence[Cycle]:
-    """Return the cycles that are counted of a column: of datetimes, those that they may have."""
-    if column.kind != "datetime":
-        return ()
+    """The cycles that the datetimes of a column may have."""
     if column.is_clock:
         return CYCLES[:1]
     return CYCLES[2:] if column.date_order == PERIODS else CYCLES  # a month has no weekday
 
 
-def cycle_of(name: str) -> tuple[str, Cycle]:
-    """Return the column and the cycle of which a counted column has the bins."""
-    return next(
-        (name.removesuffix(f" ({cycle.title})"), cycle)
-        for cycle in CYCLES
-        if name.endswith(f" ({cycle.title})")
-    )
+def cycle_of(part: Any) -> Cycle:
+    """The cycle of which a part of datetimes has the bins."""
+    return next(cycle for cycle in CYCLES if cycle.title == part.aspect)

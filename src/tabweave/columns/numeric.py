@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tabweave.columns.cells import Cells, all_equal, kind
+from tabweave.columns.cells import Bins, Cells, all_equal, kind
 from tabweave.columns.decision import (
     FEW_ROWS,
     IDENTIFIER,
@@ -98,6 +98,15 @@ class Numbers(Cells):
     def remedy(cls, column: Column, error: CellError) -> str:
         """Cells are mended, or the column is read as values."""
         return "; mend it, leave it empty, or declare the column as kind 'nominal' and fit anew"
+
+    @classmethod
+    def parts(cls, column: Column) -> dict[str, Bins | None]:
+        """The numbers, in buckets."""
+        return {column.name: Bins()}
+
+    def numbers(self, part: str) -> np.ndarray:
+        """The numbers."""
+        return self.values
 
     def __len__(self) -> int:
         return len(self.values)

@@ -20,7 +20,6 @@ from tabweave.columns.cells import Cells, named_error
 from tabweave.columns.column import Column, Origin, Schema, check_distinct
 from tabweave.columns.datetime import (
     Datetimes,
-    cycles_of,
     datetimes,
     farthest_date,
     format_of_dates,
@@ -731,25 +730,12 @@ def set_aside(table: Table, names: Sequence[str], why: str) -> Table:
 # -- what is counted of a column ----------------------------------------------------------------
 
 
-def parts_of(column: Column) -> list[str]:
-    """Return the names under which a column is counted."""
-    return [column.name, *(cycle.name(column.name) for cycle in cycles_of(column))]
-
-
-def counted_parts(schema: Schema) -> dict[str, Column]:
-    """Return the name of each part that is counted, and whose it is."""
-    return {part: column for column in schema.columns for part in parts_of(column)}
-
-
-def numbers_counted(schema: Schema) -> list[str]:
-    """Return the parts that have histograms: numbers, and the phases of cycles."""
-    return [part for column in schema.numeric for part in parts_of(column)]
-
-
 def values_schema(schema: Schema) -> Schema:
     """Return a schema of all that is counted, each part as a column of values."""
-    parts = counted_parts(schema).items()
-    columns = [c if c.kind in ("nominal", "set") else Column(part) for part, c in parts]
+    columns = [
+        Column(part) if part in schema.bins or c.kind == "ordinal" else c
+        for part, c in schema.parts.items()
+    ]
     return replace(schema, columns=tuple(columns))
 
 

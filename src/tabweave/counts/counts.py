@@ -20,11 +20,10 @@ from scipy import sparse
 
 from tabweave._compat import html_table
 from tabweave.columns.column import Schema
-from tabweave.columns.datetime import cycles_of
 from tabweave.columns.nominal import Codes
-from tabweave.columns.numeric import Numbers, numbers
+from tabweave.columns.numeric import numbers
 from tabweave.columns.sets import Sets
-from tabweave.columns.table import Table, counted_parts, numbers_counted
+from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import (
     Label,
     OfVocabulary,
@@ -166,7 +165,7 @@ class Counts(OfVocabulary):
         if not n:
             return cls()
         columns, numbers = _counted_columns(table, weight)
-        parts = counted_parts(table.schema)
+        parts = table.schema.parts
         names = list(parts)
         levels = [c.levels if c.name == name else None for name, c in parts.items()]
         if y is not None:
@@ -367,7 +366,7 @@ class Counts(OfVocabulary):
     @cached_property
     def _moments(self) -> dict[str, tuple[int | float, float, float]]:
         """The moments of all numeric columns; exact, they take a while."""
-        names = [c.name for c in self.schema.numeric] if self.schema else []
+        names = self.schema.bucketed if self.schema else []
         return {
             name: moments_in(cast(np.ndarray, self.exact_moments)[i])
             for i, name in enumerate(names)
@@ -379,9 +378,8 @@ class Counts(OfVocabulary):
         if self.schema is None or columns == self.schema.names:
             return self
         schema = self.schema.select(columns)
-        chosen = list(counted_parts(schema))
-        old = [c.name for c in self.schema.numeric]
-        numeric = [old.index(c.name) for c in schema.numeric]
+        chosen = list(schema.parts)
+        numeric = [self.schema.bucketed.index(part) for part in schema.bucketed]
         values = np.concatenate(
             [np.zeros(0, np.intp), *(np.arange(s.start, s.stop) for s in map(self.span, chosen))]
         )
@@ -393,8 +391,8 @@ class Counts(OfVocabulary):
             class_pairs=None if self.class_pairs is None else self.class_pairs[values],
             numbers=NumberCounts(
                 cast(np.ndarray, self.exact_moments)[numeric],
-                {part: self.histograms[part] for part in numbers_counted(schema)},
-                {c.name: self.grids[c.name] for c in schema.numeric},
+                {part: self.histograms[part] for part in schema.bins},
+                {part: self.grids[part] for part in schema.bucketed},
             ),
         )
 
@@ -458,14 +456,14 @@ class Counts(OfVocabulary):
         if self.schema is None:
             return
         size = self.vocabulary.n_values
-        if self.names != list(counted_parts(self.schema)):
+        if self.names != list(self.schema.parts):
             raise ValueError(f"the counted columns {self.names} are not those of the schema")
         if len(self.labels) != len(self.names) or np.shape(self.pairs) != (size, size):
             raise ValueError(f"the pair counts do not fit {size} values")
         if self.class_pairs is not None and len(self.class_pairs) != size:
             raise ValueError(f"the class counts do not fit {size} values")
-        parts = numbers_counted(self.schema)
-        names = [column.name for column in self.schema.numeric]
+        parts = list(self.schema.bins)
+        names = self.schema.bucketed
         if list(self.histograms) != parts or list(self.grids) != names:
             raise ValueError(f"the histograms do not fit {len(names)} columns of numbers")
 
@@ -473,25 +471,28 @@ class Counts(OfVocabulary):
 def _counted_columns(
     table: Table, weight: np.ndarray | None
 ) -> tuple[list[Codes | Sets], NumberCounts]:
-    """Return the columns that are counted, those of numbers in buckets, and sums of numbers."""
+    """The columns that are counted, those of numbers in bins, and sums of numbers."""
     columns: list[Codes | Sets] = []
     histograms: dict[str, Histogram] = {}
     grids: dict[str, Grid] = {}
-    n_columns = len(table.schema.numeric) if table.schema.coupled else 1
+    n_columns = len(table.schema.bucketed) if table.schema.coupled else 1
+    numbers = []
     for column, data in table:
-        if not isinstance(data, Numbers):
-            columns.append(data)
-            continue
-        whole = histograms[column.name] = Histogram.of(data.values, weight)
-        few = whole.paired(n_columns)
-        grids[column.name] = few.grid
-        columns.append(coded_bins(data.values, few.edges, few.starts.tolist()))
-        for cycle in cycles_of(column):
-            phase = cycle.phase(data.values)
-            histograms[cycle.name(column.name)] = Histogram.of(phase, weight)
-            columns.append(coded_bins(phase, cycle.edges, range(cycle.n_bins)))
-    numeric = [data.values for _, data in table if isinstance(data, Numbers)]
-    return columns, NumberCounts(add_up_columns(numeric, weight), histograms, grids)
+        for part, bins in column.parts.items():
+            if bins is None:
+                columns.append(data)
+                continue
+            x = data.numbers(part)
+            histogram = histograms[part] = Histogram.of(x, weight)
+            edges = bins.edges
+            if edges is not None:
+                columns.append(coded_bins(x, edges, range(len(edges) + 1)))
+                continue
+            paired = histogram.paired(n_columns)
+            grids[part] = paired.grid
+            columns.append(coded_bins(x, paired.edges, paired.starts.tolist()))
+            numbers.append(x)
+    return columns, NumberCounts(add_up_columns(numbers, weight), histograms, grids)
 
 
 def checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
@@ -563,7 +564,7 @@ def _grown(counts: Counts, table: Table) -> Vocabulary | None:
     simple = counts.classes is None and isinstance(counts.pairs, np.ndarray)
     if not simple or counts.schema is None or counts.schema != table.schema:
         return None  # what is not coupled has no dense matrix either
-    if counts.schema.numeric:
+    if counts.schema.bins:
         return None
     if len(table.columns) > len(counts.vocabulary):
         return None

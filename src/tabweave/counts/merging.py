@@ -11,7 +11,6 @@ import numpy as np
 from scipy import sparse
 
 from tabweave.columns.column import Schema
-from tabweave.columns.table import counted_parts
 from tabweave.columns.vocabulary import Label, Vocabulary, union
 from tabweave.counts.counting import (
     DENSE_VALUES,
@@ -70,7 +69,7 @@ def in_same_buckets(
     They are as wide as the wider ones of both, and as the histograms of both together need them.
     """
     schema = cast(Schema, a.schema)
-    n_columns = len(schema.numeric) if schema.coupled else 1
+    n_columns = len(schema.bucketed) if schema.coupled else 1
     grids = {}
     for name, grid in a.grids.items():
         grids[name] = grid.coarser(b.grids[name])
@@ -109,7 +108,7 @@ def in_buckets(counts: Counts, grids: Mapping[str, Grid]) -> Counts:
 def _levels(counts: Counts) -> list[tuple[Label, ...] | None]:
     """Return the levels of each column, the classes last."""
     classes: list[tuple[Label, ...] | None] = [None] * (counts.classes is not None)
-    parts = counted_parts(cast(Schema, counts.schema))
+    parts = cast(Schema, counts.schema).parts
     return [c.levels if c.name == name else None for name, c in parts.items()] + classes
 
 
@@ -163,12 +162,10 @@ def check_nonnegative(
         values = dict.fromkeys(int(axis[worst]) for axis in coo.coords)
         where = " with ".join(map(vocabulary.describe, values))
         raise ValueError(f"{where}: cannot subtract more rows than were counted")
-    for column, digits in zip(schema.numeric, moments, strict=True):
+    for part, digits in zip(schema.bucketed, moments, strict=True):
         gone = n == 0 and digits.dtype.kind == "i" and digits.any()
         if gone or exact(digits[0]) < -noise:
-            raise ValueError(
-                f"column {column.name!r}: cannot subtract numbers that were not counted"
-            )
+            raise ValueError(f"column {part!r}: cannot subtract numbers that were not counted")
     if n < 0:
         raise ValueError("cannot subtract more rows than were counted")
     if coo.data.max(initial=0) > n + 2 * noise:  # rows of sets may be other rows, of fewer values

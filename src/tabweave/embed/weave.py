@@ -676,8 +676,8 @@ def curve_at(name: str, knots: Knots, rows: np.ndarray, numbering: Numbering) ->
     """Return curves of a column, or of a cycle of one; missing is no value."""
     column, seconds = name, 0.0
     if name in numbering.cycles:
-        column, cycle = cycle_of(name)
-        seconds = cycle.seconds
+        part: Any = name
+        column, seconds = part.column, cycle_of(part).seconds
     return Curve(name, knots, rows, None, column, seconds)
 
 
@@ -685,7 +685,7 @@ def curve_of(coupled: Counts, name: str, numbering: Numbering, counts: Counts) -
     """Return the curves of numbers, ranks or a cycle: two rows are 1 apart, squared, on average."""
     knots = knots_of(coupled, name, numbering)
     if name in numbering.cycles:
-        return curve_at(name, knots, ring(knots, cycle_of(name)[1]), numbering)
+        return curve_at(name, knots, ring(knots, cycle_of(name)), numbering)
     n, mean, variance = moments_of(counts, name, numbering.levels)
     rows = ladder(knots, mean, variance) if n else np.zeros((0, 1))
     return curve_at(name, knots, rows, numbering)

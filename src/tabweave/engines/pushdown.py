@@ -23,7 +23,6 @@ import numpy as np
 from scipy import sparse
 
 from tabweave.columns.column import Column, Schema
-from tabweave.columns.datetime import cycles_of
 from tabweave.columns.frames import columns_of
 from tabweave.columns.nominal import Codes
 from tabweave.columns.numeric import Numbers, is_inexact
@@ -136,20 +135,22 @@ def count_there(
     coded: dict[str, CodedColumn] = {}
     histograms: dict[str, Histogram] = {}
     grids: dict[str, Grid] = {}
-    n_numbers = len(complete.numeric) if complete.coupled else 1
+    n_numbers = len(complete.bucketed) if complete.coupled else 1
     for name, values in (columns | classes).items():
         if name in categories:
             coded[name] = _coded(sql_table, name, values, rules.get(name))
             continue
-        histograms[name] = Histogram.of(values.data.values, values.times)
-        paired = histograms[name].paired(n_numbers)
-        grids[name] = paired.grid
-        coded[name] = _bucketed(sql_table, name, values, paired)
-        for cycle in cycles_of(values.column):
-            phase, part = cycle.phase(values.data.values), cycle.name(name)
-            histograms[part] = Histogram.of(phase, values.times)
-            bins = coded_bins(phase, cycle.edges, range(cycle.n_bins))
-            coded[part] = _coded(sql_table, name, replace(values, data=bins), None)
+        for part, bins in values.column.parts.items():
+            x = values.data.numbers(part)
+            histograms[part] = Histogram.of(x, values.times)
+            edges = None if bins is None else bins.edges
+            if edges is None:
+                paired = histograms[part].paired(n_numbers)
+                grids[part] = paired.grid
+                coded[part] = _bucketed(sql_table, name, values, paired)
+            else:
+                codes = coded_bins(x, edges, range(len(edges) + 1))
+                coded[part] = _coded(sql_table, name, replace(values, data=codes), None)
     vocabulary, pairs = _counted_pairs(sql_table, coded, categories)
     exact = [
         add_up(values.data.values, values.times)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tabweave.columns.cells import Part
 from tabweave.columns.datetime import CYCLES, Cycle
 from tabweave.columns.vocabulary import positions
 from tabweave.counts.counts import Counts
@@ -30,13 +31,13 @@ def lasting_cycles(counts: Counts, column: str) -> list[Cycle]:
     return [
         cycle
         for cycle in CYCLES
-        if lasting >= _ENOUGH * cycle.seconds and _n_bins_met(counts, cycle.name(column)) > 1
+        if lasting >= _ENOUGH * cycle.seconds and _n_bins_met(counts, Part(column, cycle.title)) > 1
     ]
 
 
 def cycle_of_clock(counts: Counts, column: str) -> list[Cycle]:
     """Return the cycle of times of day, if they lie in more than one of its bins."""
-    return [CYCLES[0]] if _n_bins_met(counts, CYCLES[0].name(column)) > 1 else []
+    return [CYCLES[0]] if _n_bins_met(counts, Part(column, CYCLES[0].title)) > 1 else []
 
 
 def _n_bins_met(counts: Counts, name: str) -> int:

@@ -23,8 +23,9 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from tabweave._compat import njit
+from tabweave.columns.cells import Part
 from tabweave.columns.column import Column
-from tabweave.columns.datetime import CYCLES, cycle_of, cycles_of
+from tabweave.columns.datetime import CYCLES, cycle_of
 from tabweave.columns.nominal import Codes
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.sets import Sets
@@ -545,8 +546,6 @@ def standardised(moments: Moments) -> tuple[np.ndarray, np.ndarray]:
 
 # -- numbers and grades beside categories --------------------------------------------------------
 
-BINNED = " (binned)"
-
 
 @storable
 @dataclass(frozen=True, eq=False)
@@ -587,14 +586,14 @@ class Numbering:
             if column.kind == "ordinal":
                 labels = counts.labels[counts.vocabulary.index(name)]
                 levels[name] = column.levels or ordered(labels)
-            elif name in counts.grids:
-                edges[name], knots[name], masses[name] = _bins(counts, name, n_bins)
-                for cycle in cycles_of(column):
-                    part = cycle.name(name)
-                    phases = counts.histograms[part]
-                    around = (0.0, cycle.edges[0] + cycle.edges[-1])  # edges lie evenly between
-                    at = _knots(phases.points, phases.times, cycle.edges, around)
-                    cycles[part] = at[1:-1]
+        for part, bins in counts.schema.bins.items() if counts.schema else ():
+            fixed = bins.edges
+            if fixed is None:
+                edges[part], knots[part], masses[part] = _bins(counts, part, n_bins)
+            else:
+                phases = counts.histograms[part]
+                around = (0.0, fixed[0] + fixed[-1])  # edges lie evenly between
+                cycles[part] = _knots(phases.points, phases.times, fixed, around)[1:-1]
         return cls(edges, levels, knots, masses, cycles)
 
     def binned(self, counts: Counts) -> Counts:
@@ -626,12 +625,12 @@ class Numbering:
         """Return a table of categories only, with bins in place of numbers, as :meth:`binned`."""
         parts: list[Any] = []
         for column, data in table:
-            if isinstance(data, Numbers):
-                parts.append(binned(data.values, self.edges[column.name]))
-                for cycle in cycles_of(column):
-                    parts.append(binned(cycle.phase(data.values), cycle.edges))
-            else:
-                parts.append(data)
+            for part, bins in column.parts.items():
+                if bins is None:
+                    parts.append(data)
+                else:
+                    edges = self.edges[part] if bins.edges is None else bins.edges
+                    parts.append(binned(data.numbers(part), edges))
         return Table(values_schema(table.schema), tuple(parts), table.n_rows)
 
 
@@ -677,9 +676,14 @@ def with_bins(table: Table, edges: Mapping[str, np.ndarray]) -> Table:
         columns.append(column)
         parts.append(data)
         if isinstance(data, Numbers):
-            columns.append(Column(column.name + BINNED))
+            columns.append(Column(binned_part(column.name)))
             parts.append(binned(data.values, edges[column.name]))
     return Table(replace(table.schema, columns=tuple(columns)), tuple(parts), table.n_rows)
+
+
+def binned_part(name: str) -> Part:
+    """The part of a column of numbers that has their bins."""
+    return Part(name, "binned")
 
 
 def column_parts(columns: Iterable[Column], counts: Counts) -> dict[str, str]:
@@ -695,7 +699,7 @@ def column_parts(columns: Iterable[Column], counts: Counts) -> dict[str, str]:
         if not (column.is_clock and cycles):  # the trend of a clock would end at midnight
             out[column.name] = column.name
         for cycle in cycles:
-            out[cycle.name(column.name)] = column.name
+            out[Part(column.name, cycle.title)] = column.name
     return out
 
 
@@ -839,7 +843,7 @@ def knots_of(counts: Counts, name: str, numbering: Numbering) -> Knots:
     if name in numbering.cycles:
         from tabweave.space.dates import ring_knots
 
-        return ring_knots(counts, name, numbering.cycles[name], cycle_of(name)[1])
+        return ring_knots(counts, name, numbering.cycles[name], cycle_of(name))
     column = counts.vocabulary.index(name)
     labels, mass = counts.labels[column], counts.value_counts[counts.span(column)].astype(float)
     missing = labels.index(None) if None in labels else None

@@ -25,7 +25,7 @@ from tabweave.columns.table import Table, ordinal_as_nominal, take_rows
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import entropies
 from tabweave.counts.spectra import CrossMoments
-from tabweave.space.numbers import BINNED, quantile_bins, with_bins
+from tabweave.space.numbers import binned_part, quantile_bins, with_bins
 
 MEASURES = (
     "strength",
@@ -232,7 +232,7 @@ def _count_measures(
     with_phi: bool,
 ) -> None:
     """Fill in what the table of two columns says."""
-    where = {name: name + BINNED if kind == "number" else name for name, kind in kinds.items()}
+    where = {name: binned_part(name) if kind == "number" else name for name, kind in kinds.items()}
     blocks = pair_tables(counts, [(where[a], where[b]) for a, b in pairs])
     for p, ((a, b), block) in enumerate(zip(pairs, blocks, strict=True)):
         if drop:

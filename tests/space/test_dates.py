@@ -221,10 +221,10 @@ def test_dates_have_a_trend_beside_their_cycles_and_clocks_have_none():
     model = Weave(schema={"noon": "datetime"}).fit(rows)
     names = [name.rpartition(" ")[0] or name for name in model.get_feature_names_out()]
     parts = model._parts()
-    assert [part for part, column in parts.items() if column == "when"] == [
-        "when", "when (time of day)", "when (weekday)", "when (time of year)"
-    ]  # fmt: skip
-    assert [part for part, column in parts.items() if column == "clock"] == ["clock (time of day)"]
+    cycles = [Part("when", cycle.title) for cycle in CYCLES]
+    assert [part for part, column in parts.items() if column == "when"] == ["when", *cycles]
+    clock = [part for part, column in parts.items() if column == "clock"]
+    assert clock == [Part("clock", "time of day")]
     assert [part for part, column in parts.items() if column == "noon"] == ["noon"]
     assert names
 

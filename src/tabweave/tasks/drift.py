@@ -11,14 +11,14 @@ An effect size says how much changed, since with many rows every change is certa
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy import sparse, stats
+from scipy import stats
 from scipy.special import erf
 
 from tabweave._compat import seed_of
@@ -27,9 +27,9 @@ from tabweave.columns.frames import columns_of
 from tabweave.columns.kinds import aside_line
 from tabweave.columns.table import Table
 from tabweave.columns.texts import CellError
-from tabweave.columns.vocabulary import positions, union
+from tabweave.columns.vocabulary import Vocabulary, union
 from tabweave.counts.counts import Counts
-from tabweave.counts.merging import check_same_columns
+from tabweave.counts.merging import check_same_columns, expand
 from tabweave.space.numbers import quantiles
 from tabweave.tasks.associations import pair_tables
 
@@ -206,6 +206,7 @@ def drift_report(
     tables = before.select(shared), after.select(shared)
     before, after = (x if isinstance(x, Counts) else _counted(x, couplings) for x in tables)
     check_same_columns(before, after)
+    before, after = _of_same_values(before, after)
     sides = (before, after) if any(isinstance(x, Counts) for x in tables) else tables
     if isinstance(random_state, np.random.RandomState):
         random_state = seed_of(random_state)
@@ -227,6 +228,15 @@ def _counted(table: Table, couplings: bool) -> Counts:
     """Value counts of rows, without those of pairs if no couplings are to be tested."""
     schema = table.schema if couplings else replace(table.schema, coupled=False)
     return Counts.of(replace(table, schema=schema))
+
+
+def _of_same_values(before: Counts, after: Counts) -> tuple[Counts, Counts]:
+    """Counts of the values that either of both has."""
+    labels = [tuple(union(a, b)) for a, b in zip(before.labels, after.labels, strict=True)]
+    vocabulary = Vocabulary(before.vocabulary.names, tuple(labels))
+    sides = (replace(counts, classes=None, class_pairs=None) for counts in (before, after))
+    one, other = (replace(c, vocabulary=vocabulary, pairs=expand(c, vocabulary)) for c in sides)
+    return one, other
 
 
 def _read(before: Any, after: Any) -> tuple[Any, Any, tuple[list[str], list[str]], dict[str, str]]:
@@ -318,9 +328,8 @@ def _holds(kind: str) -> str:
 
 def _valued(before: Counts, after: Counts, name: str, draws: int, rng: Any) -> DriftFinding:
     kind = before.schema[name].kind  # type: ignore[index]
-    i = before.vocabulary.index(name)
-    labels = union(before.labels[i], after.labels[i])
-    table = np.array([_expanded(c, i, labels) for c in (before, after)])
+    labels = before.labels[before.vocabulary.index(name)]
+    table = np.array([counts.value_counts[counts.span(name)] for counts in (before, after)])
     totals = np.array([before.n, after.n])
     if kind == "set":
         return _set_valued(name, table, totals, labels)
@@ -535,7 +544,7 @@ def fisher(table: np.ndarray) -> tuple[float, float, float]:
 
 
 def _set_valued(
-    name: str, table: np.ndarray, totals: np.ndarray, labels: list[Any]
+    name: str, table: np.ndarray, totals: np.ndarray, labels: Sequence[Any]
 ) -> DriftFinding:
     """Test each element with against without, exactly, Bonferroni over the elements."""
     if not labels:  # every set is empty
@@ -554,7 +563,7 @@ def mean_of_largest(n: int) -> float:
 
 
 def _moved(
-    table: np.ndarray, totals: np.ndarray, labels: list[Any], sizes: Mapping[str, float]
+    table: np.ndarray, totals: np.ndarray, labels: Sequence[Any], sizes: Mapping[str, float]
 ) -> tuple[tuple[Any, ...], Mapping[str, float], tuple[tuple[Any, float, float], ...]]:
     """Values whose share moved most, the sizes, and the shares before and after."""
     shares = table / totals[:, None]
@@ -564,14 +573,6 @@ def _moved(
     return tuple(labels[v] for v in order), sizes, comparison
 
 
-def _expanded(counts: Counts, column: int, labels: list[Any]) -> np.ndarray:
-    """Value counts of a column, 0 for those it does not have."""
-    value_counts = counts.value_counts[counts.span(column)]
-    out = np.zeros(len(labels), value_counts.dtype)
-    out[positions(labels, counts.labels[column])] = value_counts
-    return out
-
-
 # -- couplings ----------------------------------------------------------------------------------
 
 
@@ -579,54 +580,22 @@ def _couplings(before: Counts, after: Counts) -> list[DriftFinding]:
     """Test every pair of single-valued columns."""
     single = [c.name for c in before.schema.categorical if c.kind != "set"]  # type: ignore[union-attr]
     pairs = list(combinations(single, 2))
-    labels = {
-        name: union(a, b)
-        for name, a, b in zip(before.names, before.labels, after.labels, strict=True)
-    }
+    labels = dict(zip(before.names, before.labels, strict=True))
     totals = np.array([before.n, after.n])
     tables = [pair_tables(counts, pairs) for counts in (before, after)]
     out = []
-    for (a, b), *blocks in zip(pairs, *tables, strict=True):
-        cells = [
-            _located(block, counts, (a, b), labels)
-            for block, counts in zip(blocks, (before, after), strict=True)
-        ]
-        counted, place = _side_by_side(*cells)
-        out.append(_coupling(counted, place, (a, b), labels, totals))
+    for pair, *blocks in zip(pairs, *tables, strict=True):
+        place = sum(block != 0 for block in blocks).nonzero()
+        cells = np.array([np.asarray(block[place]).ravel() for block in blocks])
+        out.append(_coupling(cells, place, pair, labels, totals))
     return out
-
-
-def _located(
-    block: Any, counts: Counts, pair: tuple[str, str], labels: Mapping[str, list[Any]]
-) -> sparse.coo_array:
-    """Table of two columns with the rows and columns of all labels, sparse."""
-    cells = sparse.coo_array(block)
-    where = [
-        np.asarray(positions(labels[name], counts.labels[counts.vocabulary.index(name)]))[i]
-        for name, i in zip(pair, cells.coords, strict=True)
-    ]
-    shape = tuple(len(labels[name]) for name in pair)
-    return sparse.coo_array((cells.data, tuple(where)), shape=shape)
-
-
-def _side_by_side(
-    before: sparse.coo_array, after: sparse.coo_array
-) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """Pair counts before and after of all cells that are not empty in both, and where."""
-    flat = [table.coords[0].astype(np.int64) * table.shape[1] + table.coords[1]
-            for table in (before, after)]  # fmt: skip
-    place, index = np.unique(np.concatenate(flat), return_inverse=True)
-    out = np.zeros((2, len(place)), np.result_type(before.data, after.data))
-    out[0, index[: before.nnz]], out[1, index[before.nnz :]] = before.data, after.data
-    occurs = out.any(axis=0)
-    return out[:, occurs], np.divmod(place[occurs], before.shape[1])
 
 
 def _coupling(
     cells: np.ndarray,
     place: tuple[np.ndarray, np.ndarray],
     pair: tuple[str, str],
-    labels: Mapping[str, list[Any]],
+    labels: Mapping[str, Sequence[Any]],
     totals: np.ndarray,
 ) -> DriftFinding:
     """Test p(a|b) and p(b|a): the larger p-value, since a coupling changed only if both did."""

@@ -132,6 +132,38 @@ def test_numbers_at_the_end_of_float64():
     assert out["columns"][0]["summary"]["max"] == 1e308
 
 
+def test_rows_are_called_by_the_index_of_their_frame_beside_their_position(mixed):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(mixed())
+    shuffled = frame.sample(frac=0.9, random_state=0)
+    found = describe(shuffled, target="group")
+    assert found["id"] == "index"
+    for row in found["neighbors"]["rows"]:
+        for each in (row, *row["near"]):
+            assert each["id"] == str(shuffled.index[each["row"]])
+            colour = found["neighbors"]["columns"].index("colour")
+            assert each["cells"][colour] == frame["colour"][int(each["id"])]
+    for part in (found["map"], found["some"]):
+        assert part["ids"] == [str(shuffled.index[row]) for row in part["rows"]]
+    plain = describe(frame, target="group")
+    assert plain["id"] is None and "ids" not in plain["map"]
+    assert "id" not in plain["neighbors"]["rows"][0]
+
+
+def test_rows_are_called_by_the_column_that_identifies_them(mixed):
+    rows = mixed() | {"key": [f"k{7 * i % 300}" for i in range(300)]}
+    rows["size"][7] = 9_000.0  # an odd cell
+    found = describe(rows, target="group")
+    assert found["id"] == "key"
+    for row in found["neighbors"]["rows"]:
+        assert [each["id"] for each in row["near"]] == [rows["key"][n["row"]] for n in row["near"]]
+    assert found["outliers"]["cells"]
+    for cell in found["outliers"]["cells"]:
+        assert cell["id"] == rows["key"][cell["row"]]
+    rows["key"][1] = rows["key"][0]  # then it is no id
+    assert describe(rows, target="group")["id"] is None
+
+
 def test_bad_input():
     rows = {"a": list("xyxy"), "b": list("uvvv")}
     with pytest.raises(KeyError, match=r"expected target to be a column, .* got 'c'"):

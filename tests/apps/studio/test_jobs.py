@@ -336,7 +336,10 @@ def test_dates_in_text_are_dates_and_identifiers_are_no_difference(
     columns = client.get(f"/api/jobs/{job['job']}/result").json()["columns"]
     assert [c["kind"] for c in columns] == ["nominal", "datetime", "nominal", "numeric"]
     assert columns[0]["role"] == "left out"
-    near = client.get(f"/api/jobs/{job['job']}/near", params={"row": 5}).json()["near"]
+    answer = client.get(f"/api/jobs/{job['job']}/near", params={"row": 5}).json()
+    assert answer["id"] == "O-00005"  # beside the position
+    near = answer["near"]
+    assert [each["id"] for each in near] == [f"O-{each['row']:05d}" for each in near]
     said = client.get(f"/api/jobs/{job['job']}/explain", params={"a": 5, "b": near[0]["row"]})
     shares = {c["column"]: c["adds"] for c in said.json()["columns"]}
     assert near[0]["differs"] == [n for n, share in shares.items() if share > 0]  # most first

@@ -139,6 +139,7 @@ def describe_rows(reading: Reading, most_columns: int = 40) -> dict[str, Any]:
     shown = list(reading.table)[:most_columns]
     return {
         "rows": rows.tolist(),
+        **reading.ids_of(rows),
         "columns": [column.name for column, _ in shown],
         "cells": [[cell(data, row) for _, data in shown] for row in rows.tolist()],
     }

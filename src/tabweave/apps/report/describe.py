@@ -230,6 +230,7 @@ def _facts(reading: Reading) -> dict[str, Any]:
         "cells": table.n_rows * len(table.schema),
         "missing": gaps,
         "target": reading.target,
+        "id": reading.id_name,
         "aside": aside_line(reading.left_out),
     }
 

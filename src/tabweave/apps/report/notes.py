@@ -275,7 +275,7 @@ def describe_outliers(reading: Reading, model: OutlierCells | None) -> dict[str,
     table = take_rows(reading.table.select(list(model.schema_.names)), rows)
     cells, _ = model._cells_of_fit(table, _ODD, rows)
     cells = [cell for cell in cells if cell.p_value <= model.level]
-    return {"of": len(rows), "cells": [_odd(cell) for cell in cells]}
+    return {"of": len(rows), "cells": [reading.row_and_id(cell.row) | _odd(cell) for cell in cells]}
 
 
 def _drawn_evenly(n_rows: int, most: int) -> np.ndarray:
@@ -319,7 +319,6 @@ def _odd(cell: Any) -> dict[str, Any]:
     number = isinstance(cell.value, float)
     value = written(cell.value) if number else shown(cell.value)
     return {
-        "row": cell.row,
         "column": cell.column,
         "value": value,
         "against": against,

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.apps.report.html import between, bin_names
+from tabweave.apps.report.html import between, bin_names, cell, shown
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.datetime import Datetimes
 from tabweave.columns.decision import Finding
+from tabweave.columns.frames import RowLabels, row_labels
 from tabweave.columns.nominal import Codes
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.sets import Sets
@@ -19,8 +20,8 @@ from tabweave.columns.table import Table, require_rows
 from tabweave.columns.vocabulary import canonical
 from tabweave.space.numbers import binned, quantile_edges
 
-MAX_COLUMNS = 1_000
-MOST_VALUES = 10_000
+MAX_COLUMNS = 1_000  # Columns of a report.
+MAX_VALUES = 10_000  # Values of a column that rows are compared by.
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,7 @@ class Reading:
     table: Table  # every column, the target last
     target: str | None
     left_out: dict[str, str]  # columns that the embedding does not see, and why
+    labels: RowLabels | None = None  # by which a frame calls its rows, if not by position
 
     @property
     def kept(self) -> list[str]:
@@ -47,6 +49,31 @@ class Reading:
         from tabweave.columns.table import canonical_codes
 
         return dict(zip(self.table.schema.names, canonical_codes(self.table), strict=True))
+
+    @cached_property
+    def id_name(self) -> str | None:
+        """What holds an id of each row: the index of a frame, or a column left out for that."""
+        if self.labels is not None:
+            return "index"
+        for name in self.left_out:
+            is_distinct = self.codes[name].max(initial=-1) + 1 == self.table.n_rows
+            if is_distinct and _may_identify(self.table[name]):
+                return name
+        return None
+
+    def id_of(self, row: int) -> str | None:
+        """The id of a row as text; None where rows have none."""
+        if self.labels is not None:
+            return shown(str(self.labels.id_of(row)))
+        return cell(self.table[self.id_name], row) if self.id_name else None
+
+    def row_and_id(self, row: int) -> dict[str, Any]:
+        """The position of a row and, where rows have one, its id: as descriptions have them."""
+        return {"row": row} | ({"id": self.id_of(row)} if self.id_name else {})
+
+    def ids_of(self, rows: np.ndarray) -> dict[str, Any]:
+        """The ids of rows, where they have any."""
+        return {"ids": [self.id_of(row) for row in rows.tolist()]} if self.id_name else {}
 
     def features(self) -> Table:
         """Return the columns that the embedding sees."""
@@ -81,7 +108,9 @@ def read(X: Any, target: Any) -> Reading:
     judged = {f.column: f.why for f in findings if not f.kept and f.why != "constant"}
     doubts = {f.column: f.why for f in findings if is_doubtful(f)}
     found = ((c.name, _useless(data) or judged.get(c.name)) for c, data in kept)
-    return Reading(table, name, {n: doubts.get(n, why) for n, why in found if why})
+    left_out = {n: doubts.get(n, why) for n, why in found if why}
+    labels = row_labels(X)
+    return Reading(table, name, left_out, None if labels is None or labels.is_default else labels)
 
 
 def is_doubtful(finding: Finding) -> bool:
@@ -154,8 +183,8 @@ def _useless(data: Codes | Numbers | Sets) -> str:
     if isinstance(data, Numbers):
         return "numbers the rows" if _numbers_rows(data.values) else ""
     if isinstance(data, Sets):
-        many = len(data.labels) > MOST_VALUES
-        return f"has more than {MOST_VALUES:,} values" if many else ""
+        many = len(data.labels) > MAX_VALUES
+        return f"has more than {MAX_VALUES:,} values" if many else ""
     met = np.bincount(data.codes, minlength=len(data.labels)) > 0
     present = len(data.codes)
     if None in data.labels:
@@ -167,7 +196,14 @@ def _useless(data: Codes | Numbers | Sets) -> str:
         return "has a different value in almost every row"
     if n_values > 500 and n_values > 0.5 * present:
         return "is mostly text that occurs once"
-    return f"has more than {MOST_VALUES:,} values" if n_values > MOST_VALUES else ""
+    return f"has more than {MAX_VALUES:,} values" if n_values > MAX_VALUES else ""
+
+
+def _may_identify(data: Codes | Numbers | Sets) -> bool:
+    """Whether cells may be ids: text, categories or whole numbers."""
+    if isinstance(data, Numbers):
+        return not isinstance(data, Datetimes) and bool((data.values % 1 == 0).all())
+    return isinstance(data, Codes)
 
 
 def _numbers_rows(values: np.ndarray) -> bool:

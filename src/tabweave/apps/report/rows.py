@@ -177,6 +177,7 @@ def describe_map(
         "layouts": layouts[0],
         "without": layouts[1],
         "rows": rows.tolist(),
+        **reading.ids_of(rows),
         "copies": seen.copies[seen.shown].tolist(),
         "clusters": clusters[seen.shown].tolist(),
         "columns": [{"name": name} | map_cells(drawn, name) for name in names],
@@ -267,7 +268,7 @@ def describe_neighbors(
             parts = next(shares)
             near.append(
                 {
-                    "row": other,
+                    **reading.row_and_id(other),
                     "copies": int(rows.copies[number]),
                     "distance": rounded(distance),
                     "cells": [cell(reading.table[name], other) for name in names],
@@ -277,7 +278,7 @@ def describe_neighbors(
             )
         out.append(
             {
-                "row": row,
+                **reading.row_and_id(row),
                 "why": why,
                 "copies": int(rows.copies[rows.of_row[row]]),
                 "cells": [cell(reading.table[name], row) for name in names],

@@ -63,7 +63,8 @@ def thinned(description: dict[str, Any], max_marks: int = 2_000) -> dict[str, An
     if step > 1:
         if "odd" in map_data:
             map_data["odd"] = map_data["odd"] | {"codes": map_data["odd"]["codes"][::step]}
-        map_data |= {k: map_data[k][::step] for k in ("rows", "copies", "clusters")}
+        each = ("rows", "ids", "copies", "clusters")
+        map_data |= {k: map_data[k][::step] for k in each if k in map_data}
         map_data["layouts"] = [m | {"points": m["points"][::step]} for m in map_data["layouts"]]
         map_data["columns"] = [
             c | {k: c[k][::step] for k in ("codes", "numbers", "texts") if k in c}
@@ -106,6 +107,7 @@ def explained(job: StudioJob, a: int, b: int) -> dict[str, Any]:
     return {
         "a": a,
         "b": b,
+        **reading.ids_of(np.array([a, b])),
         "distance": float(model.pairwise_distances(left, right)[0, 0]),
         "columns": [
             {
@@ -142,12 +144,13 @@ def near(job: StudioJob, row: int, k: int = 8) -> dict[str, Any]:
         *(model._read_asked(take_rows(reading.features(), side)) for side in sides)
     )
     cells = row_of(reading, row)
-    out: dict[str, Any] = {"row": row, "cells": cells, "near": []}
+    out: dict[str, Any] = {**reading.row_and_id(row), "cells": cells, "near": []}
     for j, (i, distance) in enumerate(nearest):
         other = row_of(reading, i)
         most_first = sorted((-share[j], name) for name, share in shares.items())
         differs = [name for _, name in most_first if other.get(name) != cells.get(name)]
-        out["near"].append({"row": i, "distance": distance, "cells": other, "differs": differs})
+        found = {"distance": distance, "cells": other, "differs": differs}
+        out["near"].append(reading.row_and_id(i) | found)
     return out
 
 

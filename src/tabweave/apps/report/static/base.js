@@ -52,6 +52,10 @@ tabweave.percent = (x) => {
   return (p >= 9.95 || p === 0 ? p.toFixed(0) : p.toFixed(1)) + " %";
 };
 tabweave.plural = (n, one, many) => `${tabweave.whole(n)} ${n === 1 ? one : many || one + "s"}`;
+/* A row: its position and, where rows have one, its id. */
+tabweave.row = (row, id) => (id === undefined || id === null ? tabweave.whole(row) : `${tabweave.whole(row)} (${id})`);
+tabweave.rowOf = (m, i) => tabweave.row(m.rows[i], m.ids && m.ids[i]);
+tabweave.rowHead = (d) => (d.id ? `row (${d.id})` : "row");
 tabweave.letter = (i) => String.fromCharCode(65 + i);
 tabweave.nothingLeft = "All columns are set aside, so there is nothing to compare rows by.";
 tabweave.text = (value) => (value === null ? "missing" : value);

@@ -38,7 +38,7 @@ tabweave.sections.push({
     show(0);
     return [
       tabweave.el("p", {}, "The rows most similar to a chosen one, and how much each column contributes to their distance."),
-      tabweave.el("p", { class: "choosers" }, tabweave.chooser("Row", found.map((r) => `${tabweave.whole(r.row)}, ${r.why}`), show)),
+      tabweave.el("p", { class: "choosers" }, tabweave.chooser("Row", found.map((r) => `${tabweave.row(r.row, r.id)}, ${r.why}`), show)),
       into,
     ];
   },
@@ -49,7 +49,7 @@ tabweave.neighbours = (d, row) => {
   const target = (r) => (d.target ? tabweave.el("p", { class: "small" }, tabweave.el("b", {}, tabweave.value(d.target)), ": ", tabweave.value(r.target)) : null);
   const copies = (n, words) => (n > 1 ? tabweave.el("span", { class: "quiet" }, `, ${tabweave.plural(n - 1, "row")} ${words}`) : null);
   const own = tabweave.el("article", { class: "card chosen" },
-    tabweave.el("h3", {}, `Row ${tabweave.whole(row.row)}`, copies(row.copies, "like it")), target(row),
+    tabweave.el("h3", {}, `Row ${tabweave.row(row.row, row.id)}`, copies(row.copies, "like it")), target(row),
     tabweave.el("dl", {}, names.map((name, i) => [tabweave.el("dt", {}, tabweave.value(name)), tabweave.el("dd", {}, tabweave.value(row.cells[i]))])));
   const heads = [{ name: "column" }, { name: "this row" }, { name: "neighbour" }, { name: "share", number: true }];
   const near = row.near.map((other) => {
@@ -59,7 +59,7 @@ tabweave.neighbours = (d, row) => {
     const same = apart.length === 0 ? "All columns that the embedding uses are the same."
       : rest ? `The other ${rest === 1 ? "column is" : `${rest} columns are`} the same.` : "";
     return tabweave.el("article", { class: "card" },
-      tabweave.el("h3", {}, `Row ${tabweave.whole(other.row)} `,
+      tabweave.el("h3", {}, `Row ${tabweave.row(other.row, other.id)} `,
         tabweave.el("span", { class: "quiet" }, `distance ${tabweave.distance(other.distance)}`), copies(other.copies, "like it")),
       target(other),
       apart.length ? tabweave.table(`Why row ${other.row} is not closer`, heads, apart.slice(0, 8).map((i) => [

@@ -35,9 +35,9 @@ tabweave.noted = (columns) => {
 tabweave.sections.push({
   id: "rows", title: "Some rows",
   draw: (d) => {
-    const { rows, columns, cells } = d.some;
-    return [tabweave.table("Some rows, evenly from the whole table", [{ name: "row" }, ...columns.map((name) => ({ name }))],
-      rows.map((row, i) => [tabweave.whole(row), ...cells[i].map(tabweave.value)]), { classes: "cells" }),
+    const { rows, ids, columns, cells } = d.some;
+    return [tabweave.table("Some rows, evenly from the whole table", [{ name: tabweave.rowHead(d) }, ...columns.map((name) => ({ name }))],
+      rows.map((row, i) => [tabweave.row(row, ids && ids[i]), ...cells[i].map(tabweave.value)]), { classes: "cells" }),
     columns.length < d.columns.length ? tabweave.el("p", { class: "quiet small" }, `The first ${columns.length} of ${tabweave.whole(d.columns.length)} columns.`) : null];
   },
 });

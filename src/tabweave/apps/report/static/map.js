@@ -709,7 +709,7 @@ tabweave.Map = class {
     const [x, y] = this.pixel(i);
     if (x < 8 || y < 8 || x > this.width - 8 || y > this.height - 8) this.view = { cx: this.xs[i], cy: this.ys[i], unit: this.view.unit };
     const pile = this.piles.get(this.head[i]);
-    this.says.textContent = `Row ${tabweave.whole(this.m.rows[i])}${pile ? `, ${pile.indexOf(i) + 1} of ${pile.length} rows at this point` : ""}: ${this.cells(i, 6)}`;
+    this.says.textContent = `Row ${tabweave.rowOf(this.m, i)}${pile ? `, ${pile.indexOf(i) + 1} of ${pile.length} rows at this point` : ""}: ${this.cells(i, 6)}`;
     if (this.options.look) this.options.look(i);
     this.draw();
   }
@@ -732,7 +732,7 @@ tabweave.Map = class {
     if (i < 0) return;
     const rows = this.piles.get(i) || [i];
     const copies = this.weight(i);
-    tabweave.fill(this.tip, tabweave.el("b", {}, rows.length > 1 ? `${rows.length} distinct rows here` : `Row ${tabweave.whole(this.m.rows[i])}`),
+    tabweave.fill(this.tip, tabweave.el("b", {}, rows.length > 1 ? `${rows.length} distinct rows here` : `Row ${tabweave.rowOf(this.m, i)}`),
       copies > rows.length ? ` (${tabweave.plural(copies, "row")})` : null,
       this.m.columns.slice(0, 8).map((c) => {
         const values = [...new Set(rows.slice(0, 50).map((j) => tabweave.text(this.cell(c, j))))];
@@ -751,7 +751,7 @@ tabweave.inspect = (into, map, i) => {
   const pile = map.piles.get(map.head[i]);
   const copies = m.copies[i] > 1 ? `, and ${tabweave.plural(m.copies[i] - 1, "row")} like it` : "";
   tabweave.fill(into,
-    tabweave.el("h3", {}, `Row ${tabweave.whole(m.rows[i])}`),
+    tabweave.el("h3", {}, `Row ${tabweave.rowOf(m, i)}`),
     tabweave.el("p", { class: "quiet small" }, d.clusters ? `In cluster ${tabweave.letter(m.clusters[i])}${copies}.` : copies ? `${copies.slice(2)}.` : null),
     pile ? tabweave.el("p", { class: "small" }, `${pile.length} distinct rows lie here: `, pile.slice(0, 40).map((j, k) => [k ? ", " : "",
       tabweave.el("button", { type: "button", class: "link", "aria-pressed": String(j === i), onclick: () => map.go(j) }, tabweave.whole(m.rows[j]))]), pile.length > 40 ? ", …" : null) : null,
@@ -792,7 +792,7 @@ tabweave.saveRows = (map, indices) => {
   const { m } = map;
   const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const plain = (c, i) => (c.numbers ? (c.numbers[i] === null ? "" : String(c.numbers[i])) : map.cell(c, i) ?? "");
-  const lines = [["row", "copies", ...m.columns.map((c) => c.name)], ...indices.slice().sort((a, b) => m.rows[a] - m.rows[b]).map((i) => [String(m.rows[i]), String(m.copies[i]), ...m.columns.map((c) => plain(c, i))])];
+  const lines = [["row", ...(m.ids ? ["id"] : []), "copies", ...m.columns.map((c) => c.name)], ...indices.slice().sort((a, b) => m.rows[a] - m.rows[b]).map((i) => [String(m.rows[i]), ...(m.ids ? [m.ids[i] ?? ""] : []), String(m.copies[i]), ...m.columns.map((c) => plain(c, i))])];
   tabweave.save(new Blob([lines.map((line) => line.map(quoted).join(",")).join("\n") + "\n"], { type: "text/csv" }), "selected-rows.csv");
 };
 

@@ -291,7 +291,7 @@ studio.fillNear = async (still) => {
   const common = sets.length > 1 ? [...sets[0]].filter((r) => sets[1].has(r)).length : 0;
   const names = Object.keys(found[0].cells);
   tabweave.fill(byId("near-body"),
-    tabweave.el("p", { class: "small brief" }, tabweave.el("b", {}, `Row ${tabweave.whole(row)}`), ": ", tabweave.el("span", { class: "quiet" },
+    tabweave.el("p", { class: "small brief" }, tabweave.el("b", {}, `Row ${tabweave.row(row, found[0].id)}`), ": ", tabweave.el("span", { class: "quiet" },
       names.slice(0, 12).map((name, i) => [i ? ", " : "", tabweave.value(name), " ", tabweave.value(found[0].cells[name])]), names.length > 12 ? ", …" : "")),
     sets.length > 1 ? tabweave.el("p", { class: "small" }, `${common} of ${found[0].near.length} are near by both methods.`) : null,
     studio.pair((one, i) => studio.nearTable(found[i], sets[1 - i])));
@@ -308,8 +308,8 @@ studio.starts = (d) => {
   };
   return [
     tabweave.el("p", { class: "empty" }, `Choose a row to see the rows nearest to it${rows.length ? ", or begin with one of these:" : "."}`),
-    rows.length ? tabweave.table("Rows to begin with", [{ name: "row" }, { name: "" }, { name: "some of its cells" }], rows.map((r) => [
-      tabweave.el("button", { type: "button", class: "link", "aria-label": `Row ${r.row}, ${r.why}: see the rows nearest to it`, onclick: () => { studio.pick(r.row); byId("rows").focus({ preventScroll: true }); } }, tabweave.whole(r.row)),
+    rows.length ? tabweave.table("Rows to begin with", [{ name: tabweave.rowHead(d) }, { name: "" }, { name: "some of its cells" }], rows.map((r) => [
+      tabweave.el("button", { type: "button", class: "link", "aria-label": `Row ${r.row}, ${r.why}: see the rows nearest to it`, onclick: () => { studio.pick(r.row); byId("rows").focus({ preventScroll: true }); } }, tabweave.row(r.row, r.id)),
       r.why, telling(r.why).map((name, i) => [i ? "; " : "", tabweave.el("span", { class: "quiet" }, tabweave.value(name), " "), tabweave.value(r.cells[names.indexOf(name)])])]), { classes: "tight starts" }) : null,
   ];
 };
@@ -324,7 +324,7 @@ studio.nearTable = (found, others) => {
   return tabweave.table(`Rows nearest to row ${found.row}`, [{ name: "row" }, { name: "distance", number: true }, { name: "what differs" }],
     found.near.map((other) => [
       [tabweave.el("button", { type: "button", class: "link", "aria-label": `Row ${other.row}: see why it differs from row ${found.row}`,
-        onclick: () => { studio.picked = [found.row, other.row]; studio.picks(); } }, tabweave.whole(other.row)),
+        onclick: () => { studio.picked = [found.row, other.row]; studio.picks(); } }, tabweave.row(other.row, other.id)),
       others && others.has(other.row) ? tabweave.el("span", { class: "tag" }, "both") : null],
       tabweave.distance(other.distance), tabweave.el("span", { title: other.differs.map((name) => `${name} ${tabweave.text(other.cells[name])}`).join("; ") }, differ(other))]), { classes: "tight nearest" });
 };
@@ -349,7 +349,7 @@ studio.whyTable = (found) => {
     [tabweave.el("span", { title: `adds ${tabweave.number(c.adds)}` }, c.share < 0 ? `−${tabweave.percent(-c.share)}` : tabweave.percent(c.share)), tabweave.bar(c.share)]];
   const table = (part) => tabweave.table(`Why rows ${found.a} and ${found.b} differ`, heads, part.map(line), { classes: "apart tight" });
   return [
-    tabweave.el("p", { class: "small" }, `The distance between rows ${tabweave.whole(found.a)} and ${tabweave.whole(found.b)} is `, tabweave.el("b", {}, tabweave.distance(found.distance)),
+    tabweave.el("p", { class: "small" }, `The distance between rows ${tabweave.row(found.a, found.ids && found.ids[0])} and ${tabweave.row(found.b, found.ids && found.ids[1])} is `, tabweave.el("b", {}, tabweave.distance(found.distance)),
       top && top.share > 0 ? [`; ${top.share > 0.5 ? "most of it" : "the largest share"} is due to `, tabweave.el("b", {}, tabweave.value(top.column)), "."] : "; they differ in no column."),
     table(found.columns.slice(0, 12)),
     found.columns.length > 12 ? tabweave.more(`The other ${found.columns.length - 12} columns`, () => table(found.columns.slice(12))) : null,

@@ -557,7 +557,11 @@ class ValueEmbedder(Embedder):
             return self._count_source(X, y, sample_weight, Counts())
         table = self._read(X, Schema.of(self.schema), whole=whole)
         require_rows(table)
+        self._check_table(table)
         return self._count(table, y, sample_weight)
+
+    def _check_table(self, table: Table) -> None:
+        """Refuse rows that the method cannot learn from, before they are counted."""
 
     def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
         self._require_classes(y)

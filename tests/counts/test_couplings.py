@@ -14,6 +14,7 @@ from sklearn.metrics import adjusted_mutual_info_score, mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
 from tabweave import Counts, Table, _compat
+from tabweave.columns.table import take_rows
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.counts.couplings import (
@@ -310,6 +311,14 @@ def test_tables_of_all_pairs_that_are_too_large_are_refused():
     couplings.check_table_size(counts, "DILCA", largest=8)
     with pytest.raises(ValueError, match="column 'few' has 2 values, and DILCA needs a table"):
         couplings.check_table_size(counts, "DILCA", largest=7)
+
+
+def test_they_are_refused_before_pairs_are_counted_by_the_values_that_occur():
+    table = Table.of({"few": list("aab"), "many": list("xyz")})
+    couplings.check_values(table, "OneHot", largest=13)
+    with pytest.raises(ValueError, match="column 'many' has 3 values, and OneHot needs a table"):
+        couplings.check_values(table, "OneHot", largest=12)
+    couplings.check_values(take_rows(table, np.array([0, 2])), "OneHot", largest=8)
 
 
 def test_blocks_are_scaled_whatever_their_storage():

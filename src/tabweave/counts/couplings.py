@@ -22,6 +22,8 @@ from scipy import sparse
 from scipy.special import xlogy
 
 from tabweave._compat import blas_threads, eigh, fix_signs, njit
+from tabweave.columns.nominal import Codes
+from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import slices
 from tabweave.counts.counting import divisor
 from tabweave.counts.counts import Counts
@@ -456,11 +458,23 @@ def check_no_sets(counts: Counts, who: str) -> None:
 
 def check_table_size(counts: Counts, who: str, largest: int = 1 << 28) -> None:
     """Refuse columns whose tables of all pairs of values (2 GB by default) are too large."""
-    sizes = counts.sizes.astype(np.int64)
+    _check_sizes(counts.names, counts.sizes.astype(np.int64), who, largest)
+
+
+def check_values(table: Table, who: str, largest: int = 1 << 28) -> None:
+    """Refuse the same columns before their pairs are counted, which takes time and memory."""
+    coded = {column.name: data for column, data in table if isinstance(data, Codes)}
+    if sum(len(data.labels) ** 2 for data in coded.values()) <= largest:
+        return  # else a pass over the rows says which labels occur
+    sizes = [np.count_nonzero(np.bincount(data.codes)) for data in coded.values()]
+    _check_sizes(list(coded), np.array(sizes, dtype=np.int64), who, largest)
+
+
+def _check_sizes(names: Sequence[str], sizes: np.ndarray, who: str, largest: int) -> None:
     if (sizes**2).sum() > largest:
         worst = int(sizes.argmax())
         raise ValueError(
-            f"column {counts.names[worst]!r} has {sizes[worst]} values, and {who} needs a table "
+            f"column {names[worst]!r} has {sizes[worst]} values, and {who} needs a table "
             f"of all pairs of them ({sizes[worst] ** 2 * 8 / 1e9:.0f} GB): leave the column out, "
             "group its values, or use Weave"
         )

@@ -13,8 +13,9 @@ import numpy as np
 
 from tabweave._compat import StrOptions
 from tabweave.base import ValueEmbedder
+from tabweave.columns.table import Table
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import check_table_size, symmetric_uncertainty
+from tabweave.counts.couplings import check_table_size, check_values, symmetric_uncertainty
 from tabweave.embed.register import embedder
 from tabweave.measures.coupled import (
     Variant,
@@ -103,6 +104,9 @@ class CKML(ValueEmbedder):
     ) -> None:
         self.variant = variant
         super().__init__(schema=schema, unknown=unknown, dtype=dtype)
+
+    def _check_table(self, table: Table) -> None:
+        check_values(table, "CKML")
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_table_size(counts, "CKML")

@@ -8,9 +8,10 @@ from itertools import chain, count
 import numpy as np
 
 from tabweave.base import ValueEmbedder
+from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import Label
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import check_table_size
+from tabweave.counts.couplings import check_table_size, check_values
 from tabweave.embed.register import embedder
 from tabweave.space.value_tables import ValueTables
 
@@ -54,6 +55,9 @@ class OneHot(ValueEmbedder):
     >>> embedder.explain({"color": "red", "size": "S"}, {"color": "blue", "size": "S"})
     {'color': 2.0, 'size': 0.0}
     """
+
+    def _check_table(self, table: Table) -> None:
+        check_values(table, "OneHot", 1 << 29)
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_table_size(counts, "OneHot", 1 << 29)

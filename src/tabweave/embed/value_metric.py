@@ -20,7 +20,7 @@ from tabweave.base import Embedder, ValueEmbedder
 from tabweave.columns.column import Schema
 from tabweave.columns.table import Table, check_feature_names, remember_names, require_rows
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import check_no_sets, check_table_size
+from tabweave.counts.couplings import check_no_sets, check_table_size, check_values
 from tabweave.counts.unknown import check_types, report_unknown
 from tabweave.embed.register import embedder
 from tabweave.io.register import storable
@@ -139,6 +139,11 @@ class ValueMetric(ValueEmbedder):
     @property
     def _has_vectors(self) -> bool:  # type: ignore[override]
         return self._chosen().form != "pairwise"
+
+    def _check_table(self, table: Table) -> None:
+        chosen = self._chosen()
+        if chosen.form != "pairwise":
+            check_values(table, f"measure {chosen.name!r}")
 
     def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
         chosen = self._chosen()

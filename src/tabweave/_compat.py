@@ -45,9 +45,6 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
-_PLAIN_WORK = 1 << 21  # elements that a plain function is trusted with before numba is loaded
-_CALL_WORK = 1 << 10  # what a call costs, in elements
-_FEW_PRODUCTS = 1 << 30  # multiplications that one thread of BLAS is trusted with
 _LOADING = RLock()
 _warned = False
 _LIMITING = RLock()
@@ -83,7 +80,7 @@ def warn_caller(message: str) -> None:
 
 
 def _is_between(module: str) -> bool:
-    """Tell whether a module stands between the user's code and a warning."""
+    """Whether a module stands between the user's code and a warning."""
     return module.partition(".")[0] in ("tabweave", "sklearn")
 
 
@@ -111,7 +108,7 @@ def blas_threads(n_products: float) -> AbstractContextManager[None]:
     For less than a tenth of a second it is not: on a busy machine threads that wait for each other
     take several times as long as one that works.
     """
-    return one_blas_thread() if n_products < _FEW_PRODUCTS else nullcontext()
+    return one_blas_thread() if n_products < 1 << 30 else nullcontext()
 
 
 @contextmanager
@@ -127,21 +124,21 @@ def one_thread() -> Iterator[None]:
 
 
 def eigh(matrix: Any, n_largest: int | None = None) -> tuple[Any, Any]:
-    """Return eigenvalues of a symmetric matrix, ascending, and their vectors: all, or the last."""
+    """Eigenvalues of a symmetric matrix, ascending, and their vectors: all, or the last."""
     symmetric = (matrix + matrix.T) / 2  # but for rounding it is so already
     with one_blas_thread():
         if n_largest is not None:
-            some = len(matrix) - n_largest, len(matrix) - 1
-            found = import_module("scipy.linalg").eigh(symmetric, subset_by_index=some)
-            if len(found[0]) == n_largest:  # LAPACK misses some, or all, where very many are equal
-                return found
+            indices = len(matrix) - n_largest, len(matrix) - 1
+            largest = import_module("scipy.linalg").eigh(symmetric, subset_by_index=indices)
+            if len(largest[0]) == n_largest:  # LAPACK misses some where very many are equal
+                return largest
         values, vectors = import_module("numpy.linalg").eigh(symmetric)
     first = 0 if n_largest is None else len(matrix) - n_largest
     return values[first:], vectors[:, first:]
 
 
 def fix_signs(axes: Any) -> Any:
-    """Return axes, one a column, turned so that the largest entry of each is positive.
+    """Axes, one a column, turned so that the largest entry of each is positive.
 
     An eigenvector may point either way; so results repeat. Of entries equally large, but for
     rounding, the first decides. A column of zeros stays.
@@ -157,13 +154,13 @@ def fix_signs(axes: Any) -> Any:
 
 @cache
 def _blas() -> Any:
-    """Return what sets the threads of BLAS: NumPy's and SciPy's, each has its own."""
+    """What sets the threads of BLAS: NumPy's and SciPy's, each has its own."""
     import_module("scipy.linalg")
     return import_module("threadpoolctl").ThreadpoolController()
 
 
 def page_of_class(cls: type) -> str:
-    """Return the address of a class's page, or an empty text for what is not ours or nowhere.
+    """The address of a class's page, or an empty text for what is not ours or nowhere.
 
     The site is where ``TABWEAVE_DOCS`` says, else where the package says its documentation is, else
     the folder that ``make docs`` built in this checkout.
@@ -185,11 +182,11 @@ def _published_site() -> str:
     from importlib.metadata import PackageNotFoundError, metadata
 
     try:
-        said = metadata("tabweave").get_all("Project-URL") or []
+        urls = metadata("tabweave").get_all("Project-URL") or []
     except PackageNotFoundError:  # the sources, not installed
         return ""
-    found = (line.partition(",") for line in said)
-    return next((url.strip() for name, _, url in found if name == "Documentation"), "")
+    entries = (line.partition(",") for line in urls)
+    return next((url.strip() for name, _, url in entries if name == "Documentation"), "")
 
 
 def _built_site() -> str:
@@ -200,7 +197,7 @@ def _built_site() -> str:
 def html_table(
     caption: str, heads: Sequence[Any], rows: Sequence[Sequence[Any]], shade: Any = None
 ) -> str:
-    """Return a table as notebooks show it: what an object's ``_repr_html_`` returns.
+    """A table as notebooks show it: what an object's ``_repr_html_`` returns.
 
     Parameters
     ----------
@@ -246,7 +243,7 @@ def njit(
     work: Callable[..., int] | None = None,
     **options: Any,
 ) -> Callable[[F], F]:
-    """Return numba's decorator, which loads numba and compiles when there is work for it.
+    """Numba's decorator, which loads numba and compiles when there is work for it.
 
     Parameters
     ----------
@@ -283,9 +280,10 @@ class _Compiled:
 
     def __call__(self, *args: Any) -> Any:
         if self.compiled is None:
-            if self.plain is not None and self.work < _PLAIN_WORK:
-                self.work += self.work_of(*args) + _CALL_WORK
-                if self.work < _PLAIN_WORK:
+            max_plain_work = 1 << 21  # elements that are worth less than to load numba
+            if self.plain is not None and self.work < max_plain_work:
+                self.work += self.work_of(*args) + 1024  # a call costs as much as so many
+                if self.work < max_plain_work:
                     return self.plain(*args)
             self._load()
         return self.compiled(*args)
@@ -294,11 +292,11 @@ class _Compiled:
         """Hand all functions of the module to numba, which wants to see those that are called."""
         names = self.function.__globals__
         with _LOADING:
-            ours = {name: own for name, own in names.items() if isinstance(own, _Compiled)}
-            for name, own in {**ours, self.function.__name__: self}.items():
-                if own.compiled is None:
-                    own.compiled = _compiled(own.function, own.options)
-                names[name] = own.compiled
+            functions = {name: f for name, f in names.items() if isinstance(f, _Compiled)}
+            for name, function in {**functions, self.function.__name__: self}.items():
+                if function.compiled is None:
+                    function.compiled = _compiled(function.function, function.options)
+                names[name] = function.compiled
 
 
 def _largest_size(*args: Any) -> int:
@@ -324,7 +322,7 @@ class _Cache:
         self.cache = cache
 
     def load_overload(self, *args: Any) -> Any:
-        """Return what was compiled before, if it can be read."""
+        """What was compiled before, if it can be read."""
         try:
             return self.cache.load_overload(*args)
         except Exception as error:
@@ -365,7 +363,7 @@ def __getattr__(name: str) -> Any:
 
 
 def seed_of(random_state: Any) -> int:
-    """Return a seed from None, an integer, a ``RandomState`` or a ``Generator``."""
+    """A seed from None, an integer, a ``RandomState`` or a ``Generator``."""
     import numpy as np
     from sklearn.utils import check_random_state
 

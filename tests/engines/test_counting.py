@@ -146,7 +146,7 @@ def test_hashing_puts_every_value_in_a_bucket_and_a_small_column_in_none():
 
 def test_tallies_of_batches_are_added_one_by_one():
     """Memory holds the sum and one tally, however many batches there are."""
-    from tabweave.engines.counting import Reading, TallyValues
+    from tabweave.engines.counting import BatchReader, TallyValues
 
     seen = []
 
@@ -158,9 +158,9 @@ def test_tallies_of_batches_are_added_one_by_one():
             return out
 
     batches = [{"a": [f"v{i}", "v"]} for i in range(9)]
-    found = Watched(Reading(), {})(batches)["a"]
+    found = Watched(BatchReader(), {})(batches)["a"]
     assert len(found) == 10 and sum(found.values()) == 18 and len(seen) == 9
-    assert len(Watched(Reading(), {"a": 3})(batches)["a"]) == 5  # enough to know of more
+    assert len(Watched(BatchReader(), {"a": 3})(batches)["a"]) == 5  # enough to know of more
 
 
 def test_a_hash_is_the_same_in_every_process():
@@ -226,7 +226,7 @@ def test_batches_are_held_until_they_are_worth_a_matrix(monkeypatch):
     whole = count(query, y="k")
     made = []
     monkeypatch.setattr(_source, "BATCH_ROWS", 2048)
-    monkeypatch.setattr(_work, "_HELD_BYTES", 40_000)  # of five columns: 8,000 rows
+    monkeypatch.setattr(_work, "GATHERED_BYTES", 40_000)  # of five columns: 8,000 rows
     real = Counts.of
     monkeypatch.setattr(Counts, "of", lambda t, y: made.append(t.n_rows) or real(t, y))
     assert count(query, y="k") == whole

@@ -235,7 +235,7 @@ def test_file(tmp_path):
 
 def test_tables_larger_than_a_file_may_be_are_refused(monkeypatch):
     module = importlib.import_module("tabweave.export.onnx")
-    monkeypatch.setattr(module, "_MOST_BYTES", 31)
+    monkeypatch.setattr(module, "MAX_ONNX_BYTES", 31)
     model = OneHot().fit({"a": ["u", "v"]})
     with pytest.raises(ValueError, match=r"the tables take .* bytes, an ONNX file at most 31"):
         tabweave.export.onnx(model)

@@ -73,7 +73,7 @@ def test_what_no_file_holds_is_named():
 
 
 def test_keys_that_hold_the_same_parts_again_and_again_are_refused(monkeypatch):
-    monkeypatch.setattr(codec, "_MOST_KEY", 3)
+    monkeypatch.setattr(codec, "MAX_KEY_PARTS", 3)
     encoder = codec.Encoder(lambda _: None)
     small, large = encoder.encode({(1, 2): 0}, "x"), encoder.encode({(1, 2, 3, 4): 0}, "x")
     assert codec.Decoder({}, lambda _: None).decode(small) == {(1, 2): 0}

@@ -1,7 +1,7 @@
 """Counting any source: what ``tabweave.count`` does, whatever engine the rows are in.
 
-``Reading`` says how batches become tables; ``CountRows`` and ``TallyValues`` are the work that is
-done on the batches of one worker, and how the results of many add up.
+``BatchReader`` says how batches become tables; ``CountRows`` and ``TallyValues`` are the work that
+is done on the batches of one worker, and how the results of many add up.
 """
 
 from __future__ import annotations
@@ -66,8 +66,7 @@ class InexactNumbersError(ValueError):
         )
 
 
-_HELD_BYTES = 1 << 28
-_MOST_JOINED = 1 << 14
+GATHERED_BYTES = 1 << 28  # Rows that are gathered before they are counted.
 
 
 def count(
@@ -169,7 +168,7 @@ def count(
     )
 
 
-def run_exactly(source: Source, reading: Reading, run: Callable[[Reading], Any]) -> Any:
+def run_exactly(source: Source, reading: BatchReader, run: Callable[[BatchReader], Any]) -> Any:
     """Run with what says how rows are read; again, if numbers turn out to be no floats.
 
     Which columns those are does not depend on how the rows arrive: one such cell makes its column
@@ -229,7 +228,7 @@ def count_with(
 
 def _as_fitted(
     source: Any, y: str | None, schema: Schema, fitted: Counts, numbers: str, rules: Rules | None
-) -> tuple[Source, Reading, list[str]]:
+) -> tuple[Source, BatchReader, list[str]]:
     """Open a source and say how it is read: columns and buckets are those of fit, if there are."""
     opened, _ = open_fitted(source, fitted, [y] if y else [])
     columns = None if fitted.schema is None or not fitted.schema.named else fitted.schema.names
@@ -238,7 +237,7 @@ def _as_fitted(
 
 
 def _some(counts: Counts, source: Source) -> Counts:
-    """Return counts, which must be of at least one row."""
+    """Counts, which must be of at least one row."""
     if counts.schema is None:
         raise ValueError(
             f"{source.name}: Found array with 0 sample(s) while a minimum of 1 is required."
@@ -246,7 +245,7 @@ def _some(counts: Counts, source: Source) -> Counts:
     return counts
 
 
-def _count_unseen(source: Source, reading: Reading, names: list[str]) -> Counts:
+def _count_unseen(source: Source, reading: BatchReader, names: list[str]) -> Counts:
     """Count a source of which nothing is known yet: a sample first says what its columns are."""
     work = CountRows(reading, source.n_rows)
     if not source.repeats:
@@ -259,11 +258,11 @@ def _count_unseen(source: Source, reading: Reading, names: list[str]) -> Counts:
         first, n_rows = sample(source.batches_ahead(names))
     if not n_rows:
         return Counts()
-    whole = n_rows <= SAMPLED
-    rules: Rules | None = reading.rules if whole else reading.rules and "sample"
+    is_complete = n_rows <= SAMPLED
+    rules: Rules | None = reading.rules if is_complete else reading.rules and "sample"
     table, classes = replace(reading, rules=rules).table(join_batches(first, names), n_rows=n_rows)
     first.clear()  # the rows are in the table now
-    if whole:
+    if is_complete:
         return work.of_tables([(table, classes)])
     if rules is not None:
         table = set_aside(table, constants(source, table), "constant")
@@ -275,7 +274,7 @@ def _count_unseen(source: Source, reading: Reading, names: list[str]) -> Counts:
 
 
 def _first_rows(batches: Iterator[Any]) -> tuple[list[Any], Iterator[Any] | None]:
-    """Return the first batches of a stream, and what follows them; None if they are all."""
+    """The first batches of a stream, and what follows them; None if they are all."""
     held: list[Any] = []
     n_rows = 0
     for batch in batches:
@@ -287,7 +286,7 @@ def _first_rows(batches: Iterator[Any]) -> tuple[list[Any], Iterator[Any] | None
 
 
 def sample(batches: Iterable[Any]) -> tuple[list[Any], int]:
-    """Return the rows that stand for all, as :func:`sampled_rows` says, and how many all are."""
+    """The rows that stand for all, as :func:`sampled_rows` says, and how many all are."""
     held: list[tuple[np.ndarray, Any]] = []
     n_rows = 0
     limit = np.uint64(2**64 - 1)
@@ -295,14 +294,14 @@ def sample(batches: Iterable[Any]) -> tuple[list[Any], int]:
         keys = row_keys(n_rows, n_rows + n_rows_of(batch))
         n_rows += len(keys)
         held.append((keys, batch) if n_rows <= SAMPLED else _below(limit, keys, batch))
-        if sum(len(own) for own, _ in held) > 2 * SAMPLED:
+        if sum(len(part_keys) for part_keys, _ in held) > 2 * SAMPLED:
             held, limit = _lowest(held)
     return [rows for _, rows in _lowest(held)[0]], n_rows
 
 
 def _lowest(held: list[tuple[np.ndarray, Any]]) -> tuple[list[tuple[np.ndarray, Any]], Any]:
-    """Return the rows of the lowest keys, and the first key that is too high."""
-    keys = np.concatenate([np.zeros(0, np.uint64), *(own for own, _ in held)])
+    """The rows of the lowest keys, and the first key that is too high."""
+    keys = np.concatenate([np.zeros(0, np.uint64), *(part_keys for part_keys, _ in held)])
     if len(keys) <= SAMPLED:
         return held, np.uint64(2**64 - 1)
     limit = np.partition(keys, SAMPLED)[SAMPLED]
@@ -315,15 +314,15 @@ def _below(limit: Any, keys: np.ndarray, batch: Any) -> tuple[np.ndarray, Any]:
 
 
 def constants(source: Source, table: Table) -> list[str]:
-    """Return the columns that are constant in all rows, of those that are in a sample of them."""
+    """The columns that are constant in all rows, of those that are in a sample of them."""
     one = take_rows(table, np.arange(1))
-    found = [column.name for column, data in table if column.judged and data.is_constant()]
-    for batch in source.batches(found) if found else ():
-        rows = Table.of(batch, table.schema.select(found))
-        found = [name for name in found if one[name].joined(rows[name]).is_constant()]
-        if not found:
+    names = [column.name for column, data in table if column.judged and data.is_constant()]
+    for batch in source.batches(names) if names else ():
+        rows = Table.of(batch, table.schema.select(names))
+        names = [name for name in names if one[name].joined(rows[name]).is_constant()]
+        if not names:
             break
-    return found
+    return names
 
 
 def estimate(
@@ -363,23 +362,23 @@ def estimate(
         table, _ = reading.table(batch)
         limits = {} if max_values is None else limits_of(max_values, table.schema.names)
         rows = opened.about_rows()
-        found = estimated(table, rows, limits)
+        first = estimated(table, rows, limits)
         growth = max((rows or 0) / max(table.n_rows, 1), 1.0)
         held = int(growth * _held_bytes(batch, table))
-        return replace(found, seconds=growth * (time.perf_counter() - start), rows_bytes=held)
+        return replace(first, seconds=growth * (time.perf_counter() - start), rows_bytes=held)
     raise ValueError(f"{opened.name}: expected at least one row, got none")
 
 
 def _held_bytes(batch: Any, table: Table) -> int:
-    """Return what a batch takes as it was read and as codes."""
-    read = getattr(batch, "nbytes", 64 * table.n_rows * len(table.columns))
+    """What a batch takes as it was read and as codes."""
+    read_bytes = getattr(batch, "nbytes", 64 * table.n_rows * len(table.columns))
     arrays = ("codes", "values", "starts")
-    own = sum(getattr(d, a).nbytes for d in table.columns for a in arrays if hasattr(d, a))
-    return int(read + own)
+    coded_bytes = sum(getattr(d, a).nbytes for d in table.columns for a in arrays if hasattr(d, a))
+    return int(read_bytes + coded_bytes)
 
 
 @dataclass(frozen=True)
-class Reading:
+class BatchReader:
     """How rows become a table: which columns, as what, and which of them is the class."""
 
     schema: Schema = field(default_factory=Schema)
@@ -396,7 +395,7 @@ class Reading:
     def table(
         self, batch: Any, schema: Schema | None = None, n_rows: int | None = None
     ) -> tuple[Table, Any]:
-        """Return the rows of a batch, or of a sample of n_rows, and their classes."""
+        """The rows of a batch, or of a sample of n_rows, and their classes."""
         y = self.classes
         if self.columns is not None:
             by_name, _ = named_columns(batch)
@@ -425,8 +424,8 @@ class Reading:
                 if name in cells and is_inexact(cells[name]):
                     raise InexactNumbersError(name)
 
-    def with_nominal(self, name: str) -> Reading:
-        """Return the same, but for a column that is read as values."""
+    def with_nominal(self, name: str) -> BatchReader:
+        """The same, but for a column that is read as values."""
         others = [column for column in self.schema.columns if column.name != name]
         schema = replace(self.schema, columns=(*others, Column(name, "nominal")))
         return replace(self, schema=schema, typed=self.typed - {name})
@@ -439,28 +438,28 @@ def reading_of(
     schema: Any,
     numbers: str,
     rules: Rules | None = None,
-) -> tuple[Reading, list[str]]:
-    """Return how batches are to be read, and which columns they need."""
+) -> tuple[BatchReader, list[str]]:
+    """How batches are to be read, and which columns they need."""
     name = y if isinstance(y, str) else None
     names = source.choose(columns, name)
     if y is not None and name is None and not source.in_memory:
         raise TypeError(
             f"{source.name}: expected the name of a column as y, got {type(y).__name__}"
         )
-    wanted = [n for n in names if n != name]
-    if not wanted:
+    counted = [n for n in names if n != name]
+    if not counted:
         raise ValueError(f"{source.name}: expected a column to count besides y, got none")
-    whole = name is None and names == list(source.types)
+    is_whole = name is None and names == list(source.types)
     # Rules read the first rows themselves, whose types are those of all.
-    given = Schema.of(schema)
-    completed = _completed(given, source.types, wanted, numbers) if rules is None else given
+    declared = Schema.of(schema)
+    completed = _completed(declared, source.types, counted, numbers) if rules is None else declared
     classes = None if name is not None else y
-    chosen = None if whole else tuple(wanted)
+    chosen = None if is_whole else tuple(counted)
     typed = frozenset(
-        c.name for c in completed.columns if c.kind == "numeric" and c.name not in given
+        c.name for c in completed.columns if c.kind == "numeric" and c.name not in declared
     )
     parted = source.repeats and not source.in_memory
-    reading = Reading(completed, numbers, chosen, name, classes, rules=rules)
+    reading = BatchReader(completed, numbers, chosen, name, classes, rules=rules)
     return replace(reading, typed=typed, parted=parted), names
 
 
@@ -470,27 +469,27 @@ def _completed(schema: Any, types: Mapping[str, str], names: list[str], numbers:
     if schema.complete:
         return schema
     kinds = {name: _KINDS.get(family(types[name])) for name in names}
-    found = [
+    typed = [
         Column(name, numbers if kind == "numeric" else kind)
         for name, kind in kinds.items()
         if kind is not None and name not in schema.names
     ]
-    return replace(schema, columns=(*schema.columns, *found))
+    return replace(schema, columns=(*schema.columns, *typed))
 
 
 @dataclass(frozen=True)
 class CountRows:
     """Count the rows of some batches."""
 
-    reading: Reading
+    reading: BatchReader
     n_rows: int | None = None
 
     def __call__(self, batches: Iterable[Any]) -> Counts:
-        """Return the counts of all batches."""
+        """The counts of all batches."""
         return self.of_tables(self.tables(batches))
 
     def of_tables(self, tables: Iterable[tuple[Table, Any]]) -> Counts:
-        """Return the counts of tables, and their classes."""
+        """The counts of tables, and their classes."""
         # Sums of equally many batches are added, so that a large vocabulary is merged seldom.
         sums: list[tuple[int, Counts]] = []
         for table, y in self._gathered(tables):
@@ -502,7 +501,7 @@ class CountRows:
         return self.merge([counts for _, counts in sums])
 
     def tables(self, batches: Iterable[Any]) -> Iterator[tuple[Table, Any]]:
-        """Yield the batches that have rows as tables, with the schema of the first."""
+        """The batches that have rows as tables, with the schema of the first."""
         schema: Schema | None = None
         for batch in batches:
             table, y = self.reading.table(batch, schema)
@@ -511,15 +510,15 @@ class CountRows:
                 yield table, y
 
     def _gathered(self, tables: Iterable[tuple[Table, Any]]) -> Iterator[tuple[Table, Any]]:
-        """Yield tables of as many rows as it takes to be worth a matrix of their own."""
+        """Tables of as many rows as it takes to be worth a matrix of their own."""
         held: Table | None = None
         classes: list[Any] = []
         for i, (table, y) in enumerate(tables):
-            given = table
+            before_expansion = table
             if self.reading.expand is not None:
                 table, y = self.reading.expand(table, y)
             if i == 0 and table.schema.coupled:
-                estimated(given, self.n_rows).check()
+                estimated(before_expansion, self.n_rows).check()
             held = table if held is None else append_rows(held, table)
             classes.append(y)
             if held.n_rows >= _enough(held):
@@ -545,18 +544,18 @@ class CountWith:
     of: Callable[..., Any]
 
     def __call__(self, batches: Iterable[Any]) -> tuple[Counts, Any]:
-        """Return the counts of all batches, and the other sum; None if there are no rows."""
+        """The counts of all batches, and the other sum; None if there are no rows."""
         from concurrent.futures import ThreadPoolExecutor
 
         total = None
-        with ThreadPoolExecutor(1) as beside:
+        with ThreadPoolExecutor(1) as second_thread:
 
             def seen() -> Iterator[tuple[Table, Any]]:
                 nonlocal total
                 for table, y in self.counting.tables(batches):
-                    more = beside.submit(self.of, table, total)  # while the table is counted
+                    added = second_thread.submit(self.of, table, total)  # while it is counted
                     yield table, y
-                    total = more.result() if total is None else total + more.result()
+                    total = added.result() if total is None else total + added.result()
 
             return self.counting.of_tables(seen()), total
 
@@ -568,7 +567,7 @@ class CountWith:
 
 
 def _enough(table: Table) -> int:
-    """Return how many rows make counting them dearer than the matrix it ends in.
+    """How many rows make counting them dearer than the matrix it ends in.
 
     A cell of a pair's table costs about as much as 256 rows. Columns of very many values end in
     sparse tables, which grow with the rows: nothing is gained by waiting.
@@ -577,12 +576,12 @@ def _enough(table: Table) -> int:
     n_numbers = len(table.columns) - len(data)
     buckets = [most_paired(n_numbers)] * n_numbers
     sizes = np.array([*(len(d.labels) for d in data), *buckets], np.int64)
-    if len(sizes) < 2 or sizes.max() > _MOST_JOINED:
+    if len(sizes) < 2 or sizes.max() > 1 << 14:
         return 0
     cells = (sizes.sum() ** 2 - (sizes**2).sum()) // (len(sizes) * (len(sizes) - 1))
     coded = sum(np.dtype(code_type(len(d.labels))).itemsize for d in data)  # once joined
     width = coded + 8 * n_numbers
-    return min(256 * int(cells), _HELD_BYTES // width)
+    return min(256 * int(cells), GATHERED_BYTES // width)
 
 
 def _joined_classes(parts: Sequence[Any]) -> Any:
@@ -598,11 +597,11 @@ Tally = dict[str, Counter]
 class TallyValues:
     """Count the values of each column alone; beyond a limit, only that there are more."""
 
-    reading: Reading
+    reading: BatchReader
     limits: Mapping[str, int | None]
 
     def __call__(self, batches: Iterable[Any]) -> Tally:
-        """Return how often each value occurs, by column; of those over their limit, some values."""
+        """How often each value occurs, by column; of those over their limit, some values."""
         return self.merge(map(self._one, batches))
 
     def _one(self, batch: Any) -> Tally:
@@ -647,7 +646,7 @@ def bucket_rules(tally: Tally, max_values: Mapping[str, int], other: str) -> dic
 
 def _rules(
     source: Source,
-    reading: Reading,
+    reading: BatchReader,
     names: list[str],
     limits: dict[str, int],
     other: str,
@@ -663,13 +662,13 @@ def _rules(
 
 
 def limits_of(max_values: Any, names: Sequence[str]) -> dict[str, int]:
-    """Return the most values of each column that has a limit."""
-    given = max_values if isinstance(max_values, Mapping) else dict.fromkeys(names, max_values)
-    for name, most in given.items():
+    """The most values of each column that has a limit."""
+    limits = max_values if isinstance(max_values, Mapping) else dict.fromkeys(names, max_values)
+    for name, most in limits.items():
         if name not in names:
             raise ValueError(f"max_values names column {name!r}, which is not counted")
         if isinstance(most, bool) or not isinstance(most, Integral) or most < 2:
             raise ValueError(
                 f"max_values of column {name!r}: expected a whole number >= 2, got {most!r}"
             )
-    return {name: int(most) for name, most in given.items()}
+    return {name: int(most) for name, most in limits.items()}

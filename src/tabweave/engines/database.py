@@ -51,7 +51,7 @@ class DatabaseSource(Source):
         raise ValueError(f"cast {next(iter(types))!r} in the query itself: {self.query}")
 
     def sql_table(self) -> SqlTable:
-        """Return where SQL can count the rows."""
+        """Where SQL can count the rows."""
         with errors_naming(self.name), _connected(self.where) as connection:
             dialect = _dialect(connection)
             keeps = _keeps(connection, dialect)
@@ -59,15 +59,15 @@ class DatabaseSource(Source):
 
         def run(query: str) -> Iterator[Any]:
             connected = nullcontext(held[0]) if held else _connected(self.where)
-            with errors_naming(self.name), connected as own:
-                yield from _batches(own, query, BATCH_ROWS)
+            with errors_naming(self.name), connected as connected_to:
+                yield from _batches(connected_to, query, BATCH_ROWS)
 
         @contextmanager
         def keep(query: str) -> Iterator[str]:
-            with errors_naming(self.name), _connected(self.where) as own:
-                held.append(own)
+            with errors_naming(self.name), _connected(self.where) as connected_to:
+                held.append(connected_to)
                 try:
-                    with kept(partial(_execute, own), query) as table:
+                    with kept(partial(_execute, connected_to), query) as table:
                         yield table
                 finally:
                     held.clear()
@@ -90,7 +90,7 @@ class DatabaseSource(Source):
 
 
 def _selected(connection: Any, columns: Sequence[str]) -> str:
-    """Return the columns as the connection's SQL writes their names; all where it is not known.
+    """The columns as the connection's SQL writes their names; all where it is not known.
 
     In MySQL and others a name in double quotes is a text, which would be read in its place.
     """
@@ -99,14 +99,14 @@ def _selected(connection: Any, columns: Sequence[str]) -> str:
 
 
 def _columns_of(batch: Any, columns: Sequence[str]) -> Any:
-    """Return some columns of a batch, in order."""
+    """Some columns of a batch, in order."""
     if isinstance(batch, Mapping):
         return {name: batch[name] for name in columns}
     return batch.select(list(columns))
 
 
 def is_database(source: Any) -> bool:
-    """Tell whether this is a connection, or the address of one, with a query."""
+    """Whether this is a connection, or the address of one, with a query."""
     if not isinstance(source, tuple) or len(source) != 2 or not isinstance(source[1], str):
         return False
     if isinstance(source[0], str):  # a file in place of an address is refused when it is opened
@@ -119,14 +119,14 @@ def _is_sqlalchemy(where: Any) -> bool:
 
 
 def _address(where: Any) -> Any:
-    """Return a URL of SQLAlchemy as text, all else as it is."""
+    """A URL of SQLAlchemy as text, all else as it is."""
     if _is_sqlalchemy(where) and hasattr(where, "render_as_string"):
         return where.render_as_string(hide_password=False)
     return where
 
 
 def _shown(where: Any) -> str:
-    """Return the address without its password, which may hold an @ itself."""
+    """The address without its password, which may hold an @ itself."""
     if _is_sqlalchemy(where) and hasattr(where, "engine"):
         return str(where.engine.url.render_as_string())
     if not isinstance(where, str):
@@ -206,8 +206,8 @@ def _beneath(where: Any) -> Iterator[Any]:
         with closing(where.raw_connection()) as pooled:
             yield pooled.dbapi_connection
         return
-    own = where.connection() if callable(where.connection) else where
-    yield own.connection.dbapi_connection
+    connection = where.connection() if callable(where.connection) else where
+    yield connection.connection.dbapi_connection
 
 
 def _described(connection: Any, query: str) -> dict[str, str]:
@@ -259,15 +259,15 @@ def _execute(connection: Any, statement: str) -> None:
 
 
 def _keeps(connection: Any, dialect: str) -> bool:
-    """Tell whether a connection may make temporary tables: to fail would end a transaction."""
+    """Whether a connection may make temporary tables: to fail would end a transaction."""
     if dialect != "postgres":
         return True
-    asked = (
+    query = (
         "SELECT has_database_privilege(current_database(), 'TEMP') AND NOT pg_is_in_recovery() "
         "AND current_setting('transaction_read_only') = 'off'"
     )
     with closing(connection.cursor()) as cursor:
-        cursor.execute(asked)
+        cursor.execute(query)
         return bool(cursor.fetchone()[0])
 
 
@@ -283,7 +283,7 @@ def _executed(connection: Any, query: str) -> Iterator[Any]:
 
 
 def _numeric(schema: Any) -> list[str]:
-    """Return the columns of PostgreSQL's numeric, which the driver hands over as text."""
+    """The columns of PostgreSQL's numeric, which the driver hands over as text."""
     kinds = {f.name: (f.metadata or {}).get(b"ADBC:postgresql:typname") for f in schema}
     return [name for name, kind in kinds.items() if kind == b"numeric"]
 
@@ -298,25 +298,25 @@ def _cast(batch: Any, numeric: Sequence[str]) -> Any:
 
 
 def _chdb_reader(connection: Any, query: str, batch_rows: int) -> Any:
-    """Return a result of chDB, which speaks Arrow beside the DB-API."""
+    """A result of chDB, which speaks Arrow beside the DB-API."""
     return connection.send_query(query, "Arrow").record_batch(rows_per_batch=batch_rows)
 
 
 def _library(connection: Any) -> str:
-    """Return the database, or the package of its driver."""
+    """The database, or the package of its driver."""
     if hasattr(connection, "adbc_get_info"):
         return str(connection.adbc_get_info().get("vendor_name", ""))
     return type(connection).__module__
 
 
 def _spoken(connection: Any) -> str | None:
-    """Return which SQL a connection speaks, if that is known."""
+    """Which SQL a connection speaks, if that is known."""
     library = _library(connection).lower().lstrip("_")
     return next((d for start, d in _SPOKEN.items() if library.startswith(start)), None)
 
 
 def _dialect(connection: Any) -> str:
-    """Return which SQL a connection speaks."""
+    """Which SQL a connection speaks."""
     if (dialect := _spoken(connection)) is not None:
         return dialect
     library = _library(connection).partition(".")[0]
@@ -327,7 +327,7 @@ def _dialect(connection: Any) -> str:
 
 
 def _is_context(connection: Any) -> bool:
-    """Tell whether this is a session of DataFusion."""
+    """Whether this is a session of DataFusion."""
     kind = type(connection)
     return kind.__name__ == "SessionContext" and kind.__module__.startswith("datafusion")
 

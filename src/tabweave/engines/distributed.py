@@ -31,7 +31,7 @@ class DaskSource(Source):
             yield part.compute()
 
     def collect(self, columns: Sequence[str]) -> Any:
-        """Return all rows as a pandas frame or a mapping of columns."""
+        """All rows as a pandas frame or a mapping of columns."""
         return FrameSource(self.frame[list(columns)].compute()).collect(columns)
 
     def _run(self, work: Any, columns: Sequence[str], progress: Any, step: str) -> Any:
@@ -51,7 +51,7 @@ class DaskSource(Source):
     def vectors(
         self, embedder: Any, keep: Sequence[str], names: Sequence[str], vector: str | None
     ) -> Any:
-        """Return the vectors of the rows as another frame, partition by partition."""
+        """The vectors of the rows as another frame, partition by partition."""
         pandas = require("pandas", "frames")
         passed = self.frame._meta[list(keep)]
         types = dict.fromkeys(names, embedder.dtype) if vector is None else {vector: object}
@@ -91,7 +91,7 @@ class SparkSource(Source):
         return self.frame.select(*(sql_name(name, "`") for name in columns))
 
     def collect(self, columns: Sequence[str]) -> Any:
-        """Return all rows as an Arrow table, a pandas frame or a mapping of columns."""
+        """All rows as an Arrow table, a pandas frame or a mapping of columns."""
         frame = self._select(columns)
         rows = frame.toArrow() if hasattr(frame, "toArrow") else frame.toPandas()
         return FrameSource(rows).collect(columns)
@@ -113,7 +113,7 @@ class SparkSource(Source):
     def vectors(
         self, embedder: Any, keep: Sequence[str], names: Sequence[str], vector: str | None
     ) -> Any:
-        """Return the vectors of the rows as another frame, computed by the executors."""
+        """The vectors of the rows as another frame, computed by the executors."""
         types = require("pyspark.sql.types", "spark")
         number = types.FloatType() if embedder.dtype == "float32" else types.DoubleType()
         if vector is None:
@@ -159,7 +159,7 @@ def arrow_vectors(
 
 
 def _with_lists(batch: Any, name: str) -> Any:
-    """Return a batch whose lists of a fixed size are plain ones, which Spark reads."""
+    """A batch whose lists of a fixed size are plain ones, which Spark reads."""
     import pyarrow as pa
 
     i = batch.schema.get_field_index(name)

@@ -34,8 +34,6 @@ _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?(nan|inf(
 # Words for missing beside numbers, as pandas has them.
 _WORDS = "'NA', 'N/A', 'n/a', '#N/A', 'NULL', 'null', 'None', 'NaN', 'nan', '<NA>'"
 _WORD = sql_text("NA|N/A|n/a|#N/A|NULL|null|None|NaN|nan|<NA>")  # IN takes minutes in wide files
-_FIRST = 1000  # rows that are looked at to see whether a header is one
-_LARGE_FILE = 1 << 28  # bytes, of which a pass takes longer than to plan a query
 _ROUNDED = r"[+-]?[0-9]{16,}"  # a whole number that a float may not hold
 # Types that DuckDB sees in the text of JSON, which has none of them.
 _TEXT_IN_JSON = re.compile(r"TIMESTAMP WITH TIME ZONE|TIMESTAMP\w*|DATE|TIME\b|UUID|INTERVAL")
@@ -87,13 +85,13 @@ class CsvSource(Source):
         guess = f"read_csv({layout}, sample_size=-1, auto_type_candidates={_GUESSED}"
         guess += f", nullstr=['', {_WORDS}])"
         try:
-            found = describe(connection, f"SELECT * FROM {guess}")
+            types_found = describe(connection, f"SELECT * FROM {guess}")
         except Exception:
             # DuckDB does not say where guessing failed; reading plain text does.
-            plain = cls(path, connection, layout, dict.fromkeys(names, "VARCHAR"))
-            connection.cursor().execute(f"SELECT count(*) FROM {plain._table()}").fetchall()
+            as_text = cls(path, connection, layout, dict.fromkeys(names, "VARCHAR"))
+            connection.cursor().execute(f"SELECT count(*) FROM {as_text._table()}").fetchall()
             raise
-        types = dict(zip(names, found.values(), strict=True))
+        types = dict(zip(names, types_found.values(), strict=True))
         numeric = [name for name, kind in types.items() if kind != "VARCHAR"]
         source = cls(path, connection, layout, types, numeric)._with_numbers_only()
         source._check_names_once()
@@ -107,22 +105,22 @@ class CsvSource(Source):
             return
         same = [f"trim({sql_name(name)}) = {sql_text(name.strip())}" for name in self.types]
         counts = [f"count(*) FILTER ({one})" for one in (" AND ".join(same), *same)]
-        found = self._asked(counts, self._table())
-        if found[0] and len(set(found)) == 1:  # where names are values, they occur elsewhere, too
+        times = self._asked(counts, self._table())
+        if times[0] and len(set(times)) == 1:  # where names are values, they occur elsewhere, too
             raise ValueError(
                 f"{self.name}: expected column names in the first line only, got them again "
-                f"({found[0]} times); remove the repeated lines"
+                f"({times[0]} times); remove the repeated lines"
             )
 
     def _first_cells(self) -> list[list[Any]]:
-        """Return the first cells of each column that are not missing."""
-        query = f"SELECT * FROM {self._table()} LIMIT {_FIRST}"
+        """The first cells of each column that are not missing."""
+        query = f"SELECT * FROM {self._table()} LIMIT 1000"
         rows = self.connection.cursor().execute(query).fetchall()
         columns = zip(*rows, strict=True) if rows else ([] for _ in self.types)
         return [[cell for cell in cells if cell is not None] for cells in columns]
 
     def _with_numbers_only(self) -> CsvSource:
-        """Return the file, as text the columns with a cell that is no number or would change.
+        """The file, as text the columns with a cell that is no number or would change.
 
         Blanks around cells are no matter where all of them have some.
         """
@@ -141,20 +139,21 @@ class CsvSource(Source):
                     blank += f" AND NOT bool_and({points})"
             checks.append(f"{blank} AND coalesce(bool_and({number}), true)")
             checks.append(f"count({cell}) < count({sql_name(name)})")
-        plain = self.retyped(dict.fromkeys(self.gapped, "VARCHAR"))._table()
-        found = self._asked(checks, plain)
-        kept = dict(zip(self.gapped, found[::2], strict=True))
-        gapped = [name for name, words in zip(self.gapped, found[1::2], strict=True) if words]
-        types = {n: kind if kept.get(n) else "VARCHAR" for n, kind in self.types.items()}
+        as_text = self.retyped(dict.fromkeys(self.gapped, "VARCHAR"))._table()
+        results = self._asked(checks, as_text)
+        is_number = dict(zip(self.gapped, results[::2], strict=True))
+        gapped = [name for name, words in zip(self.gapped, results[1::2], strict=True) if words]
+        types = {n: kind if is_number.get(n) else "VARCHAR" for n, kind in self.types.items()}
         return self._with_types(types, gapped)
 
     def _asked(self, questions: Sequence[str], table: str) -> list[Any]:
-        """Return what SQL answers about all rows of a table.
+        """What SQL answers about all rows of a table.
 
         To plan a query takes DuckDB time that grows with the square of what is asked, so that a
         wide file is read more than once, a large one as seldom as possible.
         """
-        step = 100 if self.paths[0].stat().st_size < _LARGE_FILE else 500
+        # A pass over a large file takes longer than to plan a query of many columns.
+        step = 100 if self.paths[0].stat().st_size < 1 << 28 else 500
         parts = [questions[i : i + step] for i in range(0, len(questions), step)]
         ask = self.connection.cursor().execute
         return [
@@ -164,7 +163,7 @@ class CsvSource(Source):
         ]
 
     def retyped(self, types: Mapping[str, str]) -> CsvSource:
-        """Return the same file, some of its columns read as another type."""
+        """The same file, some of its columns read as another type."""
         return self._with_types(_replaced(self.types, types), self.gapped)
 
     def _with_types(self, types: Mapping[str, str], gapped: Collection[str]) -> CsvSource:
@@ -177,7 +176,7 @@ class CsvSource(Source):
         return own_batches(self.connection, query, batch_rows)
 
     def about_rows(self) -> int | None:
-        """Return about how many rows there are, from the length of the first lines."""
+        """About how many rows there are, from the length of the first lines."""
         path = self.paths[0]
         if path.suffix == ".gz":
             return None
@@ -187,7 +186,7 @@ class CsvSource(Source):
         return round(path.stat().st_size * lines / max(len(start), 1))
 
     def sql_table(self) -> SqlTable:
-        """Return where SQL can count the rows."""
+        """Where SQL can count the rows."""
         return _sql_table(self.connection, self._table())
 
     def _table(self) -> str:
@@ -202,13 +201,13 @@ class CsvSource(Source):
 
 
 def _present(name: str) -> str:
-    """Return a cell of text in SQL, NULL for a word for missing."""
+    """A cell of text in SQL, NULL for a word for missing."""
     cell = sql_name(name)
     return f"CASE WHEN regexp_full_match(trim({cell}), {_WORD}) THEN NULL ELSE {cell} END"
 
 
 def doubtful_header(header: Sequence[str], columns: Sequence[Sequence[Any]]) -> str:
-    """Return why the first line of a CSV file may hold no names; nothing if it may well."""
+    """Why the first line of a CSV file may hold no names; nothing if it may well."""
     if len(header) > 1 and header[0].strip() and not "".join(header[1:]).strip():
         return (
             f"its first line holds one name for {len(header)} columns, {header[0]!r}; if that is a "
@@ -232,7 +231,7 @@ def doubtful_header(header: Sequence[str], columns: Sequence[Sequence[Any]]) -> 
 
 
 def _count_up(names: Sequence[str]) -> bool:
-    """Tell whether names are numbers at even steps, as those of columns without names are."""
+    """Whether names are numbers at even steps, as those of columns without names are."""
     try:
         steps = {round(float(b) - float(a), 9) for a, b in pairwise(names)}
     except ValueError:
@@ -241,7 +240,7 @@ def _count_up(names: Sequence[str]) -> bool:
 
 
 def _like_a_cell(name: str, cells: Sequence[Any]) -> str:
-    """Tell whether what heads a column is a "number" or "value" like its cells, a "name", or ""."""
+    """Whether what heads a column is a "number" or "value" like its cells, a "name", or ""."""
     if not name or not cells:
         return ""
     if not isinstance(cells[0], str):
@@ -279,15 +278,15 @@ class JsonSource(Source):
         # Whatever their number, and however few rows have one: fields are columns, no map.
         fields = "map_inference_threshold=-1, field_appearance_threshold=0"
         guess = f"read_json({sql_path(path)}, sample_size=-1, hive_partitioning=false, {fields})"
-        found = describe(connection, f"SELECT * FROM {guess}")
-        _check_records(path, connection, guess, found)
-        names = _distinct_names(path, _keys(path, connection, list(found)))
-        kinds = {n: _json_type(kind) for n, kind in zip(names, found.values(), strict=True)}
+        types_found = describe(connection, f"SELECT * FROM {guess}")
+        _check_records(path, connection, guess, types_found)
+        names = _distinct_names(path, _keys(path, connection, list(types_found)))
+        kinds = {n: _json_type(kind) for n, kind in zip(names, types_found.values(), strict=True)}
         source = cls(path, connection, kinds)
         return source.retyped(dict.fromkeys(source._rounded(), "JSON"))
 
     def _rounded(self) -> list[str]:
-        """Return the columns with whole numbers that a float would round."""
+        """The columns with whole numbers that a float would round."""
         floats = [name for name, kind in self.types.items() if kind.startswith(("DOUBLE", "HUGE"))]
         if not floats:
             return []
@@ -295,11 +294,11 @@ class JsonSource(Source):
         longer = sql_text(rf"(^|[\[,]){_ROUNDED}($|[\],])")
         checks = [f"regexp_matches(CAST({sql_name(name)} AS VARCHAR), {longer})" for name in floats]
         query = f"SELECT {', '.join(f'bool_or({check})' for check in checks)} FROM {raw}"
-        found = self.connection.cursor().execute(query).fetchone()
-        return [name for name, rounded in zip(floats, found, strict=True) if rounded]
+        is_rounded = self.connection.cursor().execute(query).fetchone()
+        return [name for name, rounded in zip(floats, is_rounded, strict=True) if rounded]
 
     def retyped(self, types: Mapping[str, str]) -> JsonSource:
-        """Return the same file, some of its columns read as another type."""
+        """The same file, some of its columns read as another type."""
         out = JsonSource(self.paths[0], self.connection, _replaced(self.types, types))
         out.name, out.paths = self.name, self.paths
         return out
@@ -316,7 +315,7 @@ class JsonSource(Source):
             yield _decoded(batch, columns, raw) if raw else batch
 
     def sql_table(self) -> SqlTable:
-        """Return where SQL can count the rows; to SQL cells of several types are JSON text."""
+        """Where SQL can count the rows; to SQL cells of several types are JSON text."""
         for name in (name for name, kind in self.types.items() if kind == "JSON"):
             raise ValueError(
                 f"{self.name}: column {name!r} holds values of several types, which SQL cannot "
@@ -344,12 +343,12 @@ def _check_records(path: Path, connection: Any, guess: str, types: Mapping[str, 
 
 
 def _json_type(kind: str) -> str:
-    """Return the type to read a column of JSON as, from the one that DuckDB takes it for."""
+    """The type to read a column of JSON as, from the one that DuckDB takes it for."""
     return "JSON" if "JSON" in kind else _TEXT_IN_JSON.sub("VARCHAR", kind)
 
 
 def _decoded(batch: Any, columns: Sequence[str], raw: Sequence[str]) -> dict[str, list[Any]]:
-    """Return a batch as lists, the text of some columns decoded, each text once."""
+    """A batch as lists, the text of some columns decoded, each text once."""
     cells = {n: c if isinstance(c := batch[n], list) else c.to_pylist() for n in columns}
     for name in raw:
         values = {text: None if text is None else _loaded(text) for text in set(cells[name])}
@@ -358,7 +357,7 @@ def _decoded(batch: Any, columns: Sequence[str], raw: Sequence[str]) -> dict[str
 
 
 def _loaded(text: str) -> Any:
-    """Return what a text of JSON says; NaN, which Python writes and JSON does not know, is null."""
+    """What a text of JSON says; NaN, which Python writes and JSON does not know, is null."""
     return json.loads(text, parse_constant=lambda name: None if name == "NaN" else float(name))
 
 
@@ -388,7 +387,7 @@ class DuckSource(Source):
         return source
 
     def retyped(self, types: Mapping[str, str]) -> Source:
-        """Return the same file, some of its columns cast to another type."""
+        """The same file, some of its columns cast to another type."""
         if not self.paths:
             return super().retyped(types)
         casts = self.casts | dict(types)
@@ -397,7 +396,7 @@ class DuckSource(Source):
         return out
 
     def sql_table(self) -> SqlTable:
-        """Return where SQL can count the rows."""
+        """Where SQL can count the rows."""
         return _sql_table(self.connection, f"({self._query(list(self.types))})")
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
@@ -429,24 +428,24 @@ def open_sql(query: str) -> DuckSource:
 
 
 def in_brackets(query: str) -> str:
-    """Return a query as a table; a comment at its end ends before the bracket."""
+    """A query as a table; a comment at its end ends before the bracket."""
     return f"({query.strip().rstrip(';')}\n)"
 
 
 def connect() -> Any:
-    """Return a fresh connection in memory: a query sees files, never the user's variables."""
+    """A fresh connection in memory: a query sees files, never the user's variables."""
     duckdb = require("duckdb", "files")
     return duckdb.connect(config={"python_enable_replacements": False})
 
 
 def describe(connection: Any, query: str) -> dict[str, str]:
-    """Return the columns of a query and their types, as this very connection sees them."""
+    """The columns of a query and their types, as this very connection sees them."""
     relation = connection.sql(query)
     return dict(zip(relation.columns, map(str, relation.types), strict=True))
 
 
 def query_batches(connection: Any, query: str, batch_rows: int) -> Iterator[Any]:
-    """Yield the result of a query in batches, run by this very connection.
+    """The result of a query in batches, run by this very connection.
 
     A cursor would be a session of its own, which sees neither what is not yet committed nor
     temporary tables nor frames that were registered.
@@ -457,13 +456,13 @@ def query_batches(connection: Any, query: str, batch_rows: int) -> Iterator[Any]
 
 
 def own_batches(connection: Any, query: str, batch_rows: int) -> Iterator[Any]:
-    """Yield the result of a query on a connection of ours, which several threads may share."""
+    """The result of a query on a connection of ours, which several threads may share."""
     with closing(connection.cursor()) as cursor:
         yield from query_batches(cursor, query, batch_rows)
 
 
 def relation_batches(relation: Any, batch_rows: int) -> Iterator[Any]:
-    """Yield a relation in Arrow batches, or whole, as a mapping, where pyarrow is absent."""
+    """A relation in Arrow batches, or whole, as a mapping, where pyarrow is absent."""
     if has_arrow():
         reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
         yield from reader(batch_rows)
@@ -472,7 +471,7 @@ def relation_batches(relation: Any, batch_rows: int) -> Iterator[Any]:
 
 
 def row_batches(result: Any, batch_rows: int) -> Iterator[dict[str, list[Any]]]:
-    """Yield mappings of columns: slower than Arrow, but needs no other package."""
+    """Mappings of columns: slower than Arrow, but needs no other package."""
     names = [column[0] for column in result.description]
     while rows := result.fetchmany(batch_rows):
         yield dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
@@ -486,13 +485,13 @@ _NUMBERED = re.compile(r"(.*)_\d+", re.DOTALL)
 
 
 def _keys(path: Path, connection: Any, names: list[str]) -> list[str]:
-    """Return the names of columns, or the keys of a JSON file if two are equal but for case.
+    """The names of columns, or the keys of a JSON file if two are equal but for case.
 
     Of those DuckDB numbers all but one, and then finds nothing under the name with the number.
     """
     folded = {name.casefold() for name in names}
-    found = (_NUMBERED.fullmatch(name) for name in names)
-    if not any(match is not None and match[1].casefold() in folded for match in found):
+    matches = (_NUMBERED.fullmatch(name) for name in names)
+    if not any(match is not None and match[1].casefold() in folded for match in matches):
         return names
     objects = f"read_json_objects({sql_path(path)}, hive_partitioning=false)"
     query = f"SELECT DISTINCT unnest(json_keys(json)) FROM {objects}"

@@ -52,7 +52,7 @@ def open_files(
     engine: str = "auto",
     encoding: str | None = None,
 ) -> Source:
-    """Return a path, glob, folder or list of them as one source.
+    """A path, glob, folder or list of them as one source.
 
     Files must agree on ``columns`` (by default, on all): their names, and what they hold. The
     names of the folders of a partitioned one (``year=2013``) are columns, too.
@@ -77,7 +77,7 @@ _DATABASES = {".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".duck
 
 
 def open_file(path: Path, engine: str = "auto", encoding: str | None = None) -> Source:
-    """Return one file as a source; its text has an encoding, found by trial if none is given."""
+    """One file as a source; its text has an encoding, found by trial if none is given."""
     kind = _format(path)
     if path.suffix.lower() in _SHEETS:
         return BookSource(path)
@@ -144,21 +144,21 @@ def _open_copy(
         suffix = Path(packed_name(path)).suffix
         copy = folder / f"packed{suffix}"
         unpack(path, copy)
-    found = encoding or encoding_of(copy)
-    if failed is not None and found == "utf-8":
+    used = encoding or encoding_of(copy)
+    if failed is not None and used == "utf-8":
         raise failed
-    if found != "utf-8":
+    if used != "utf-8":
         text = folder / f"text{suffix}"
-        as_utf8(copy, text, found)
+        as_utf8(copy, text, used)
         copy = text
-    if encoding is None and found not in ("utf-8", "utf-16"):
+    if encoding is None and used not in ("utf-8", "utf-16"):
         warn_caller(
-            f"{path}: its text is not UTF-8 and was read as {found}; if letters look wrong, say "
+            f"{path}: its text is not UTF-8 and was read as {used}; if letters look wrong, say "
             "what it is: open_source(path, encoding='cp1250'), --encoding cp1250 in a shell"
         )
     with _called(path, copy):
         opened = source.open(copy)
-    opened.name, opened.paths, opened.encoding = str(path), (copy, path), found
+    opened.name, opened.paths, opened.encoding = str(path), (copy, path), used
     weakref.finalize(opened.connection, shutil.rmtree, folder, ignore_errors=True)
     return opened
 
@@ -184,7 +184,7 @@ class BookSource(FrameSource):
 
 
 def _remedy(path: Path) -> str:
-    """Return what to do with a file of a format that is not read."""
+    """What to do with a file of a format that is not read."""
     suffix = path.suffix.lower()
     if suffix in (*_PACKED, *PACKED):
         return "; unpack it first"
@@ -209,7 +209,7 @@ class FilesSource(Source):
         self.mixed = any(file.mixed for file in files)
 
     def retyped(self, types: Mapping[str, str]) -> FilesSource:
-        """Return the same files, some of their columns read as another type."""
+        """The same files, some of their columns read as another type."""
         return FilesSource([file.retyped(types) for file in self.files], self.columns)
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
@@ -236,7 +236,7 @@ class PartitionSource(Source):
         self.mixed = file.mixed
 
     def retyped(self, types: Mapping[str, str]) -> PartitionSource:
-        """Return the same file, some of its columns read as another type."""
+        """The same file, some of its columns read as another type."""
         others = {name: kind for name, kind in types.items() if name not in self.keys}
         keys = {n: _as_type(v, types[n]) if n in types else v for n, v in self.keys.items()}
         return PartitionSource(self.file.retyped(others) if others else self.file, keys)
@@ -261,12 +261,12 @@ def _key_type(value: Any) -> str:
 
 
 def _as_type(value: Any, kind: str) -> Any:
-    """Return the value of a folder as text, or as the whole number that it must then be."""
+    """The value of a folder as text, or as the whole number that it must then be."""
     return value if value is None else int(value) if family(kind) == "number" else str(value)
 
 
 def _repeated(value: Any, n: int) -> Any:
-    """Return a column of one value."""
+    """A column of one value."""
     if not has_arrow():
         return [value] * n
     arrow = require("pyarrow", "frames")
@@ -302,7 +302,7 @@ class ParquetSource(Source):
             )
 
     def retyped(self, types: Mapping[str, str]) -> Source:
-        """Return the same file by DuckDB, which casts."""
+        """The same file by DuckDB, which casts."""
         return _parquet_by_duckdb(self.paths[0]).retyped(types)
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
@@ -315,7 +315,7 @@ class ParquetSource(Source):
 
 
 def _without_dictionary(metadata: Any, columns: Sequence[str]) -> set[str]:
-    """Return those columns of a Parquet file of which some part has no list of its values."""
+    """Those columns of a Parquet file of which some part has no list of its values."""
     if not columns:
         return set()
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
@@ -380,12 +380,12 @@ def _ipc_reader(arrow: Any, file: Any) -> Any:
 
 
 def expand(source: Any) -> list[Path]:
-    """Return the files that a path, glob, folder or list of them means, in order of name."""
-    given = source if isinstance(source, list | tuple) else [source]
-    if not given:
+    """The files that a path, glob, folder or list of them means, in order of name."""
+    items = source if isinstance(source, list | tuple) else [source]
+    if not items:
         raise ValueError("expected at least one file, got an empty list")
     paths: list[Path] = []
-    for item in given:
+    for item in items:
         paths.extend(_expand_one(os.fspath(item)))
     return paths
 
@@ -408,11 +408,11 @@ def _expand_one(text: str) -> list[Path]:
         _check_no_log(path.parent)
         return [path]
     if glob.has_magic(text):
-        found = [Path(p) for p in sorted(glob.glob(str(path), recursive=True)) if Path(p).is_file()]
-        for folder in {file.parent for file in found}:
+        files = [Path(p) for p in sorted(glob.glob(str(path), recursive=True)) if Path(p).is_file()]
+        for folder in {file.parent for file in files}:
             _check_no_log(folder)
-        if found:
-            return found
+        if files:
+            return files
         raise FileNotFoundError(f"no file matches {text!r} (from {Path.cwd()})")
     raise FileNotFoundError(f"file not found: {text!r} (from {Path.cwd()})")
 
@@ -441,40 +441,42 @@ def _check_no_log(folder: Path) -> None:
 def _expand_folder(path: Path) -> list[Path]:
     inside = sorted(p for p in path.iterdir() if not p.name.startswith((".", "_")))
     folders = [p for p in inside if p.is_dir()]
-    found = [p for p in inside if not p.is_dir() and _format(p)]
-    odd = [p for p in folders if not _KEY.fullmatch(p.name)]
-    if odd or (folders and found):
+    files = [p for p in inside if not p.is_dir() and _format(p)]
+    others = [p for p in folders if not _KEY.fullmatch(p.name)]
+    if others or (folders and files):
         raise ValueError(
-            f"{path} has folders in it ({(odd or folders)[0].name}) that are not all partitions "
+            f"{path} has folders in it ({(others or folders)[0].name}) that are not all partitions "
             "(name=value, without files beside them); give a glob, or a list of files"
         )
-    found += [file for folder in folders for file in _expand_folder(folder)]
-    if not found:
+    files += [file for folder in folders for file in _expand_folder(folder)]
+    if not files:
         raise FileNotFoundError(f"{path} is a folder without a file that tabweave reads")
-    return found
+    return files
 
 
 def _partitions(paths: Sequence[Path], source: Any) -> list[dict[str, Any]]:
-    """Return the columns that the folders between a given folder and each of its files name.
+    """The columns that the folders between a given folder and each of its files name.
 
     Values are whole numbers where all of a column are, written as such (``01`` is text).
     """
-    given = source if isinstance(source, list | tuple) else [source]
-    roots = [root for item in given if (root := Path(os.fspath(item)).expanduser()).is_dir()]
+    items = source if isinstance(source, list | tuple) else [source]
+    roots = [root for item in items if (root := Path(os.fspath(item)).expanduser()).is_dir()]
     keys = [_keys_of(path, roots) for path in paths]
-    left = {path.parent for path, own in zip(paths, keys, strict=True) if not own}
+    left = {path.parent for path, columns in zip(paths, keys, strict=True) if not columns}
     if len(left) > 1 and all(_KEY.fullmatch(folder.name) for folder in left):
-        some = min(left)
-        above = next(folder for folder in some.parents if not _KEY.fullmatch(folder.name))
+        first = min(left)
+        above = next(parent for parent in first.parents if not _KEY.fullmatch(parent.name))
         warn_caller(
-            f"{some}: the names of such folders are columns only if the folder above them is "
+            f"{first}: the names of such folders are columns only if the folder above them is "
             f"given, {str(above)!r}"
         )
     texts: dict[str, set[str]] = {}
-    for name, value in (pair for own in keys for pair in own.items()):
+    for name, value in (pair for columns in keys for pair in columns.items()):
         texts.setdefault(name, set()).update([] if value is None else [value])
-    whole = {name for name, values in texts.items() if all(map(_WHOLE.fullmatch, values))}
-    return [{n: int(v) if v and n in whole else v for n, v in own.items()} for own in keys]
+    numbers = {name for name, values in texts.items() if all(map(_WHOLE.fullmatch, values))}
+    return [
+        {n: int(v) if v and n in numbers else v for n, v in columns.items()} for columns in keys
+    ]
 
 
 def _keys_of(path: Path, roots: Sequence[Path]) -> dict[str, str | None]:
@@ -497,12 +499,12 @@ def _format(path: Path) -> str | None:
     if suffix not in PACKED:
         return "book" if suffix in _SHEETS else _FORMATS.get(suffix)
     name = packed_name(path) if path.is_file() else path.stem
-    found = _FORMATS.get(Path(name).suffix.lower())
-    return found if found in _TEXT_SOURCES else None
+    form = _FORMATS.get(Path(name).suffix.lower())
+    return form if form in _TEXT_SOURCES else None
 
 
 def _agreed(files: Sequence[Source], columns: Sequence[str] | None) -> dict[str, str]:
-    """Return the types that all files have; refuse files that differ in what they hold."""
+    """The types that all files have; refuse files that differ in what they hold."""
     out = dict(files[0].types)
     for file in files[1:]:
         for name in columns or dict.fromkeys([*out, *file.types]):
@@ -526,7 +528,7 @@ def _agreed(files: Sequence[Source], columns: Sequence[str] | None) -> dict[str,
 
 
 def _is_empty(file: Source, name: str) -> bool:
-    """Tell whether a column is missing throughout: then its type says nothing."""
+    """Whether a column is missing throughout: then its type says nothing."""
     if family(file.types[name]) == "null":
         return True
     if family(file.types[name]) != "text":

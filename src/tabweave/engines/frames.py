@@ -35,9 +35,9 @@ class FrameSource(Source):
         yield self.collect(columns)
 
     def collect(self, columns: Sequence[str]) -> Any:
-        """Return the rows as they are if all columns are wanted: an array then stays one."""
-        whole = list(columns) == list(self.types)
-        return self.frame if whole else {name: self.cells[name] for name in columns}
+        """The rows as they are if all columns are wanted: an array then stays one."""
+        is_whole = list(columns) == list(self.types)
+        return self.frame if is_whole else {name: self.cells[name] for name in columns}
 
 
 class IteratorSource(Source):
@@ -86,7 +86,7 @@ class RelationSource(Source):
         self.relation = relation
 
     def sql_table(self) -> SqlTable:
-        """Return where SQL can count the rows."""
+        """Where SQL can count the rows."""
         relation = self.relation
         run = lambda query: relation_batches(relation.query(NAME, query), BATCH_ROWS)  # noqa: E731
         return SqlTable("duckdb", NAME, run, partial(kept, partial(relation.query, NAME)))
@@ -121,16 +121,16 @@ class ArrowSource(Source):
         self.seen: int | None = None
 
     def _schema(self) -> Any:
-        """Return the columns, without reading a row where that can be helped."""
+        """The columns, without reading a row where that can be helped."""
         if hasattr(self.rows, "__arrow_c_schema__"):
             return self.arrow.schema(self.rows)
         if self.library == "pyiceberg":
             return self.rows.projection().as_arrow()
-        found: Any = getattr(self.rows, "schema", None)
-        found = found() if callable(found) else found
-        found = found.to_pyarrow() if hasattr(found, "to_pyarrow") else found
-        if isinstance(found, self.arrow.Schema):
-            return found
+        schema: Any = getattr(self.rows, "schema", None)
+        schema = schema() if callable(schema) else schema
+        schema = schema.to_pyarrow() if hasattr(schema, "to_pyarrow") else schema
+        if isinstance(schema, self.arrow.Schema):
+            return schema
         self.first = self._reader(None, BATCH_ROWS)
         return self.first.schema
 
@@ -149,7 +149,7 @@ class ArrowSource(Source):
         self.seen = done
 
     def sql_table(self) -> SqlTable:
-        """Return where SQL can count the rows: the backend of Ibis, or DataFusion."""
+        """Where SQL can count the rows: the backend of Ibis, or DataFusion."""
         rows = self.rows
         if self.library == "ibis":
             named = rows.alias(NAME)
@@ -161,7 +161,7 @@ class ArrowSource(Source):
         return super().sql_table()
 
     def _reader(self, columns: list[str] | None, batch_rows: int) -> Any:
-        """Return the batches, of some columns only if the library can select them."""
+        """The batches, of some columns only if the library can select them."""
         rows, library = self.rows, self.library
         if columns is not None and library in ("ibis", "daft", "pyiceberg"):
             rows = rows.select(*columns)
@@ -193,7 +193,7 @@ _OPENED = {  # tables whose log says which rows are there, as what gives their b
 
 
 def speaks_arrow(X: Any) -> bool:
-    """Tell whether rows can be had from an object as a stream of Arrow batches."""
+    """Whether rows can be had from an object as a stream of Arrow batches."""
     if library_of(X) in _OPENED:
         return True
     if library_of(X) == "lancedb":  # tables and queries
@@ -202,7 +202,7 @@ def speaks_arrow(X: Any) -> bool:
 
 
 def library_of(X: Any) -> str:
-    """Return the package that an object comes from."""
+    """The package that an object comes from."""
     return type(X).__module__.partition(".")[0]
 
 
@@ -228,7 +228,7 @@ class Scan(NamedTuple):
 
 
 def scanned_file(rows: Any) -> Path | None:
-    """Return the Parquet file that a lazy frame or a relation reads, if that is all it does.
+    """The Parquet file that a lazy frame or a relation reads, if that is all it does.
 
     Its plan must be, to the last byte, that of reading the file with nothing else asked for. Such
     a file is better read here: the library would spell out the dictionaries that it holds.

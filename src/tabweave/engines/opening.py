@@ -44,22 +44,22 @@ _SQL = re.compile(r"\s*(\(|select|with|from|values|table|pivot|unpivot|describe)
 
 
 def is_source(X: Any) -> bool:
-    """Tell whether X is a source of rows: files, a query, a database, a lazy frame, a cluster."""
+    """Whether X is a source of rows: files, a query, a database, a lazy frame, a cluster."""
     return kind_of(X) not in ("memory", "iterator")
 
 
 def is_countable(X: Any) -> bool:
-    """Tell whether X is a source of rows, or an iterator of frames that can be read once."""
+    """Whether X is a source of rows, or an iterator of frames that can be read once."""
     return kind_of(X) != "memory"
 
 
 def is_distributed(X: Any) -> bool:
-    """Tell whether this is a frame on a cluster."""
+    """Whether this is a frame on a cluster."""
     return kind_of(X) in ("dask", "spark")
 
 
 def kind_of(X: Any) -> str:
-    """Return what a source is: memory, files, sql, database, relation, arrow, dask, spark ..."""
+    """What a source is: memory, files, sql, database, relation, arrow, dask, spark ..."""
     if isinstance(X, Source):
         return "source"
     if isinstance(X, str):
@@ -145,7 +145,7 @@ def _opened(X: Any, kind: str, engine: str) -> Source:
 
 
 def scanned(X: Any) -> Source | None:
-    """Return the Parquet file that is all a plan reads, if every library reads its cells alike."""
+    """The Parquet file that is all a plan reads, if every library reads its cells alike."""
     path = scanned_file(X) if has_arrow() else None
     file = None if path is None else open_file(path)
     same = file is not None and all(map(_SAME.fullmatch, file.types.values()))
@@ -164,7 +164,7 @@ def open_fitted(source: Any, counts: Counts, keep: Sequence[str] = ()) -> tuple[
 
 
 def fitted_columns(source: Any, counts: Counts, keep: Sequence[str] = ()) -> Any:
-    """Return the columns of counts, with the types their values have in files of text.
+    """The columns of counts, with the types their values have in files of text.
 
     Text that looks like numbers in one file and not in another must not change its type between
     them: what was text stays text, and what was numbers is refused where it is not.
@@ -180,18 +180,18 @@ def fitted_columns(source: Any, counts: Counts, keep: Sequence[str] = ()) -> Any
 
 
 def _fitted_types(source: Source, counts: Counts) -> dict[str, str]:
-    """Return the types of the columns whose cells look otherwise than they did in fit."""
+    """The types of the columns whose cells look otherwise than they did in fit."""
     out = {}
     assert counts.schema is not None
     for name in (column.name for column in counts.schema.categorical):
         labels = counts.labels[counts.vocabulary.index(name)]
         fitted = {type(label) for label in labels} - {type(None), Bucket}
-        found = family(source.types.get(name, ""))
-        if fitted == {str} and found in ("number", "bool"):
+        kind = family(source.types.get(name, ""))
+        if fitted == {str} and kind in ("number", "bool"):
             out[name] = "VARCHAR"
-        elif found == "text" and fitted and fitted <= {int, float}:
+        elif kind == "text" and fitted and fitted <= {int, float}:
             out[name] = "DOUBLE"
-        elif found == "text" and fitted == {bool}:
+        elif kind == "text" and fitted == {bool}:
             out[name] = "BOOLEAN"
     return out
 

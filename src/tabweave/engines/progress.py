@@ -30,11 +30,6 @@ from tabweave.counts.counting import (
 )
 from tabweave.counts.counts import Counts
 
-_PAIR_BYTES = 120  # of a sparse pair while two sums of counts become one
-_LABEL_BYTES = 400  # of a value: its text, and the dictionaries it is looked up in
-_SAMPLE = 50_000
-_MOST_SAMPLED = 512  # columns whose pairs are looked at
-
 
 @dataclass(frozen=True)
 class Progress:
@@ -78,7 +73,7 @@ ProgressCallback = Callable[[Progress], object]
 def progress_reporter(
     progress: ProgressCallback | None, unit: str = "rows", total: float | None = None
 ) -> Callable[..., None]:
-    """Return ``report(step, done, note="")``, which calls ``progress`` if there is one."""
+    """``report(step, done, note="")``, which calls ``progress`` if there is one."""
     start = time.perf_counter()
 
     def report(step: str, done: float, note: str = "") -> None:
@@ -178,7 +173,7 @@ class Estimate:
 def estimated(
     table: Table, n_rows: int | None = None, limits: Mapping[str, int] | None = None
 ) -> Estimate:
-    """Return the estimate for all rows, of which a table holds the first.
+    """The estimate for all rows, of which a table holds the first.
 
     ``limits`` are the most values that some columns will be allowed.
 
@@ -197,38 +192,41 @@ def estimated(
     # Elements of sets may all meet in one row.
     pairs = most_pairs(np.array(single, np.int64), rows) + 2 * total * (total - sum(single))
     needed = _bytes(len(values), total, int(pairs))
-    if free is not None and needed > free and len(values) <= _MOST_SAMPLED:
+    has_few_columns = len(values) <= 512  # whose pairs can be looked at one by one
+    if free is not None and needed > free and has_few_columns:
         pairs = _sampled_pairs(dict(valued), values, rows) + total
         needed = _bytes(len(values), total, int(pairs))
     return Estimate(n_rows, values, int(pairs), int(needed), free)
 
 
-def _sampled_pairs(columns: dict[str, Any], values: Mapping[str, int], rows: int) -> int:
-    """Return how many pairs to expect from those that few rows have."""
+def _sampled_pairs(columns: dict[str, Any], values: Mapping[str, int], n_rows: int) -> int:
+    """How many pairs to expect from those that few rows have."""
     total = 0
     for a, b in combinations(columns, 2):
         left, right, limit = columns[a], columns[b], values[a] * values[b]
         if isinstance(left, Sets) or isinstance(right, Sets):
             total += 2 * limit
             continue
-        limit = min(limit, rows)
-        keys = left.codes[:_SAMPLE].astype(np.int64) * len(right.labels) + right.codes[:_SAMPLE]
+        limit = min(limit, n_rows)
+        rows = slice(0, 50_000)
+        keys = left.codes[rows].astype(np.int64) * len(right.labels) + right.codes[rows]
         _, seen = np.unique(keys, return_counts=True)
-        total += 2 * min(limit, _grown(seen, max(rows / max(len(keys), 1), 1.0), rows))
+        total += 2 * min(limit, _grown(seen, max(n_rows / max(len(keys), 1), 1.0), n_rows))
     return total
 
 
 def _grown(seen: np.ndarray, growth: float, rows: int) -> int:
-    once = int((seen == 1).sum())
-    return int((seen > 1).sum() + min(once * growth, rows))
+    n_singles = int((seen == 1).sum())
+    return int((seen > 1).sum() + min(n_singles * growth, rows))
 
 
 def _bytes(n_columns: int, n_values: int, pairs: int) -> int:
     if n_columns > WIDE:
         return wide_bytes(n_values, pairs)
     dense = 4 * 8 * n_values**2
-    sparse = _PAIR_BYTES * pairs
-    return (dense if n_values <= DENSE_VALUES else sparse) + _LABEL_BYTES * n_values
+    sparse = 120 * pairs  # while two sums of counts become one
+    labels = 400 * n_values  # texts, and the dictionaries they are looked up in
+    return (dense if n_values <= DENSE_VALUES else sparse) + labels
 
 
 def check_counts_fit(counts: Counts) -> None:

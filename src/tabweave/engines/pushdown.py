@@ -461,7 +461,7 @@ def _key(sql_table: SqlTable, name: str, codes: Mapping[Any, int], rule: Any) ->
 
 
 def pair_queries(sql_table: SqlTable, plan: PairPlan) -> Iterator[str]:
-    """Yield queries that count each pair of columns once: number of the pair, text, text, times."""
+    """Queries that count each pair of columns once: number of the pair, text, text, times."""
     groups = plan.groups
     uncounted = {*range(len(groups))}  # groups whose own pairs are still to be counted
     for g, h in list(combinations(range(len(groups)), 2)) or [(0, 0)]:

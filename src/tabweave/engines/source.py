@@ -96,13 +96,13 @@ class Source:
         raise NotImplementedError(f"{type(self).__name__} must implement _stream")
 
     def batches(self, columns: Sequence[str], batch_rows: int | None = None) -> Iterator[Any]:
-        """Yield the rows of some columns in batches, in order, of at most so many rows if given."""
+        """The rows of some columns in batches, in order, of at most so many rows if given."""
         with errors_naming(self.name):
             for batch in self._stream(columns, batch_rows or BATCH_ROWS):
                 yield from (batch,) if batch_rows is None else cut(batch, batch_rows)
 
     def batches_ahead(self, columns: Sequence[str], batch_rows: int | None = None) -> Iterator[Any]:
-        """Yield the same, the next batch being read meanwhile where another thread may."""
+        """The same, the next batch being read meanwhile where another thread may."""
         stream = self.batches(columns, batch_rows)
         return stream if self.shared else prefetched(stream)
 
@@ -133,30 +133,30 @@ class Source:
         return work(reported())
 
     def collect(self, columns: Sequence[str]) -> Any:
-        """Return all rows of some columns: an Arrow table, or a mapping where pyarrow is absent."""
+        """All rows of some columns: an Arrow table, or a mapping where pyarrow is absent."""
         parts = list(self.batches(columns))
         return one_mapping(parts, columns) if self.mixed else _joined(parts, columns)
 
     def retyped(self, types: Mapping[str, str]) -> Source:
-        """Return the same source with the types of some columns declared; it is not opened anew."""
+        """The same source with the types of some columns declared; it is not opened anew."""
         raise ValueError(
             f"columns gives {next(iter(types))!r} a type, which works for text files only; cast "
             f"it in the query or in the frame"
         )
 
     def about_rows(self) -> int | None:
-        """Return about how many rows there are, if that is known before reading."""
+        """About how many rows there are, if that is known before reading."""
         return self.n_rows
 
     def sql_table(self) -> Any:
-        """Return where SQL can count the rows, as :class:`tabweave.engines.pushdown.SqlTable`."""
+        """Where SQL can count the rows, as :class:`tabweave.engines.pushdown.SqlTable`."""
         raise ValueError(
             f"{self.name}: its rows can only be read; engine='pushdown' is for databases, SQL, "
             "DuckDB relations, single files, and tables of Ibis and DataFusion"
         )
 
     def choose(self, columns: Any = None, y: str | None = None) -> list[str]:
-        """Return the columns to read, all by default, y last; refuse names that are not there."""
+        """The columns to read, all by default, y last; refuse names that are not there."""
         if isinstance(columns, str):
             raise TypeError(
                 f"expected columns to be a list of names, as in [{columns!r}], got {columns!r}"
@@ -192,15 +192,15 @@ class RecordSource(Source):
             setattr(self, name, getattr(source, name))
 
     def retyped(self, types: Mapping[str, str]) -> RecordSource:
-        """Return the same source, some of its columns read as another type; fields are typed."""
-        plain = {name: kind for name, kind in types.items() if name in self.source.types}
-        return RecordSource(self.source.retyped(plain)) if plain else self
+        """The same source, some of its columns read as another type; fields are typed."""
+        columns = {name: kind for name, kind in types.items() if name in self.source.types}
+        return RecordSource(self.source.retyped(columns)) if columns else self
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        known = self.source.types
+        types = self.source.types
         # The longest that fits: a column may be named as a field of another would be.
         owners = (
-            max((n for n in known if f"{name}.".startswith(f"{n}.")), key=len) for name in columns
+            max((n for n in types if f"{name}.".startswith(f"{n}.")), key=len) for name in columns
         )
         for batch in self.source.batches(list(dict.fromkeys(owners)), batch_rows):
             batch = batch.to_arrow() if hasattr(batch, "to_arrow") else batch
@@ -213,7 +213,7 @@ class RecordSource(Source):
 
 
 def with_fields(source: Source) -> Source:
-    """Return a source, the fields of whose records are columns."""
+    """A source, the fields of whose records are columns."""
     nested = any(kind.lower().startswith("struct") for kind in source.types.values())
     if not (nested or source.mixed) or not source.repeats:
         return source
@@ -222,7 +222,7 @@ def with_fields(source: Source) -> Source:
 
 
 def as_arrow(cells: Any) -> Any:
-    """Return the cells of a column as an Arrow array, as text if they are of several types."""
+    """The cells of a column as an Arrow array, as text if they are of several types."""
     import pyarrow as pa
 
     try:
@@ -232,12 +232,12 @@ def as_arrow(cells: Any) -> Any:
 
 
 def text_of_cells(cells: Any) -> list[str | None]:
-    """Return cells of several types as text: text as it is, others as JSON writes them."""
+    """Cells of several types as text: text as it is, others as JSON writes them."""
     return [None if is_missing(c) else c if isinstance(c, str) else in_json(c) for c in cells]
 
 
 def in_json(cell: Any) -> str | None:
-    """Return a cell as JSON writes it; what JSON does not know as text."""
+    """A cell as JSON writes it; what JSON does not know as text."""
     return None if is_missing(cell) else json.dumps(cell, default=str, ensure_ascii=False)
 
 
@@ -254,17 +254,17 @@ def check_batch_rows(batch_rows: int) -> None:
 
 
 def has_arrow() -> bool:
-    """Tell whether pyarrow is installed."""
+    """Whether pyarrow is installed."""
     return find_spec("pyarrow") is not None
 
 
 def n_rows_of(batch: Any) -> int:
-    """Return the number of rows of a batch."""
+    """The number of rows of a batch."""
     return len(next(iter(batch.values()), ())) if isinstance(batch, Mapping) else len(batch)
 
 
 def cut(batch: Any, most: int) -> Iterator[Any]:
-    """Yield a batch in as few equal parts as make at most so many rows each."""
+    """A batch in as few equal parts as make at most so many rows each."""
     n = n_rows_of(batch)
     parts = -(-n // most)
     for rows in slices(n, 1, -(-n // parts)) if n > most else ():
@@ -279,7 +279,7 @@ def cut(batch: Any, most: int) -> Iterator[Any]:
 
 
 def some_rows(batch: Any, index: np.ndarray) -> Any:
-    """Return some rows of a batch."""
+    """Some rows of a batch."""
     if isinstance(batch, dict):
         return {name: [cells[i] for i in index] for name, cells in batch.items()}
     if hasattr(batch, "iloc"):
@@ -288,7 +288,7 @@ def some_rows(batch: Any, index: np.ndarray) -> Any:
 
 
 def join_batches(parts: Sequence[Any], names: Sequence[str]) -> Any:
-    """Return batches as one."""
+    """Batches as one."""
     if len(parts) == 1:
         return parts[0]
     if parts and hasattr(parts[0], "iloc"):
@@ -297,7 +297,7 @@ def join_batches(parts: Sequence[Any], names: Sequence[str]) -> Any:
 
 
 def _joined(parts: Sequence[Any], names: Sequence[str]) -> Any:
-    """Return batches as one Arrow table, or as a mapping where cells are of several types."""
+    """Batches as one Arrow table, or as a mapping where cells are of several types."""
     if not has_arrow():
         return one_mapping(parts, names)
     try:
@@ -309,12 +309,12 @@ def _joined(parts: Sequence[Any], names: Sequence[str]) -> Any:
 
 
 def one_mapping(parts: Sequence[Any], names: Sequence[str]) -> dict[str, list[Any]]:
-    """Return batches as a mapping of columns, their cells as Python has them."""
+    """Batches as a mapping of columns, their cells as Python has them."""
     return {name: [cell for part in parts for cell in as_list(part[name])] for name in names}
 
 
 def as_list(cells: Any) -> list[Any]:
-    """Return the cells of a column as Python has them."""
+    """The cells of a column as Python has them."""
     listed = getattr(cells, "to_pylist", None) or getattr(cells, "tolist", None)
     return listed() if listed else list(cells)
 
@@ -335,7 +335,7 @@ def _one_table(parts: Sequence[Any], names: Sequence[str]) -> Any:
 
 
 def _without_order(table: Any, name: str) -> Any:
-    """Return a table in which ordered categories of one column are plain ones."""
+    """A table in which ordered categories of one column are plain ones."""
     import pyarrow as pa
 
     if not is_ordered(table[name]):
@@ -346,7 +346,7 @@ def _without_order(table: Any, name: str) -> Any:
 
 
 def prefetched(items: Iterable[Any]) -> Iterator[Any]:
-    """Yield items that a second thread fetches, one ahead; its errors are raised here."""
+    """Items that a second thread fetches, one ahead; its errors are raised here."""
     queue: Queue[tuple[Any, BaseException | None]] = Queue(1)
     stop = Event()
 
@@ -387,7 +387,7 @@ def prefetched(items: Iterable[Any]) -> Iterator[Any]:
 
 
 def family(kind: str) -> str:
-    """Return what a type of any library holds: number, text, bool, datetime, set ..."""
+    """What a type of any library holds: number, text, bool, datetime, set ..."""
     kind = kind.lower()
     if kind.endswith("]") or kind.startswith(("list", "large_list", "fixed_size_list")):
         return "datetime" if _ARROW_TIME.fullmatch(kind) else "set"
@@ -400,7 +400,7 @@ def family(kind: str) -> str:
 
 
 def declared_types(columns: Any) -> dict[str, str]:
-    """Return the types that ``columns`` declares, if it is a mapping of name to type."""
+    """The types that ``columns`` declares, if it is a mapping of name to type."""
     if not isinstance(columns, Mapping):
         return {}
     return {name: kind for name, kind in columns.items() if kind is not None}
@@ -427,21 +427,21 @@ _CSV_ERROR = re.compile(
 
 
 def _essence(text: str) -> str:
-    """Return what went wrong without DuckDB's list of options."""
-    if found := _CSV_ERROR.search(text):
-        line, written, names, cells, quote = found.groups()
-        shown = f"line {line}: {' '.join(written.split())[:80]!r}"
+    """What went wrong without DuckDB's list of options."""
+    if match := _CSV_ERROR.search(text):
+        line, written, names, cells, quote = match.groups()
+        where = f"line {line}: {' '.join(written.split())[:80]!r}"
         if quote:
             return (
                 f"expected a quote at the end of a cell that begins with one, and two for one "
-                f"inside it, got {shown}; mend the line"
+                f"inside it, got {where}; mend the line"
             )
         if names is None:
             return f"expected UTF-8, got other bytes in line {line}; {in_utf8()}"
         got = cells if int(cells) < int(names) else "more"
         return (
             f"expected {names} cell{'s' * (names != '1')}, as the first line has, got {got} in "
-            f"{shown}; mend the line, and remove notes above the names or below the rows"
+            f"{where}; mend the line, and remove notes above the names or below the rows"
         )
     if "Error when sniffing" in text:
         return "its lines cannot be cut into cells; does a quote in the first line lack its end?"

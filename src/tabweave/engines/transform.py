@@ -115,14 +115,14 @@ def transform(
     else:
         opened = open_source(source, columns)
     names = _names(embedder, keep, vector)
-    wanted = _wanted(embedder, opened, columns, keep)
+    read_columns = _wanted(embedder, opened, columns, keep)
     affordable = max(MAX_VECTOR_BYTES // (8 * max(len(names), 1)), 1)
     report = progress_reporter(progress, "rows", opened.n_rows)
     texts = [n for n in keep if opened.types.get(n) == "JSON"]  # in every batch alike
 
     def vectors() -> Iterator[Any]:
         done, unknown = 0, UnknownTally()
-        for batch in opened.batches_ahead(wanted, min(batch_rows, affordable)):
+        for batch in opened.batches_ahead(read_columns, min(batch_rows, affordable)):
             if n := n_rows_of(batch):
                 with tallying(unknown):
                     part = vector_batch(embedder, batch, keep, names, vector, texts)

@@ -26,8 +26,8 @@ def vector_batch(
     Those of the kept columns that are in ``texts`` hold cells of several types, and become text.
     """
     by_name, _ = named_columns(batch)
-    wanted = fitted_names(embedder) or [n for n in by_name if n not in keep]
-    vectors = np.asarray(embedder.transform({name: by_name[name] for name in wanted}))
+    columns_read = fitted_names(embedder) or [n for n in by_name if n not in keep]
+    vectors = np.asarray(embedder.transform({name: by_name[name] for name in columns_read}))
     out = {n: text_of_cells(by_name[n]) if n in texts else by_name[n] for n in keep}
     if vector is None:
         out |= dict(zip(names, _by_dimension(vectors), strict=True))

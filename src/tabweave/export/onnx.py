@@ -15,11 +15,11 @@ from tabweave.io.files import replacing
 from tabweave.space.block import Line, Lookup, Step, Sum
 
 _OPSETS = (("", 17), ("ai.onnx.ml", 4))
-_MOST_BYTES = 2_000_000_000  # of a protocol buffer
+MAX_ONNX_BYTES = 2_000_000_000  # A protocol buffer holds no more.
 
 
 def onnx(embedder: Any, path: str | PathLike[str] | None = None, *, missing: str = "") -> Any:
-    """Return an ONNX model that embeds rows as ``transform`` does.
+    """An ONNX model that embeds rows as ``transform`` does.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def onnx(embedder: Any, path: str | PathLike[str] | None = None, *, missing: str
     if not plan.names:
         raise ValueError("the vectors have no dimension: no column has two values")
     size = sum(part.rows.size for part in plan.lookups) * plan.dtype.itemsize
-    if size > _MOST_BYTES:
-        raise ValueError(f"the tables take {size:,} bytes, an ONNX file at most {_MOST_BYTES:,}")
+    if size > MAX_ONNX_BYTES:
+        raise ValueError(f"the tables take {size:,} bytes, an ONNX file at most {MAX_ONNX_BYTES:,}")
     graph = _Graph(package, plan, missing)
     model = graph.model()
     package.checker.check_model(model)
@@ -92,7 +92,7 @@ class _Graph:
         self.constants: list[Any] = []
 
     def model(self) -> Any:
-        """Return the whole model."""
+        """The whole model."""
         found = [self._step(step, f"c{i}") for i, step in enumerate(self.plan.steps)]
         used = [name for name, step in zip(found, self.plan.steps, strict=True) if step.width]
         self._node("Concat", used, "vectors", axis=1)
@@ -169,15 +169,15 @@ class _Graph:
         return self._node("Cast", [points], f"{name}_vectors", to=typed)
 
     def _phase(self, cells: str, cycle: float, name: str) -> str:
-        """Return what is left of numbers over whole cycles."""
+        """What is left of numbers over whole cycles."""
         length = self._scalar(cycle, f"{name}_cycle")
         turns = self._node("Div", [cells, length], f"{name}_turns")
-        whole = self._node("Floor", [turns], f"{name}_whole_turns")
-        past = self._node("Mul", [whole, length], f"{name}_past")
+        n_turns = self._node("Floor", [turns], f"{name}_whole_turns")
+        past = self._node("Mul", [n_turns, length], f"{name}_past")
         return self._node("Sub", [cells, past], f"{name}_phase")
 
     def _pieces(self, x: str, part: Any, name: str) -> str:
-        """Return the points of numbers on curves: what each piece adds, as far as it is walked.
+        """The points of numbers on curves: what each piece adds, as far as it is walked.
 
         Each piece counts from its first knot, so that no digit is lost however far they lie apart.
         """
@@ -226,7 +226,7 @@ class _Graph:
 
 
 def _keys(part: Lookup, token: str) -> tuple[np.ndarray, int]:
-    """Return the keys of a label encoder, that of missing last, and the index of the unknown."""
+    """The keys of a label encoder, that of missing last, and the index of the unknown."""
     types = {type(label) for label in part.labels}
     if len(types) > 1 and not types <= {int, float}:
         names = ", ".join(sorted(t.__name__ for t in types))
@@ -238,11 +238,11 @@ def _keys(part: Lookup, token: str) -> tuple[np.ndarray, int]:
         raise ValueError(f"column {part.column!r} has bytes, which ONNX does not read; decode them")
     if types <= {str}:
         return _text_keys(part, token)
-    own = _has_own_row(part)
+    has_missing = _has_own_row(part)
     numbers: list[Any] = list(part.labels)
-    if not own and types == {bool}:
+    if not has_missing and types == {bool}:
         return np.array(numbers, dtype=bool), len(numbers)
-    if not own and types == {int} and all(abs(n) < 2**63 for n in numbers):
+    if not has_missing and types == {int} and all(abs(n) < 2**63 for n in numbers):
         return np.array(numbers, dtype=np.int64), len(numbers)
     for n in numbers:
         if type(n) is int and not is_float(n):
@@ -250,7 +250,7 @@ def _keys(part: Lookup, token: str) -> tuple[np.ndarray, int]:
                 f"column {part.column!r}: expected numbers of float64, got {n}; int64 does not "
                 "hold the others, or has no way to say missing: make the column text before fit"
             )
-    keys = np.array([*numbers, np.nan] if own else numbers, dtype=np.float64)
+    keys = np.array([*numbers, np.nan] if has_missing else numbers, dtype=np.float64)
     return keys, len(keys)
 
 
@@ -266,5 +266,5 @@ def _text_keys(part: Lookup, token: str) -> tuple[np.ndarray, int]:
 
 
 def _has_own_row(part: Lookup) -> bool:
-    """Tell whether a missing cell is something else than an unknown value."""
+    """Whether a missing cell is something else than an unknown value."""
     return part.missing is not part.unknown

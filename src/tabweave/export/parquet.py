@@ -76,7 +76,7 @@ def parquet(embedder: Any, path: str | PathLike[str]) -> None:
 
 
 def _about(plan: Plan) -> dict[str, Any]:
-    """Return what the tables alone do not say."""
+    """What the tables alone do not say."""
     out: dict[str, Any] = {
         "combine": "sum" if any(isinstance(step, Sum) for step in plan.steps) else "concat",
         "names": plan.names,
@@ -101,7 +101,7 @@ def _about(plan: Plan) -> dict[str, Any]:
 
 
 def _named(line: Line) -> str:
-    """Return the name of a column of numbers, or of one of its cycles."""
+    """The name of a column of numbers, or of one of its cycles."""
     return f"{line.column} mod {line.cycle:.0f} s" if line.cycle else line.column
 
 

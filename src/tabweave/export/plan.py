@@ -43,7 +43,7 @@ class Plan:
 
 
 def plan_of(embedder: Any, *, sets: bool = False) -> Plan:
-    """Return what an embedder does with a row; raise where that is more than steps can say."""
+    """What an embedder does with a row; raise where that is more than steps can say."""
     check_is_fitted(embedder)
     if hasattr(embedder, "learn"):
         embedder.learn()
@@ -85,7 +85,7 @@ def _tell_spelled(plan: Plan, unknown: str) -> None:
 
 
 def _strict(step: Any) -> Any:
-    """Return a step that refuses missing values."""
+    """A step that refuses missing values."""
     if isinstance(step, Sum):
         return Sum(tuple(map(_strict, step.steps)))
     return replace(step, missing=None)

@@ -61,7 +61,7 @@ def sql(
     types: Mapping[str, str] | None = None,
     replace: bool = False,
 ) -> Script:
-    """Return SQL that embeds the rows of a table as ``transform`` does.
+    """SQL that embeds the rows of a table as ``transform`` does.
 
     Parameters
     ----------
@@ -379,17 +379,17 @@ def seconds_of(cell: str, column: Any, dialect: Dialect) -> str:
 
 def _sqlite_seconds(cell: str, column: Any, dialect: Dialect) -> str:
     """Whole seconds and the fraction behind them; a number is seconds already."""
-    whole = f"substr({cell}, 1, 19) || CASE WHEN length({cell}) = 13 THEN ':00' ELSE '' END"
+    seconds_text = f"substr({cell}, 1, 19) || CASE WHEN length({cell}) = 13 THEN ':00' ELSE '' END"
     if column.zone not in (None, OWN_CLOCK):
         if column.zone != "UTC":
             raise ValueError(
                 f"column {column.name!r} has the time zone {column.zone!r}, but SQLite does not "
                 "know time zones; convert it to UTC before fit, or use another dialect"
             )
-        whole += f" || CASE WHEN substr({cell}, -6, 1) IN ('+', '-') AND length({cell}) > 16"
-        whole += f" THEN substr({cell}, -6) ELSE '' END"
+        seconds_text += f" || CASE WHEN substr({cell}, -6, 1) IN ('+', '-') AND length({cell}) > 16"
+        seconds_text += f" THEN substr({cell}, -6) ELSE '' END"
     part = f"CASE WHEN substr({cell}, 20, 1) = '.' THEN CAST('0' || substr({cell}, 20) AS REAL)"
-    seconds = f"CAST(strftime('%s', {whole}) AS REAL) + {part} ELSE 0 END"
+    seconds = f"CAST(strftime('%s', {seconds_text}) AS REAL) + {part} ELSE 0 END"
     return f"CASE WHEN typeof({cell}) IN ('integer', 'real') THEN {cell} ELSE {seconds} END"
 
 
@@ -410,7 +410,7 @@ def _clock_seconds(cell: str, number_type: str) -> str:
 
 
 def _written_dates(column: Any) -> str:
-    """Return in words how the text of a column writes its dates."""
+    """In words how the text of a column writes its dates."""
     if column.date_order == PERIODS:
         return "months, quarters or weeks such as 2024-03, 2024Q1 or 2024-W05"
     return {"ymd": "dates such as 2016/7/21 or 20160721", "dmy": "dates such as 21.07.2016"}.get(
@@ -579,7 +579,7 @@ def _literal(label: Any, kind: str, dialect: Dialect) -> str:
 
 
 def is_float(whole: int) -> bool:
-    """Tell whether float64 holds a whole number exactly."""
+    """Whether float64 holds a whole number exactly."""
     try:
         return int(float(whole)) == whole
     except OverflowError:

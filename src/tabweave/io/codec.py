@@ -36,10 +36,9 @@ _OF_TYPE = {entry[0]: tag for tag, entry in _TEXT.items()}
 _SPARSE = {
     name: getattr(sparse, name) for name in ("csr_array", "csc_array", "csr_matrix", "csc_matrix")
 }
-# Objects may be shared, so a short file may stand for something that takes for ever to walk over.
-_MOST_KEY = 1_000_000  # parts of a key or of a member of a set, shared ones counted each time
-_MOST_PARTS = 100_000_000  # likewise of everything
-_MOST_REUSE = 1000  # times that parts may be met again, where they are more
+# Objects may be shared, so a short file may stand for something that takes for ever to walk over: a
+# key, or a member of a set, has at most so many parts, shared ones counted each time.
+MAX_KEY_PARTS = 1_000_000
 _BITS = {"MT19937": np.random.MT19937, "PCG64": np.random.PCG64, "Philox": np.random.Philox}
 
 
@@ -59,7 +58,7 @@ class Encoder:
         self._open: set[int] = set()
 
     def encode(self, value: Any, path: str) -> Any:
-        """Return a value as JSON; ``path`` says where it stands, for errors."""
+        """A value as JSON; ``path`` says where it stands, for errors."""
         if type(value) in _PLAIN:
             return value
         if type(value) in _OF_TYPE or isinstance(value, np.dtype):
@@ -149,21 +148,21 @@ class Decoder:
         self._own = 0  # those that the file writes out
 
     def _key(self, value: Any) -> Any:
-        """Return an object that will be hashed."""
+        """An object that will be hashed."""
         before = self._parts
         out = self.decode(value)
-        if self._parts - before > _MOST_KEY:
+        if self._parts - before > MAX_KEY_PARTS:
             raise ValueError("a key holds the same parts again and again")
         return out
 
     def _count(self, parts: int) -> None:
         self._parts += parts
         self._own += 1
-        if self._parts > max(_MOST_PARTS, _MOST_REUSE * self._own):
+        if self._parts > max(100 * MAX_KEY_PARTS, 1000 * self._own):
             raise ValueError("it holds the same parts again and again")
 
     def decode(self, value: Any) -> Any:
-        """Return the object that a JSON value stands for."""
+        """The object that a JSON value stands for."""
         if type(value) in _PLAIN:
             self._count(1)
             return value
@@ -281,19 +280,19 @@ _REGROWN = {("sklearn.neighbors._kd_tree", "_tree"), ("sklearn.neighbors._ball_t
 
 
 def state_of(value: Any) -> dict[str, Any]:
-    """Return what makes up an object: the fields of a record, else its attributes."""
+    """What makes up an object: the fields of a record, else its attributes."""
     if dataclasses.is_dataclass(value):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if hasattr(value, "_asdict"):
         return value._asdict()
-    own = getattr(type(value), "_tabweave_state", None)
-    if own is not None:  # of classes that leave out what they derive
-        return own(value)
+    state = getattr(type(value), "_tabweave_state", None)
+    if state is not None:  # of classes that leave out what they derive
+        return state(value)
     return {k: v for k, v in dict(vars(value)).items() if (type(v).__module__, k) not in _REGROWN}
 
 
 def restored(cls: Any, state: dict[str, Any]) -> Any:
-    """Return an object of a class with this state; a state it cannot have is an error."""
+    """An object of a class with this state; a state it cannot have is an error."""
     for name in state:
         if not name.isidentifier() or name.startswith("__") or callable(getattr(cls, name, None)):
             raise ValueError(f"{cls.__name__} has no attribute {name!r} to be set")
@@ -316,7 +315,7 @@ def restored(cls: Any, state: dict[str, Any]) -> Any:
 
 
 def _without_cache(cls: Any, state: dict[str, Any]) -> dict[str, Any]:
-    """Return a state without the folder of a cache: fitting would read pickles from there."""
+    """A state without the folder of a cache: fitting would read pickles from there."""
     if state.get("memory") is None:
         return state
     warn_caller(

@@ -29,7 +29,6 @@ from tabweave._compat import require
 
 _DELIMITERS = (",", ";", "\t", "|")
 _SEPARATOR = re.compile(r"(?i:sep)=(.)\s*").fullmatch  # the first line of some files of Excel
-_STALE = 24 * 60 * 60  # seconds after which nobody writes to a temporary file any more
 
 
 @contextmanager
@@ -41,7 +40,7 @@ def replacing(path: str | PathLike[str]) -> Iterator[Path]:
     there keeps its permissions; a link stays one, and what it leads to is replaced.
     """
     path = Path(os.path.realpath(path))
-    remove_leftovers(path, older_than=_STALE)
+    remove_leftovers(path, older_than=24 * 60 * 60)  # nobody writes to them any more
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
     try:
         yield temporary
@@ -86,7 +85,7 @@ class CsvHeader(NamedTuple):
 def csv_header(
     path: Path, delimiter: str | None = None, *, longest: int | None = None
 ) -> CsvHeader:
-    """Return the names of the columns of a CSV file, and how they stand in it.
+    """The names of the columns of a CSV file, and how they stand in it.
 
     Parameters
     ----------
@@ -100,9 +99,9 @@ def csv_header(
     """
     with _opened_text(path) as file:
         line = _record(file, path, longest)
-        said = _SEPARATOR(line)
-        if said:
-            line, delimiter = _record(file, path, longest), delimiter or said[1]
+        separator = _SEPARATOR(line)
+        if separator:
+            line, delimiter = _record(file, path, longest), delimiter or separator[1]
     if not line.strip():
         raise ValueError(
             f"{path}: expected the names of columns in the first line, got an empty line"
@@ -116,7 +115,7 @@ def csv_header(
         names = next(csv.reader(line.splitlines(keepends=True), delimiter=delimiter))
     except csv.Error as error:
         raise ValueError(f"{path}: the first line cannot be read: {error}") from None
-    return CsvHeader(names, delimiter, int(said is not None))
+    return CsvHeader(names, delimiter, int(separator is not None))
 
 
 _STARTS = {
@@ -132,7 +131,7 @@ _STARTS = {
 
 
 def other_format(path: Path) -> str | None:
-    """Return which format, that is no text, a file begins as, and the remedy; None for no other."""
+    """Which format, that is no text, a file begins as, and the remedy; None for no other."""
     with path.open("rb") as file:
         start = file.read(16)
     return next((what for begins, what in _STARTS.items() if start.startswith(begins)), None)
@@ -158,7 +157,7 @@ def _opened_text(path: Path) -> Iterator[Any]:
 
 
 def in_utf8(start: bytes = b"") -> str:
-    """Return how a file becomes UTF-8, by its first bytes; most that are not are from Windows."""
+    """How a file becomes UTF-8, by its first bytes; most that are not are from Windows."""
     written = "cp1252"
     if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
         written = "utf-16"
@@ -168,7 +167,7 @@ def in_utf8(start: bytes = b"") -> str:
 
 
 def _record(file: Any, path: Path, longest: int | None) -> str:
-    """Return the next line of a CSV file, with those that a name in quotes goes on in."""
+    """The next line of a CSV file, with those that a name in quotes goes on in."""
     limit = -1 if longest is None else longest + 1
     line = file.readline(limit)
     while line.count('"') % 2 and (more := file.readline(limit)):
@@ -186,9 +185,9 @@ def _record(file: Any, path: Path, longest: int | None) -> str:
 # -- compressed files -----------------------------------------------------------------------------
 
 PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
-MAX_UNPACKED_BYTES = 1 << 36  # of a file that the user has chosen
-MAX_BOOK_BYTES = 1 << 29  # of a workbook, all of whose cells are read into memory
-_BLOCK = 1 << 20
+BLOCK_BYTES = 1 << 20  # What is read of a file at a time.
+MAX_UNPACKED_BYTES = 1 << 36  # A packed file that the user has chosen may hold so much.
+MAX_BOOK_BYTES = 1 << 29  # A workbook may hold so much: all its cells are read into memory.
 _BROKEN = (gzip.BadGzipFile, zipfile.BadZipFile, lzma.LZMAError, EOFError, zlib.error)
 _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
@@ -227,7 +226,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 
 def _blocks(packed: IO[bytes], path: Path, max_bytes: int) -> Iterator[bytes]:
     n_bytes = 0
-    while block := packed.read(_BLOCK):
+    while block := packed.read(BLOCK_BYTES):
         n_bytes += len(block)
         if n_bytes > max_bytes:
             raise ValueError(
@@ -250,7 +249,7 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def packed_name(path: Path) -> str:
-    """Return the name of the file in a compressed one, as its own name or the archive says."""
+    """The name of the file in a compressed one, as its own name or the archive says."""
     if path.suffix.lower() == ".zip" and not Path(path.stem).suffix:
         with _naming(path), zipfile.ZipFile(path) as archive:
             names = [n for n in archive.namelist() if not n.endswith("/") and "__MACOSX" not in n]
@@ -262,7 +261,7 @@ def packed_name(path: Path) -> str:
 
 
 def encoding_of(path: Path) -> str:
-    """Return the encoding of a text: UTF-8 or UTF-16 if it is, else as Windows or Unix wrote it."""
+    """The encoding of a text: UTF-8 or UTF-16 if it is, else as Windows or Unix wrote it."""
     with path.open("rb") as file:
         head = file.read(4096)
         for mark, name in _MARKS.items():
@@ -280,7 +279,7 @@ def encoding_of(path: Path) -> str:
 def _decodes(file: IO[bytes], encoding: str) -> bool:
     decoder = codecs.getincrementaldecoder(encoding)()
     try:
-        while block := file.read(_BLOCK):
+        while block := file.read(BLOCK_BYTES):
             decoder.decode(block)
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
@@ -293,7 +292,7 @@ def as_utf8(path: Path, target: Path, encoding: str) -> None:
     try:
         with path.open(encoding=encoding, newline="") as text:
             with target.open("w", encoding="utf-8", newline="") as out:
-                shutil.copyfileobj(text, out, _BLOCK)
+                shutil.copyfileobj(text, out, BLOCK_BYTES)
     except LookupError:
         raise ValueError(f"expected an encoding, such as cp1252, got {encoding!r}") from None
     except UnicodeError as error:
@@ -304,7 +303,7 @@ def as_utf8(path: Path, target: Path, encoding: str) -> None:
 
 
 def read_book(path: Path, max_bytes: int = MAX_BOOK_BYTES) -> dict[str, list[Any]]:
-    """Return the columns of the first sheet of a workbook, named by its first row.
+    """The columns of the first sheet of a workbook, named by its first row.
 
     Empty cells, and errors such as #N/A, are None; whole numbers are ints.
     """

@@ -50,7 +50,7 @@ class Declared(NamedTuple):
         return self.module, self.attribute
 
     def load(self) -> Any:
-        """Return the class or function itself."""
+        """The class or function itself."""
         return getattr(import_module(self.module), self.attribute)
 
 
@@ -73,8 +73,9 @@ class Register(Mapping[str, Entry]):
         """Enter a class or function under a name, the first of what was given."""
         declared = Declared(self._decorator, *_home(thing), given, flags)
         # A module of ours is being imported now: no look at the others, which may be, too.
-        ours = declared.module.partition(".")[0] == PACKAGE
-        other = (_run(self._decorator) if ours else self.declared()).get(declared.name, declared)
+        is_of_package = declared.module.partition(".")[0] == PACKAGE
+        others = _run(self._decorator) if is_of_package else self.declared()
+        other = others.get(declared.name, declared)
         if other.home != declared.home:
             raise ValueError(_twice(other, declared))
         _RUN[declared.home] = thing, declared
@@ -82,7 +83,7 @@ class Register(Mapping[str, Entry]):
         return thing
 
     def declared(self) -> dict[str, Declared]:
-        """Return what decorators say, by name: of the room, and of code that was run."""
+        """What decorators say, by name: of the room, and of code that was run."""
         out = _run(self._decorator)
         for entry in room(self._room):
             if entry.decorator == self._decorator:
@@ -91,7 +92,7 @@ class Register(Mapping[str, Entry]):
         return dict(sorted(out.items()))
 
     def summaries(self) -> dict[str, str]:
-        """Return the name of each with what it does, in one line."""
+        """The name of each with what it does, in one line."""
         return {name: entry.summary for name, entry in self.declared().items()}
 
     def __getitem__(self, name: str) -> Entry:
@@ -122,21 +123,21 @@ def storable(thing: Thing) -> Thing:
 
 
 def _state(self: Any) -> dict[str, Any]:
-    """Return the attributes as they are now: other threads may add what they derive."""
+    """The attributes as they are now: other threads may add what they derive."""
     return dict(vars(self))
 
 
 def declaration(thing: Any) -> Declared | None:
-    """Return what the decorator of a class or function says, or None if there is none."""
-    found, declared = _RUN.get(_home(thing), (None, None))
-    return declared if found is thing else None
+    """What the decorator of a class or function says, or None if there is none."""
+    declared_thing, declared = _RUN.get(_home(thing), (None, None))
+    return declared if declared_thing is thing else None
 
 
 def attribute(package: str, name: str) -> Any:
-    """Return a module of a room, or a class or function that one of its files declares."""
-    own = _spec(f"{package}.{name}") if not name.startswith("_") else None
-    if own is not None:
-        return import_module(own.name)
+    """A module of a room, or a class or function that one of its files declares."""
+    spec = _spec(f"{package}.{name}") if not name.startswith("_") else None
+    if spec is not None:
+        return import_module(spec.name)
     for entry in room(package) if not name.startswith("_") else ():
         if entry.attribute == name and entry.decorator != "storable":
             return entry.load()
@@ -144,7 +145,7 @@ def attribute(package: str, name: str) -> Any:
 
 
 def lazy(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a ``__getattr__`` that imports a name's module, its home, when it is asked for."""
+    """A ``__getattr__`` that imports a name's module, its home, when it is asked for."""
 
     def find(name: str) -> Any:
         if name in homes:
@@ -156,7 +157,7 @@ def lazy(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
 @cache
 def room(name: str) -> tuple[Declared, ...]:
-    """Return what the files of a package and of its folders declare, sorted by file."""
+    """What the files of a package and of its folders declare, sorted by file."""
     from pkgutil import iter_modules
 
     spec = _spec(name)
@@ -169,13 +170,13 @@ def room(name: str) -> tuple[Declared, ...]:
 
 @cache
 def module(name: str) -> tuple[Declared, ...]:
-    """Return what a module of this package declares; nothing if there is no such module."""
+    """What a module of this package declares; nothing if there is no such module."""
     spec = _spec(name)
     if spec is None or spec.loader is None:
         return ()
     text = spec.loader.get_source(name)  # type: ignore[attr-defined]
     if text is not None:
-        return tuple(entry for found in _DECLARATION.findall(text) for entry in _read(name, found))
+        return tuple(entry for part in _DECLARATION.findall(text) for entry in _read(name, part))
     if name.startswith(f"{PACKAGE}.apps."):  # declares nothing, and may run something
         return ()
     import_module(name)
@@ -200,12 +201,12 @@ def _spec(name: str) -> ModuleSpec | None:
     if top != PACKAGE or not all(part.isidentifier() for part in parts):
         return None
     path: Sequence[str] | None = import_module(PACKAGE).__path__
-    found, at = None, PACKAGE
+    spec, at = None, PACKAGE
     for part in parts:
         at = f"{at}.{part}"
-        found = PathFinder.find_spec(at, path) if path is not None else None
-        path = found.submodule_search_locations if found is not None else None
-    return found
+        spec = PathFinder.find_spec(at, path) if path is not None else None
+        path = spec.submodule_search_locations if spec is not None else None
+    return spec
 
 
 def _read(name: str, text: str) -> Iterator[Declared]:
@@ -218,14 +219,14 @@ def _read(name: str, text: str) -> Iterator[Declared]:
         call = decorator if isinstance(decorator, ast.Call) else None
         called = getattr(call.func if call else decorator, "id", "")
         if called in DECORATORS:
-            given = tuple(_literal(value) for value in (call.args if call else ()))
+            arguments = tuple(_literal(value) for value in (call.args if call else ()))
             flags = {k.arg: _literal(k.value) for k in (call.keywords if call else ()) if k.arg}
-            if call and list(map(type, given[:2])) != [str, str]:
+            if call and list(map(type, arguments[:2])) != [str, str]:
                 raise TypeError(
                     f"expected @{called} of {name}.{node.name} to begin with a name and a summary "
-                    f"written out, got {given[:2]}"
+                    f"written out, got {arguments[:2]}"
                 )
-            yield Declared(called, name, node.name, given, flags)
+            yield Declared(called, name, node.name, arguments, flags)
 
 
 def _literal(node: Any) -> Any:

@@ -124,14 +124,14 @@ def load(path: str | PathLike[str]) -> Any:
         if decoder.unused:
             raise ValueError(f"it has {len(decoder.unused)} arrays too many")
         _check(value)
-        written, here = header["sklearn"], _sklearn_version()
+        written, installed = header["sklearn"], _sklearn_version()
     except ImportError:
         raise  # an optional package that the model needs: it says which
     except DAMAGE as error:
         raise ValueError(f"{path} is damaged: {error}") from error
-    if written != here and any(name.startswith("sklearn.") for name in used):
+    if written != installed and any(name.startswith("sklearn.") for name in used):
         warn_caller(
-            f"{path} holds parts of scikit-learn {written}, read by {here}: check its results"
+            f"{path} holds parts of scikit-learn {written}, read by {installed}: check its results"
         )
     return value
 
@@ -140,7 +140,7 @@ def load(path: str | PathLike[str]) -> Any:
 
 
 def _found(name: str) -> Any:
-    """Return the class or function of a name in a file; import nothing that is not declared."""
+    """The class or function of a name in a file; import nothing that is not declared."""
     if name.startswith("measure "):
         return import_module("tabweave.measures.register").find(name[len("measure ") :]).function
     if name in _of_sklearn():
@@ -154,11 +154,11 @@ def _found(name: str) -> Any:
 
 
 def _name_of(value: Any) -> str | None:
-    """Return the name of a class or function in files, or None if it has none."""
+    """The name of a class or function in files, or None if it has none."""
     declared = register.declaration(value)
     if declared is None:
-        own = f".{getattr(value, '__qualname__', '')}"
-        names = (name for name in _of_sklearn() if name.endswith(own))
+        ending = f".{getattr(value, '__qualname__', '')}"
+        names = (name for name in _of_sklearn() if name.endswith(ending))
         return next((name for name in names if _found(name) is value), None)
     if declared.module.partition(".")[0] != register.PACKAGE:
         return None  # declared in code of a user's own, which a file cannot bring back

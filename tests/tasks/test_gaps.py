@@ -10,7 +10,7 @@ import tabweave
 from tabweave import Imputer, Table
 from tabweave.tasks import gaps as module
 from tabweave.tasks.gaps import blocks_of_columns, pairwise_evidence
-from tabweave.tasks.row_model import RowModel, missing
+from tabweave.tasks.row_model import RowModel
 
 
 def grouped(n, p, group, seed=0):
@@ -82,7 +82,7 @@ def test_columns_of_every_kind_stand_in_blocks(monkeypatch, tmp_path, holes):
 def test_missing_cells_are_those_of_every_kind():
     rows = {"a": ["x", None, "y"], "n": [1.5, None, 2.5], "s": [["u"], None, []]}
     table = Table.of(rows)
-    found = {column.name: missing(data).tolist() for column, data in table}
+    found = {column.name: data.missing.tolist() for column, data in table}
     assert found["a"] == found["n"] == [False, True, False]
     assert found["s"][:2] == [False, True]
 

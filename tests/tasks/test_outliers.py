@@ -112,7 +112,7 @@ def test_probabilities_are_those_of_the_rest_of_the_row():
     other["city"] = "Lima"
     for a, name in enumerate(rows):
         one, two = (
-            list(conditionals(model, model.cells(Table.of(t))))[a].proba for t in (rows, other)
+            list(conditionals(model, model.cells(Table.of(t))))[a][0] for t in (rows, other)
         )
         np.testing.assert_allclose(one.sum(axis=1), 1)
         assert np.allclose(one, two) == (name == "city")

@@ -25,12 +25,11 @@ from tabweave.space.scan import Nodes, Queries, nearest_nodes
 from tabweave.tasks.row_model import (
     MAX_VALUES,
     PRIOR_ROWS,
-    Cells,
+    CodedRows,
     CompleteRows,
     Guess,
     Reason,
     RowModel,
-    missing,
     readable,
 )
 
@@ -47,6 +46,8 @@ class GapFiller:
 
     Attributes
     ----------
+    targets : list of str
+        The columns that are guessed; the others of the model tell of them.
     model : RowModel
         What the cells of a row say of each other.
     n_neighbors : int
@@ -58,6 +59,7 @@ class GapFiller:
         numbers, and which cells are there.
     """
 
+    targets: list[str]
     model: RowModel
     n_neighbors: int
     engines: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -120,13 +122,13 @@ class GapFiller:
             numbers = np.round(numbers, places) + 0.0  # no negative zero
         return np.clip(numbers, seen.min(), seen.max())  # no people of a negative age
 
-    def _of_gaps(self, name: str, guess: Guess, cells: Cells, start: int) -> Guess:
+    def _of_gaps(self, name: str, guess: Guess, cells: CodedRows, start: int) -> Guess:
         """Return what is guessed of gaps: a value that fit has not seen is a cell all the same."""
         is_gap = ~cells.unseen[self.model.names.index(name), guess.rows]
         number = None if guess.number is None else guess.number[is_gap]
         return Guess(guess.rows[is_gap] + start, guess.proba[is_gap], number)
 
-    def guesses(self, cells: Cells, n_rounds: int) -> dict[str, Guess]:
+    def guesses(self, cells: CodedRows, n_rounds: int) -> dict[str, Guess]:
         """Guess all gaps, and again with the guesses; numbers are standardised."""
         first = self.model.first_guesses(cells)
         guesses = first
@@ -270,7 +272,7 @@ class GapFiller:
         return out
 
     def _losses(
-        self, name: str, guesses: Sequence[Guess], rows: np.ndarray, cells: Cells
+        self, name: str, guesses: Sequence[Guess], rows: np.ndarray, cells: CodedRows
     ) -> np.ndarray:
         """Return squared errors of numbers, -log p of values."""
         index = np.searchsorted(guesses[0].rows, rows)
@@ -322,7 +324,7 @@ class GapFiller:
             reasons = self._best_reasons(cells, i, a, int(best[i]))
             yield Note(row, name, value, float(guess.proba[i, best[i]]), reasons)
 
-    def _best_reasons(self, cells: Cells, row: int, a: int, value: int) -> tuple[Reason, ...]:
+    def _best_reasons(self, cells: CodedRows, row: int, a: int, value: int) -> tuple[Reason, ...]:
         """Return the two cells that raise the odds of a value most, each in several rows."""
         share = self.model.share[self.model.spans[a]][value]
 
@@ -421,13 +423,10 @@ class BlockFiller:
 
     Attributes
     ----------
-    targets : list of list of str
-        The columns that each block guesses.
     blocks : list of GapFiller
-        What guesses them.
+        What guesses the columns, each column in one of them.
     """
 
-    targets: list[list[str]]
     blocks: list[GapFiller]
 
     @classmethod
@@ -442,7 +441,7 @@ class BlockFiller:
         seed: int,
     ) -> BlockFiller:
         """Learn from rows, block by block."""
-        targets, blocks = [], []
+        blocks = []
         parts = blocks_of_columns(table, n_bins)
         for names, n_targets in parts:
             part = table if len(parts) == 1 else table.select(names)
@@ -450,52 +449,45 @@ class BlockFiller:
             if len(parts) > 1 and all(isinstance(data, Numbers) for data in part.columns):
                 learned = tuple(e for e in engines if e != "mixture") or learned
             model = RowModel.of(part, n_bins, seed, learned, needs_evidence=True)
-            targets.append(names[:n_targets])
-            blocks.append(GapFiller(model, n_neighbors).with_reference(part, n_rounds))
-        return cls(targets, blocks)
+            block = GapFiller(names[:n_targets], model, n_neighbors)
+            blocks.append(block.with_reference(part, n_rounds))
+        return cls(blocks)
 
     @cached_property
-    def names(self) -> list[str]:
-        """The columns."""
-        return [name for targets in self.targets for name in targets]
-
-    def block(self, name: str) -> GapFiller:
-        """Return what guesses a column."""
-        return self.blocks[self._block_of[name]]
-
-    @cached_property
-    def _block_of(self) -> dict[str, int]:
-        return {name: i for i, targets in enumerate(self.targets) for name in targets}
+    def block(self) -> dict[str, GapFiller]:
+        """What guesses each column."""
+        return {name: block for block in self.blocks for name in block.targets}
 
     def usable(self, name: str, engines: Sequence[str]) -> tuple[str, ...]:
         """Return the engines that can guess a column."""
-        block = self.block(name)
+        block = self.block[name]
         return block.usable(name, [e for e in engines if e in block.model.engines] or engines)
 
     def with_engines(self, engines: Mapping[str, tuple[str, ...]]) -> BlockFiller:
         """Return the same with engines; what only tells of others needs no neighbours."""
         blocks = []
-        for targets, block in zip(self.targets, self.blocks, strict=True):
+        for block in self.blocks:
             fast = [e for e in block.model.engines if e != "neighbors"] or block.model.engines
             of_block = {name: block.usable(name, fast) for name in block.model.names}
-            blocks.append(replace(block, engines=of_block | {n: engines[n] for n in targets}))
+            of_block |= {name: engines[name] for name in block.targets}
+            blocks.append(replace(block, engines=of_block))
         return replace(self, blocks=blocks)
 
     def check_types(self, table: Table) -> None:
         """Raise for a column of rows that are asked about whose type is another than in fit."""
-        for targets, block in zip(self.targets, self.blocks, strict=True):
-            block.model.check_types(table, targets)
+        for block in self.blocks:
+            block.model.check_types(table, block.targets)
 
     def filled(self, table: Table, n_rounds: int) -> dict[str, Guess]:
         """Return a guess for every gap of a table, from the rows with gaps of each block."""
         out: dict[str, Guess] = {}
-        gaps = {column.name: missing(data) for column, data in table}
-        for targets, block in zip(self.targets, self.blocks, strict=True):
-            rows = np.flatnonzero(np.any([gaps[name] for name in targets], axis=0))
+        gaps = {column.name: data.missing for column, data in table}
+        for block in self.blocks:
+            rows = np.flatnonzero(np.any([gaps[name] for name in block.targets], axis=0))
             if len(rows):
                 part = take_rows(table.select(block.model.names), rows)
                 guesses = block.filled(part, n_rounds)
-                for name in targets:
+                for name in block.targets:
                     if name in guesses:
                         out[name] = guesses[name]._replace(rows=rows[guesses[name].rows])
         return {name: out[name] for name in table.schema.names if name in out}
@@ -503,14 +495,14 @@ class BlockFiller:
     def hidden_losses(self, table: Table, seed: int) -> dict[str, dict[str, np.ndarray]]:
         """Return, per column, the loss of each choice of engines on each hidden cell."""
         out = {}
-        for targets, block in zip(self.targets, self.blocks, strict=True):
+        for block in self.blocks:
             losses = block.hidden_losses(table.select(block.model.names), seed)
-            out.update({name: losses[name] for name in targets})
+            out.update({name: losses[name] for name in block.targets})
         return out
 
     def notes(self, table: Table, name: str, guess: Guess) -> Iterator[Note]:
         """Yield a note on each gap of a column."""
-        block = self.block(name)
+        block = self.block[name]
         return block.notes(table.select(block.model.names), name, guess)
 
 
@@ -543,8 +535,20 @@ def blocks_of_columns(table: Table, n_bins: int) -> list[tuple[list[str], int]]:
             n_both = sizes[targets].sum() + np.cumsum(sizes[others])
             members = [*targets, *others[n_both <= MAX_BLOCK_VALUES]]
             blocks.append(([names[a] for a in members], len(targets)))
-    check_memory(sizes, [[names.index(n) for n in members] for members, _ in blocks])
+    _check_memory(sizes, [sizes[[names.index(n) for n in members]].sum() for members, _ in blocks])
     return blocks
+
+
+def _check_memory(sizes: np.ndarray, sizes_of_blocks: Sequence[int]) -> None:
+    """Raise MemoryError, before anything is learned, for blocks that would not fit."""
+    needed = sum(8 * len(ENGINES) * int(size) ** 2 for size in sizes_of_blocks)
+    free = available_memory()
+    if free is not None and needed > free:
+        raise MemoryError(
+            f"learning {len(sizes):,} columns with {sizes.sum():,} values would "
+            f"take about {needed / 1e9:,.1f} GB, more than the {free / 1e9:,.1f} GB that are free; "
+            "choose the columns that matter, or pass fewer bins (n_bins=4)"
+        )
 
 
 def _grown(first: int, near: np.ndarray, is_left: np.ndarray, sizes: np.ndarray) -> list[int]:
@@ -568,15 +572,3 @@ def pairwise_evidence(table: Table, *, n_bins: int = 6, n_rows: int = 1000) -> n
     model = RowModel.coded(table, n_bins)
     values = model.indicators(model.cells(table))
     return model.evidence_from(lambda span: values.T @ values[:, span].toarray())
-
-
-def check_memory(sizes: np.ndarray, blocks: Sequence[Sequence[int]]) -> None:
-    """Raise MemoryError, before anything is learned, for blocks that would not fit."""
-    needed = sum(8 * len(ENGINES) * int(sizes[block].sum()) ** 2 for block in blocks)
-    free = available_memory()
-    if free is not None and needed > free:
-        raise MemoryError(
-            f"learning {len(sizes):,} columns with {sizes.sum():,} values would "
-            f"take about {needed / 1e9:,.1f} GB, more than the {free / 1e9:,.1f} GB that are free; "
-            "choose the columns that matter, or pass fewer bins (n_bins=4)"
-        )

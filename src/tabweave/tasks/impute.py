@@ -11,8 +11,9 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Context, Decimal
-from itertools import islice, pairwise
+from itertools import islice
 from numbers import Integral
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -43,7 +44,6 @@ from tabweave.columns.numeric import (
     have_minus_behind,
     parse_duration,
 )
-from tabweave.columns.sets import Sets
 from tabweave.columns.table import Table, take_rows
 from tabweave.columns.texts import present_texts
 from tabweave.columns.vocabulary import Label, canonical
@@ -158,7 +158,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         """Learn from rows, which may have missing cells; ``y`` is ignored."""
         (table, _), seed = rows_to_learn(self, X), seed_of(self.random_state)
         filler, engines = self._learned(table, seed), self._engines()
-        self.engines_ = {name: filler.usable(name, engines) for name in filler.names}
+        self.engines_ = {name: filler.usable(name, engines) for name in table.schema.names}
         self.validation_: dict[str, dict[str, float]] = {}
         if self.engine == "validated":
             for name, losses in self._hidden_losses(table, seed).items():
@@ -232,7 +232,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     def categories(self, column: str) -> list[Label]:
         """Return the values that a column can be filled with."""
         self._check_valued(column)
-        return list(self._filler.block(column).model.labels[column])
+        return list(self._filler.block[column].model.labels[column])
 
     def sample(self, X: Any, n: int = 5, random_state: Any = 0) -> list[Any]:
         """Return several filled tables, drawn from predicted distributions (multiple imputation).
@@ -258,7 +258,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
 
         def drawn() -> dict[str, tuple[np.ndarray, np.ndarray]]:
             return {
-                name: (guess.rows, self._filler.block(name).drawn(name, guess, rng))
+                name: (guess.rows, self._filler.block[name].drawn(name, guess, rng))
                 for name, guess in guesses.items()
             }
 
@@ -292,7 +292,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
 
     def _filled(self, X: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         return {
-            name: (guess.rows, self._filler.block(name).best(name, guess))
+            name: (guess.rows, self._filler.block[name].best(name, guess))
             for name, guess in self._guesses(X).items()
         }
 
@@ -305,21 +305,14 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
 
     def _valued(self) -> list[str]:
         blocks = self._filler.block
-        return [n for n in self._filler.names if n not in blocks(n).model.numbers]
+        return [n for n in self.schema_.names if n not in blocks[n].model.numbers]
 
     @staticmethod
     def _without(table: Table, column: str) -> Table:
         """Return the table with one column missing."""
-        at = table.schema.names.index(column)
         columns = list(table.columns)
-        n, data = table.n_rows, columns[at]
-        empty = np.zeros(n, np.uint8)
-        columns[at] = (
-            Sets(np.arange(n + 1), empty, [None])
-            if isinstance(data, Sets)
-            else Codes(empty, [None])
-        )
-        return Table(table.schema, tuple(columns), n)
+        columns[table.schema.names.index(column)] = Codes(np.zeros(table.n_rows, np.uint8), [None])
+        return replace(table, columns=tuple(columns))
 
     def _returned(self, X: Any, filled: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Any:
         """Return X with its gaps filled: ``filled`` has rows and values of each column."""
@@ -639,7 +632,4 @@ def cells_of_column(data: Any) -> np.ndarray:
         return data.values
     if isinstance(data, Codes):
         return object_array(data.labels)[data.codes]
-    labels = object_array(data.labels)
-    return object_array(
-        [labels[data.codes[a:b]].tolist() for a, b in pairwise(data.starts.tolist())]
-    )
+    return object_array([data.cell(row) for row in range(len(data))])

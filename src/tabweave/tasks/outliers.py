@@ -28,7 +28,7 @@ from tabweave.columns.numeric import Numbers
 from tabweave.columns.table import Table, append_rows, datetime_as_numeric, take_rows
 from tabweave.columns.vocabulary import slices
 from tabweave.io.register import storable
-from tabweave.tasks.row_model import Cells, Reason, RowModel, readable, rows_to_learn
+from tabweave.tasks.row_model import CodedRows, Reason, RowModel, readable, rows_to_learn
 
 BLOCK_NUMBERS = 1 << 21  # Numbers that are held at a time while rows are judged.
 MIN_PROBABILITY = 1e-6  # Of a category; a number as far out is far from all.
@@ -155,18 +155,15 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         """Return what is found in each row by a model of others; those that teach may be fewer."""
         n_rows = scored.table.n_rows
         fold = np.random.default_rng(seed_of(self.random_state)).permutation(n_rows) % 4
-        rows, parts = [], []
-        for part in range(4):
-            learned = np.flatnonzero((fold != part) & teaches)
-            judged = np.flatnonzero(fold == part)
-            if len(learned) and len(judged):
-                model = self._taught_by(take_rows(scored.table, learned))
-                rows.append(judged)
-                parts.append(evidence(model, scored.take(judged)))
-        if not parts:  # a single row
+        if n_rows == 1:
             return evidence(self._taught_by(scored.table), scored)
-        back = np.argsort(np.concatenate(rows))
-        return Evidence.joined(parts).take(back)
+        parts = []
+        for part in np.unique(fold):
+            model = self._taught_by(
+                take_rows(scored.table, np.flatnonzero((fold != part) & teaches))
+            )
+            parts.append(evidence(model, scored.take(np.flatnonzero(fold == part))))
+        return Evidence.joined(parts).take(np.argsort(np.argsort(fold, kind="stable")))
 
     def _taught_by(self, table: Table) -> RowModel:
         engines = ("counts", "mixture") if self.engine == "all" else (self.engine,)
@@ -280,11 +277,11 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
             against = None if is_new else contradiction(model, cells, i, int(column))
             name = model.names[column]
             figures = float(surprises[row]), float(p_values[row])
-            value = _value(table, name, row)
+            value = table[name].cell(row)
             out.append(OutlierCell(int(row), name, value, *figures, against, is_new, int(row)))
         return out
 
-    def _is_new(self, cells: Cells, scored: ScoredTable, row: int, column: int) -> bool:
+    def _is_new(self, cells: CodedRows, scored: ScoredTable, row: int, column: int) -> bool:
         """Tell whether a value has not been seen, or a number is far from nearly all others."""
         name = self._model.names[column]
         if name in self._tails:
@@ -582,23 +579,24 @@ def _evidence(model: RowModel, scored: ScoredTable) -> Evidence:
         np.full(shape, np.nan), np.full(shape, np.nan),
     )  # fmt: skip
     masked = without_far_numbers(model, cells, scored.surprises)
-    for a, (proba, number) in enumerate(conditionals(model, masked)):
-        name, codes = model.names[a], cells.codes[a]
-        if name in model.numbers:
-            j = model.numbers.index(name)
+    for a, expected in enumerate(conditionals(model, masked)):
+        if expected is None:
+            continue
+        (proba, number), codes = expected, cells.codes[a]
+        if model.names[a] in model.numbers:
+            j = model.numbers.index(model.names[a])
             out.far[:, a] = np.where(np.isnan(cells.z[j]), np.nan, scored.surprises[j])
             out.residual[:, a] = cells.z[j] - number
-        elif name not in model.sets:
+        else:
             out.is_unseen[:, a] = cells.unseen[a]
-        if proba is None or not proba.shape[1]:  # no cell was known in fit
-            continue
-        likely = np.maximum(proba[rows, np.maximum(codes, 0)], MIN_PROBABILITY)
-        out.surprise[:, a] = np.where(codes >= 0, -np.log(likely), 0.0)
-        out.smallest[:, a] = -np.log(np.maximum(proba.max(axis=1), MIN_PROBABILITY))
+        if proba.shape[1]:  # else no cell was known in fit
+            likely = np.maximum(proba[rows, np.maximum(codes, 0)], MIN_PROBABILITY)
+            out.surprise[:, a] = np.where(codes >= 0, -np.log(likely), 0.0)
+            out.smallest[:, a] = -np.log(np.maximum(proba.max(axis=1), MIN_PROBABILITY))
     return out
 
 
-def without_far_numbers(model: RowModel, cells: Cells, surprises: np.ndarray) -> Cells:
+def without_far_numbers(model: RowModel, cells: CodedRows, surprises: np.ndarray) -> CodedRows:
     """Return cells in which numbers far out are gaps: the rest of a row is judged without them."""
     codes, z = cells.codes.copy(), cells.z.copy()
     for j, name in enumerate(model.numbers):
@@ -618,17 +616,13 @@ def oddest(scores: np.ndarray) -> np.ndarray:
     return scores.round(SURPRISE_DIGITS).argmax(axis=1)
 
 
-class Conditional(NamedTuple):
-    """What the other cells of rows say of a column."""
-
-    proba: np.ndarray | None  # of its values; None of a set
-    number: np.ndarray | None = None  # its expected normal score
-
-
-def conditionals(model: RowModel, cells: Cells) -> Iterator[Conditional]:
+def conditionals(
+    model: RowModel, cells: CodedRows
+) -> Iterator[tuple[np.ndarray, np.ndarray | None] | None]:
     """Yield what the other cells of each row say of each column, the mean of the engines.
 
-    To the regression a gap counts as the mixture guesses it, without one by its shares.
+    Probabilities of its values, and of numbers an expected one; None of sets. To the regression a
+    gap counts as the mixture guesses it, without one by its shares.
     """
     rows = np.arange(cells.codes.shape[1])
     complete = model.completed(cells, model.first_guesses(cells))
@@ -636,7 +630,7 @@ def conditionals(model: RowModel, cells: Cells) -> Iterator[Conditional]:
     joints = model.log_joints(cells, rows)
     for a, name in enumerate(model.names):
         if name in model.sets:
-            yield Conditional(None)
+            yield None
             continue
         proba, number = np.tile(model.share[model.spans[a]], (len(rows), 1)), None
         if "counts" in model.engines:
@@ -646,10 +640,10 @@ def conditionals(model: RowModel, cells: Cells) -> Iterator[Conditional]:
             proba = (proba + mixed) / 2 if "counts" in model.engines else mixed
         if number is None and name in model.numbers:
             number = proba @ model.bin_means[name]
-        yield Conditional(proba, number)
+        yield proba, number
 
 
-def contradiction(model: RowModel, cells: Cells, row: int, column: int) -> Reason | None:
+def contradiction(model: RowModel, cells: CodedRows, row: int, column: int) -> Reason | None:
     """Return the cell of a row that speaks against another one most."""
     code = int(cells.codes[column, row])
     if code < 0:
@@ -668,10 +662,3 @@ def _p_values(fit_scores: np.ndarray, scores: np.ndarray, *, is_of_fit: bool = F
     n, n_new = len(fit_scores), 0 if is_of_fit else 1
     above = n - np.searchsorted(np.sort(fit_scores), scores, side="left")
     return (above + n_new) / (n + n_new)
-
-
-def _value(table: Table, name: str, row: int) -> Any:
-    data = table[name]
-    if isinstance(data, Datetimes):
-        return data.text(data.values[row])
-    return float(data.values[row]) if hasattr(data, "values") else data.labels[data.codes[row]]

@@ -132,7 +132,7 @@ class RowModel:
         values = model.indicators(cells)
         z = np.nan_to_num(cells.z)
         z_sums = values.T @ z.T
-        is_there = np.array([~missing(data) for data in table.columns], float)
+        is_there = np.array([~data.missing for data in table.columns], float)
         return replace(
             model,
             products=np.block([[(values.T @ values).toarray(), z_sums], [z_sums.T, z @ z.T]]),
@@ -207,7 +207,7 @@ class RowModel:
 
     # -- rows ------------------------------------------------------------------------------
 
-    def cells(self, table: Table) -> Cells:
+    def cells(self, table: Table) -> CodedRows:
         """Return rows as this model sees them."""
         codes = np.full((len(self.names), table.n_rows), -1, np.int32)
         z = np.full((len(self.numbers), table.n_rows), np.nan)
@@ -225,7 +225,7 @@ class RowModel:
             is_new = (code == self.sizes[a]) & [label is not None for label in data.labels]
             codes[a] = np.where(code < self.sizes[a], code, -1)[data.codes]
             unseen[a] = is_new[data.codes]
-        return Cells(codes, z, elements, unseen)
+        return CodedRows(codes, z, elements, unseen)
 
     def check_types(self, table: Table, names: Sequence[str]) -> None:
         """Raise for a column of rows that are asked about whose type is another than in fit."""
@@ -233,7 +233,7 @@ class RowModel:
             if name not in self.numbers:
                 check_types(name, table[name], self.labels[name])
 
-    def indicators(self, cells: Cells, guesses: Mapping[str, Guess] | None = None) -> csr_array:
+    def indicators(self, cells: CodedRows, guesses: Mapping[str, Guess] | None = None) -> csr_array:
         """Return which values each row has; of guessed gaps, how likely each is."""
         entries = [(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0))]
         for span, name, codes in zip(self.spans, self.names, cells.codes, strict=True):
@@ -254,7 +254,7 @@ class RowModel:
         shape = cells.codes.shape[1], int(self.sizes.sum())
         return coo_array((values, (rows, columns)), shape).tocsr()
 
-    def first_guesses(self, cells: Cells) -> dict[str, Guess]:
+    def first_guesses(self, cells: CodedRows) -> dict[str, Guess]:
         """Return what the mixture says of all gaps, or the shares of values."""
         out = {}
         has_gap = np.flatnonzero((cells.codes < 0).any(axis=0))
@@ -274,7 +274,7 @@ class RowModel:
             out[name] = Guess(rows, proba, number)
         return out
 
-    def completed(self, cells: Cells, guesses: Mapping[str, Guess]) -> CompleteRows:
+    def completed(self, cells: CodedRows, guesses: Mapping[str, Guess]) -> CompleteRows:
         """Return rows with guesses in their gaps."""
         codes, z = cells.codes.copy(), np.nan_to_num(cells.z)
         for name, guess in guesses.items():
@@ -361,7 +361,7 @@ class RowModel:
 
     # -- the mixture -----------------------------------------------------------------------
 
-    def _mixture(self, cells: Cells, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _mixture(self, cells: CodedRows, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return log weights of subspaces and log probabilities of values in them, fit by fit."""
         singles = [a for a, name in enumerate(self.names) if name not in self.sets]
         if len(singles) < 2:
@@ -388,7 +388,7 @@ class RowModel:
             out.append((np.log(subspace_weights(fit)), logs))
         return out
 
-    def log_joints(self, cells: Cells, rows: np.ndarray) -> list[np.ndarray]:
+    def log_joints(self, cells: CodedRows, rows: np.ndarray) -> list[np.ndarray]:
         """Return the log probability of the cells of rows with each subspace, fit by fit."""
         out = []
         for weights, logs in self.subspaces:
@@ -412,7 +412,7 @@ class RowModel:
 
     # -- reasons ---------------------------------------------------------------------------
 
-    def reasons(self, cells: Cells, row: int, a: int, value: int) -> Iterator[Reason]:
+    def reasons(self, cells: CodedRows, row: int, a: int, value: int) -> Iterator[Reason]:
         """Yield the other cells of a row, and how many rows have each of them with a value."""
         span = self.spans[a]
         for b, other in enumerate(self.names):
@@ -433,7 +433,7 @@ class RowModel:
         return low if low == high else f"{low}…{high}"
 
 
-class Cells(NamedTuple):
+class CodedRows(NamedTuple):
     """Rows as a model sees them: codes (-1 is a gap), standardised numbers, elements of sets."""
 
     codes: np.ndarray  # (columns, rows)
@@ -511,14 +511,6 @@ def mean_and_deviation(numbers: np.ndarray) -> tuple[float, float]:
     return float(mean), float(deviation if deviation >= np.finfo(float).tiny else 1.0)
 
 
-def missing(data: Any) -> np.ndarray:
-    """Return which cells of a column are missing."""
-    if isinstance(data, Numbers):
-        return np.isnan(data.values)
-    gaps = np.array([label is None for label in data.labels], bool)
-    return data.any_element(gaps[data.codes]) if isinstance(data, Sets) else gaps[data.codes]
-
-
 def _elements(data: Any, labels: Sequence[Label]) -> np.ndarray:
     """Return which elements the set of each row has; NaN where the set is missing."""
     if isinstance(data, Codes):  # emptied
@@ -527,7 +519,7 @@ def _elements(data: Any, labels: Sequence[Label]) -> np.ndarray:
     out = np.zeros((n, len(labels) + 1))
     rows = np.repeat(np.arange(n), np.diff(data.starts))
     out[rows, positions(labels, data.labels)[data.codes]] = 1
-    out[missing(data)] = np.nan
+    out[data.missing] = np.nan
     return out[:, :-1]
 
 

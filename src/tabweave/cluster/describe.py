@@ -69,13 +69,15 @@ def describe_clusters(X: Any, labels: Any, *, n_values: int = 8, min_z: float = 
         of_column = _of_numbers if isinstance(data, Numbers) else _of_values
         if isinstance(data, Datetimes):
             data, of_column = _halves(data), _of_values
-        for k, value, here, overall, z in of_column(data, owner, sizes):
+        for k, value, share, overall, z in of_column(data, owner, sizes):
             if abs(z) >= min_z:
-                lines[k].append((names[k], int(sizes[k]), column.name, value, here, overall, z))
-    kept = [
-        line for own in lines for line in sorted(own, key=lambda line: -abs(line[-1]))[:n_values]
+                lines[k].append((names[k], int(sizes[k]), column.name, value, share, overall, z))
+    shown_lines = [
+        line
+        for cluster_lines in lines
+        for line in sorted(cluster_lines, key=lambda line: -abs(line[-1]))[:n_values]
     ]
-    return pandas.DataFrame(kept, columns=list(FIELDS))
+    return pandas.DataFrame(shown_lines, columns=list(FIELDS))
 
 
 def _of_values(data: Any, owner: np.ndarray, sizes: np.ndarray) -> list[tuple[Any, ...]]:
@@ -83,12 +85,12 @@ def _of_values(data: Any, owner: np.ndarray, sizes: np.ndarray) -> list[tuple[An
     counts = value_counts_by_cluster(data, owner, len(sizes))
     n = sizes.sum()
     overall = counts.sum(axis=0) / n
-    here = counts / np.maximum(sizes[:, None], 1)
+    share = counts / np.maximum(sizes[:, None], 1)
     variance = sizes[:, None] * overall * (1 - overall) * (n - sizes[:, None]) / max(n - 1, 1)
     z = (counts - sizes[:, None] * overall) / np.sqrt(np.where(variance > 0, variance, np.inf))
     ks, values = np.nonzero(z)
     return [
-        (k, data.labels[v], float(here[k, v]), float(overall[v]), float(z[k, v]))
+        (k, data.labels[v], float(share[k, v]), float(overall[v]), float(z[k, v]))
         for k, v in zip(ks.tolist(), values.tolist(), strict=True)
     ]
 
@@ -113,8 +115,8 @@ def _halves(data: Datetimes) -> Codes:
 
 def _of_numbers(data: Any, owner: np.ndarray, sizes: np.ndarray) -> list[tuple[Any, ...]]:
     """Return means; z by the variance of the mean of as many numbers drawn without replacement."""
-    known = np.isfinite(data.values)
-    x, k = data.values[known], owner[known]
+    is_known = np.isfinite(data.values)
+    x, k = data.values[is_known], owner[is_known]
     if len(x) < 2 or (x == x[0]).all():
         return []
     unit = np.abs(x).max()  # squares of numbers near the largest float64 would be infinite

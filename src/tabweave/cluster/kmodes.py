@@ -232,10 +232,10 @@ class KModes(
                 f"(n_samples={weight.sum():g}), got {k}"
             )
         if not isinstance(self.init, str):
-            given = layout.indices(self.metric_._read(self.init, self.metric_.schema_))
-            if len(given) != k:
-                raise ValueError(f"init: expected {k} rows, one per cluster, got {len(given)}")
-            return [layout.histogram(given)]
+            first_rows = layout.indices(self.metric_._read(self.init, self.metric_.schema_))
+            if len(first_rows) != k:
+                raise ValueError(f"init: expected {k} rows, one per cluster, got {len(first_rows)}")
+            return [layout.histogram(first_rows)]
         rng = check_random_state(self.random_state)
 
         def reach(centers: np.ndarray) -> np.ndarray:
@@ -324,8 +324,8 @@ class Layout:
 
     def _check_loaded(self) -> None:
         sizes = np.array([len(labels) + 1 for labels in self.labels], np.int64)
-        for given, wanted in ((self.offsets, sizes), (self.starts, sizes**2)):
-            if not np.array_equal(given, np.concatenate([[0], np.cumsum(wanted)])):
+        for stored, widths in ((self.offsets, sizes), (self.starts, sizes**2)):
+            if not np.array_equal(stored, np.concatenate([[0], np.cumsum(widths)])):
                 raise ValueError(f"expected tables of {sizes} values, got others")
         if self.tables.shape != (self.starts[-1],):
             raise ValueError(f"expected {self.starts[-1]} cells, got {self.tables.shape}")
@@ -403,18 +403,19 @@ class Layout:
         return np.concatenate(parts, axis=1)
 
 
-def column_weights(given: Any, names: Sequence[str]) -> np.ndarray:
+def column_weights(feature_weights: Any, names: Sequence[str]) -> np.ndarray:
     """Return one weight per column from a mapping or a sequence."""
-    if given is None:
+    if feature_weights is None:
         return np.ones(len(names))
-    if isinstance(given, dict):
-        odd = [name for name in given if name not in names]
-        if odd:
+    if isinstance(feature_weights, dict):
+        unknown = [name for name in feature_weights if name not in names]
+        if unknown:
             raise ValueError(
-                f"feature_weights: expected columns {', '.join(map(repr, names))}, got {odd[0]!r}"
+                f"feature_weights: expected columns {', '.join(map(repr, names))}, got "
+                f"{unknown[0]!r}"
             )
-        given = [given.get(name, 1.0) for name in names]
-    weights = np.asarray(given, dtype=np.float64)
+        feature_weights = [feature_weights.get(name, 1.0) for name in names]
+    weights = np.asarray(feature_weights, dtype=np.float64)
     if weights.shape != (len(names),):
         raise ValueError(
             f"feature_weights: expected one per column, {len(names)}, got shape {weights.shape}"
@@ -464,10 +465,12 @@ def cao(indices: np.ndarray, weight: np.ndarray, k: int, reach: Reach) -> np.nda
     for a in range(indices.shape[1]):
         density += np.bincount(indices[:, a], weights=weight)[indices[:, a]]
     chosen = [int(np.argmax(density))]
-    near = np.full(len(indices), np.inf)
+    nearest = np.full(len(indices), np.inf)
     while len(chosen) < k:
-        near[chosen[-1]] = -1.0
-        chosen.append(next_dense(indices, reach(indices[chosen[-1:]])[:, 0].copy(), density, near))
+        nearest[chosen[-1]] = -1.0
+        chosen.append(
+            next_dense(indices, reach(indices[chosen[-1:]])[:, 0].copy(), density, nearest)
+        )
     return np.array(chosen)
 
 
@@ -511,21 +514,21 @@ def sum_up(indices, reach, out):
 
 
 @njit(nogil=True, cache=True)
-def next_dense(indices, reach, density, near):
+def next_dense(indices, reach, density, nearest):
     """Lower each row's distance to its nearest centre by a new one; return the best next centre.
 
     ``near`` is negative for rows that are centres. Cao's score is density times distance.
     """
     best, best_score = -1, -1.0
     for i in range(len(indices)):
-        if near[i] < 0:
+        if nearest[i] < 0:
             continue
         total = 0.0
         for a in range(indices.shape[1]):
             total += reach[indices[i, a]]
-        near[i] = min(near[i], total)
-        if near[i] * density[i] > best_score:
-            best, best_score = i, near[i] * density[i]
+        nearest[i] = min(nearest[i], total)
+        if nearest[i] * density[i] > best_score:
+            best, best_score = i, nearest[i] * density[i]
     return best
 
 
@@ -533,9 +536,9 @@ def next_dense(indices, reach, density, near):
 def add_values(indices, weight, labels, histogram):
     """Add each row's values to the histogram (k × values) of its cluster."""
     for i in range(len(indices)):
-        own = histogram[labels[i]]
+        counts = histogram[labels[i]]
         for a in range(indices.shape[1]):
-            own[indices[i, a]] += weight[i]
+            counts[indices[i, a]] += weight[i]
 
 
 @njit(nogil=True, cache=True)
@@ -577,12 +580,12 @@ def reach_of(histogram, offsets, tables, starts, kind, reach):
                 for u in range(size):  # one by one: slices take numba seconds to compile
                     entries[u] = tables[row + u]
             if kind == CenterKind.MODE_SHARE:
-                members, most = 0.0, entries[0]
+                members, largest = 0.0, entries[0]
                 for u in range(size):
                     members += histogram[c, first + u]
-                    most = max(most, entries[u])
+                    largest = max(largest, entries[u])
                 absent = 1.0 - histogram[c, first + values[c, a]] / members
-                entries[values[c, a]] = absent * most
+                entries[values[c, a]] = absent * largest
             for u in range(size):
                 changed |= reach[first + u, c] != entries[u]
                 reach[first + u, c] = entries[u]

@@ -90,16 +90,16 @@ def latent_classes(
     """
     prior = Prior(1.0, pseudo_rows, max(k, 1), rows.offsets)
     first = first_fit(rows, prior, "rows", rng)
-    counts, sizes, before = first.counts, first.sizes, -np.inf
+    counts, sizes, last_likelihood = first.counts, first.sizes, -np.inf
     widths = np.diff(rows.offsets)
     for _ in range(max_iter):
         total = np.repeat(sizes + pseudo_rows * widths[:, None], widths, axis=0)
         values = np.log((counts + pseudo_rows) / total)
         base = np.log((sizes + pseudo_rows) / (sizes.sum() + pseudo_rows * len(sizes)))
         likelihood, counts, sizes = expect(rows.cells, rows.weight, base, values)
-        if likelihood - before < 1e-6 * abs(likelihood):
+        if likelihood - last_likelihood < 1e-6 * abs(likelihood):
             break
-        before = likelihood
+        last_likelihood = likelihood
     return likelihood
 
 

@@ -290,6 +290,6 @@ def _stability(
     agreements = []
     for _ in range(n_draws):
         order = rng.permutation(n_rows)
-        one, other = (fit(k, np.sort(part))[0] for part in np.array_split(order, 2))
-        agreements.append(adjusted_rand_score(one, other))
+        first, other = (fit(k, np.sort(part))[0] for part in np.array_split(order, 2))
+        agreements.append(adjusted_rand_score(first, other))
     return float(np.mean(agreements))

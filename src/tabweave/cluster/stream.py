@@ -183,11 +183,11 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         points, inverse = vectors[first], inverse.ravel()
         k = min(self.n_clusters, len(np.unique(points, axis=0)))
         if self.method == "kmeans":
-            found = self._k_means(points, weight, k, carried)[inverse]
+            clusters = self._k_means(points, weight, k, carried)[inverse]
         else:
-            found = self._k_modes(pool, k)
+            clusters = self._k_modes(pool, k)
         old = None if carried is None else self._nearest(vectors, carried)
-        labels = match(found, k, old, self.n_clusters)
+        labels = match(clusters, k, old, self.n_clusters)
         indices = self._rows + self._space.starts[:-1]
         new = profiles_of(indices, labels, self.n_clusters, self._profiles.shape[1])
         filled = np.bincount(labels, minlength=self.n_clusters) > 0
@@ -230,22 +230,22 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         return UNICORN(self.n_clusters if projected else None)
 
 
-def match(found: np.ndarray, k: int, old: np.ndarray | None, n_ids: int) -> np.ndarray:
+def match(clusters: np.ndarray, k: int, old: np.ndarray | None, n_ids: int) -> np.ndarray:
     """Give new clusters the ids of the old ones that share most of their rows.
 
     Without old clusters, ids go by size. What finds no partner takes the ids that are left.
     """
     if old is None:
-        sizes = np.bincount(found, minlength=k)
+        sizes = np.bincount(clusters, minlength=k)
         rank = np.empty(k, np.intp)
         rank[np.argsort(-sizes, kind="stable")] = np.arange(k)
-        return rank[found]
+        return rank[clusters]
     shared = np.zeros((k, n_ids))
-    np.add.at(shared, (found, old), 1)
+    np.add.at(shared, (clusters, old), 1)
     rows, ids = linear_sum_assignment(shared, maximize=True)
     name = np.empty(k, np.intp)
     name[rows] = ids
-    return name[found]
+    return name[clusters]
 
 
 def _fitted(embedder: Any) -> ValueEmbedder:
@@ -318,8 +318,8 @@ class ProfileSpace:
     def vectors(self, tables: ValueTables) -> np.ndarray:
         """Return the vector of each entry in a representation, zero outside its own column."""
         parts = [
-            rows[np.append(positions(fitted, own), len(fitted))]
-            for own, fitted, rows in zip(
+            rows[np.append(positions(fitted, labels), len(fitted))]
+            for labels, fitted, rows in zip(
                 self.vocabulary.labels, tables.labels, tables.tables, strict=True
             )
         ]

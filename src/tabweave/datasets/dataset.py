@@ -57,9 +57,9 @@ class Dataset:
 
     def __post_init__(self) -> None:
         if self.columns.keys() != self.kinds.keys():
-            odd = sorted(self.columns.keys() ^ self.kinds.keys())
+            unmatched = sorted(self.columns.keys() ^ self.kinds.keys())
             raise ValueError(
-                f"data set {self.name!r}: expected one kind for each column, check {odd}"
+                f"data set {self.name!r}: expected one kind for each column, check {unmatched}"
             )
         for column, values in self.columns.items():
             _check_column(self.name, column, values, self.kinds[column], self.n_rows)

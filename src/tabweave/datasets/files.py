@@ -187,9 +187,9 @@ def _not_found(name: str, directory: Path | None, reason: str) -> str:
 
 def _header(path: Path) -> list[str]:
     header = csv_header(path, ",").names
-    odd = sorted({c for c in header if header.count(c) > 1 or not c})
-    if odd:
-        raise ValueError(f"{path}: the first line must name every column once; check {odd}.")
+    repeated = sorted({c for c in header if header.count(c) > 1 or not c})
+    if repeated:
+        raise ValueError(f"{path}: the first line must name every column once; check {repeated}.")
     return header
 
 
@@ -204,8 +204,10 @@ def _declared_kinds(path: Path, name: str, header: list[str]) -> dict[str, str] 
     if header[-1] in LABELS:
         declared.setdefault(header[-1], header[-1])  # its name says it already
     if declared.keys() != set(header):
-        odd = sorted(declared.keys() ^ set(header))
-        raise ValueError(f"data set {name!r}: {path} and the file disagree about columns {odd}.")
+        unknown = sorted(declared.keys() ^ set(header))
+        raise ValueError(
+            f"data set {name!r}: {path} and the file disagree about columns {unknown}."
+        )
     for column, kind in declared.items():
         if kind not in KINDS:
             raise ValueError(
@@ -235,9 +237,9 @@ def _guessed_kinds(database: Any, header: list[str]) -> dict[str, str]:
 def _numbers(database: Any, column: str, where: str) -> np.ndarray:
     number = f"TRY_CAST({column} AS DOUBLE)"
     wrong = f"SELECT {column} FROM cells WHERE {column} IS NOT NULL AND {number} IS NULL LIMIT 1"
-    if found := database.execute(wrong).fetchone():
+    if numbers := database.execute(wrong).fetchone():
         raise ValueError(
-            f"{where}: expected a number, got {found[0]!r}; correct it or the column's kind"
+            f"{where}: expected a number, got {numbers[0]!r}; correct it or the column's kind"
         )
     cells = database.execute(f"SELECT {number} AS n FROM cells").fetchnumpy()["n"]
     return np.ma.filled(np.ma.asarray(cells, dtype=np.float64), np.nan)
@@ -247,10 +249,10 @@ def _strings(database: Any, column: str, where: str) -> np.ndarray:
     cells = database.execute(f"SELECT {column} FROM cells").fetchnumpy()[column]
     # One object per distinct value instead of one per cell: a tenth of the memory.
     same: dict[str | None, str | None] = {}
-    plain = np.empty(len(cells), dtype=object)
-    plain[:] = [same.setdefault(value, value) for value in np.ma.getdata(cells)]
-    plain[np.ma.getmaskarray(cells)] = None
-    return plain
+    strings = np.empty(len(cells), dtype=object)
+    strings[:] = [same.setdefault(value, value) for value in np.ma.getdata(cells)]
+    strings[np.ma.getmaskarray(cells)] = None
+    return strings
 
 
 # -- From OpenML, for those who do not have the files

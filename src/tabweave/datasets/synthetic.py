@@ -106,11 +106,11 @@ def _column_traits(
     rng: np.random.Generator, columns: int, values: int, coupling: float, heterogeneity: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Choose number of values, strength and partition to follow, per column."""
-    unlike, stronger, aside = rng.uniform(-1, 1, size=(3, columns))
+    unlike, stronger, other_partition = rng.uniform(-1, 1, size=(3, columns))
     sizes = np.maximum(2, np.rint(values * 2.0 ** (heterogeneity * unlike))).astype(int)
     # The room to move shrinks at both ends, so that coupling 0 and 1 keep their meaning.
     strengths = coupling + heterogeneity * min(coupling, 1 - coupling) * stronger
-    follows = np.where(abs(aside) < heterogeneity / 2, 1 + (aside > 0), 0)
+    follows = np.where(abs(other_partition) < heterogeneity / 2, 1 + (other_partition > 0), 0)
     return sizes, strengths, follows
 
 
@@ -136,19 +136,19 @@ def _draw(
     # One uniform number decides between favourite and background, and then, rescaled, which value.
     uniform = rng.random(len(partition))
     follow = uniform < strength
-    rest = (uniform - strength) / max(1 - strength, 1e-12)
-    codes = _from_source(sources[0], partition, follow, rest)
+    background_share = (uniform - strength) / max(1 - strength, 1e-12)
+    codes = _from_source(sources[0], partition, follow, background_share)
     if not drifting:
         return codes
     moved = rng.random(len(partition)) < age
-    return np.where(moved, _from_source(sources[1], partition, follow, rest), codes)
+    return np.where(moved, _from_source(sources[1], partition, follow, background_share), codes)
 
 
 def _from_source(
-    source: _Source, partition: np.ndarray, follow: np.ndarray, rest: np.ndarray
+    source: _Source, partition: np.ndarray, follow: np.ndarray, background_share: np.ndarray
 ) -> np.ndarray:
     inner_edges = np.cumsum(source.background)[:-1]
-    drawn = np.searchsorted(inner_edges, rest, side="right")
+    drawn = np.searchsorted(inner_edges, background_share, side="right")
     return np.where(follow, source.favourite[partition], drawn)
 
 

@@ -352,9 +352,9 @@ def _expected_hits(
     finite = row[np.isfinite(row)]
     slack = tolerance * np.abs(finite).max() if finite.size else 0.0
     farthest = np.partition(row, sizes.max() - 1)[sizes.max() - 1]
-    near = np.flatnonzero(row <= farthest + slack)
-    near = near[np.argsort(row[near], kind="stable")]
-    ordered, hits_below = row[near], np.append(0, np.cumsum(same[near]))
+    nearest = np.flatnonzero(row <= farthest + slack)
+    nearest = nearest[np.argsort(row[nearest], kind="stable")]
+    ordered, hits_below = row[nearest], np.append(0, np.cumsum(same[nearest]))
     edge = ordered[sizes - 1]
     below = np.searchsorted(ordered, edge - slack, side="left")
     upto = np.searchsorted(ordered, edge + slack, side="right")

@@ -484,12 +484,12 @@ def collective(
         parts = [v.forward(u[a:b]) for v, a, b in zip(views, starts, ends, strict=True)]
         pull = alpha * np.sum(parts, axis=0)
         if graph is None:
-            near = [0.0] * len(parts)
+            neighbor_parts = [0.0] * len(parts)
         else:  # all parts in one pass over the edges
-            near = np.hsplit(graph @ np.hstack(parts), len(parts))
+            neighbor_parts = np.hsplit(graph @ np.hstack(parts), len(parts))
         out = np.empty_like(u)
         for j, view in enumerate(views):
-            values = (weights[j] - alpha) * parts[j] + pull + near[j]
+            values = (weights[j] - alpha) * parts[j] + pull + neighbor_parts[j]
             out[starts[j] : ends[j]] = view.backward(values) / n
         return out
 
@@ -541,12 +541,13 @@ def _lanczos(operator: LinearOperator, k: int) -> tuple[np.ndarray, np.ndarray]:
     starts = np.random.default_rng(0)
     values, vectors = _search(operator, k, starts, 0.0)
     while True:
-        rest = _without(operator, vectors)
-        if _search(rest, 1, starts, 1e-6)[0][0] <= values.min() + 1e-9 * np.abs(values).max():
+        remainder = _without(operator, vectors)
+        if _search(remainder, 1, starts, 1e-6)[0][0] <= values.min() + 1e-9 * np.abs(values).max():
             return values, vectors
-        more, others = _search(rest, k, starts, 0.0)
-        best = np.argsort(-np.append(values, more), kind="stable")[:k]
-        values, vectors = np.append(values, more)[best], np.hstack([vectors, others])[:, best]
+        other_values, other_vectors = _search(remainder, k, starts, 0.0)
+        best = np.argsort(-np.append(values, other_values), kind="stable")[:k]
+        values = np.append(values, other_values)[best]
+        vectors = np.hstack([vectors, other_vectors])[:, best]
 
 
 def _search(
@@ -679,8 +680,8 @@ def _neighbor_errors(rows: np.ndarray, classes: np.ndarray, k: int = 5) -> float
     squares = (rows**2).sum(axis=1)
     distances = squares[:, None] + squares - 2 * rows @ rows.T
     np.fill_diagonal(distances, np.inf)
-    near = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    votes = np.eye(classes.max() + 1)[classes[near]].sum(axis=1)
+    nearest = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    votes = np.eye(classes.max() + 1)[classes[nearest]].sum(axis=1)
     return float((votes.argmax(axis=1) != classes).mean())
 
 
@@ -760,15 +761,15 @@ def _same(rows: np.ndarray, classes: np.ndarray) -> float:
 
 def graph_terms(graphs: Sequence[sp.csr_array], links: Links) -> tuple[np.ndarray, np.ndarray]:
     """Eq. (4.19) for graphs: E⁽ᵏ⁾ is 1 where linked ids are connected, −1 where they are not."""
-    at, classes = links.labelled, links.classes
-    labelled_graphs = [sp.csr_array(g[at][:, at] > 0, dtype=float) for g in graphs]
-    m2 = float(len(at)) ** 2
+    labelled, classes = links.labelled, links.classes
+    labelled_graphs = [sp.csr_array(g[labelled][:, labelled] > 0, dtype=float) for g in graphs]
+    m2 = float(len(labelled)) ** 2
     edges = np.array([g.nnz for g in labelled_graphs], dtype=float)
     both = np.array(
         [[a.multiply(b).sum() for b in labelled_graphs] for a in labelled_graphs]
     ).reshape(len(labelled_graphs), -1)
     K = 4 * both - 2 * edges - 2 * edges[:, None] + m2
-    total = 2.0 * (np.bincount(classes).astype(float) ** 2).sum() - m2 if len(at) else 0.0
+    total = 2.0 * (np.bincount(classes).astype(float) ** 2).sum() - m2 if len(labelled) else 0.0
     signed = [2.0 * _agreeing(g, classes) - g.nnz for g in labelled_graphs]
     v = 2 * np.array(signed) - total
     E = np.column_stack([np.where(_connected(g, links), 1.0, -1.0) for g in graphs])

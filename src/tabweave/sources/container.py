@@ -139,13 +139,13 @@ class Sources:
             )
             for name, t in tables.items()
         }
-        read = look_up(parsed, keys) if keys else {name: one[:2] for name, one in parsed.items()}
+        read = look_up(parsed, keys) if keys else {name: t[:2] for name, t in parsed.items()}
         edges = {
             name: read_graph(g, f"graph {name!r}", _is_directed(directed, name))
             for name, g in graphs.items()
         }
         pointed = {target for columns in keys.values() for target in columns.values()}
-        ids_by_table = {name: one.ids for name, one in parsed.items() if name not in pointed}
+        ids_by_table = {name: t.ids for name, t in parsed.items() if name not in pointed}
         # What keys reach has the ids of where they stand.
         named = [(f"table {name!r}", ids) for name, ids in ids_by_table.items()]
         named += [(f"graph {name!r}", e.nodes) for name, e in edges.items()]
@@ -281,8 +281,8 @@ class Sources:
     def select(self, ids: Any) -> Sources:
         """Return the sources of some ids, in the order given; other rows and edges are left out."""
         check_unique(read_ids(ids, "ids"), "ids")
-        at = self._index_of_all(ids)
-        new = position_of_each(at, len(self))
+        index = self._index_of_all(ids)
+        new = position_of_each(index, len(self))
         tables = {}
         for name, table in self._tables.items():
             present = np.flatnonzero(new[table.rows] >= 0)
@@ -290,8 +290,8 @@ class Sources:
             tables[name] = replace(
                 table, rows=new[table.rows[present]], matrix=table.matrix[present]
             )
-        links = {name: sp.csr_array(w[at][:, at]) for name, w in self._links.items()}
-        return Sources._of(self.ids[at], tables, links, self._directed)
+        links = {name: sp.csr_array(w[index][:, index]) for name, w in self._links.items()}
+        return Sources._of(self.ids[index], tables, links, self._directed)
 
     def like(self, other: Sources) -> Sources:
         """Return these sources as ``other`` reads them: its tables and graphs, columns and codes.

@@ -63,13 +63,13 @@ def read_table(source: Any, where: str, key: str | None, foreign: Sequence[str] 
 
 
 @contextmanager
-def naming(before: str, after: str = "") -> Iterator[None]:
+def naming(prefix: str, suffix: str = "") -> Iterator[None]:
     """Say in errors which table or graph they are about, and perhaps what to do."""
     try:
         yield
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{before}{error}{after}") from error
+        raise kind(f"{prefix}{error}{suffix}") from error
 
 
 def _from_pair(source: tuple[Any, ...], where: str) -> tuple[np.ndarray, SourceTable]:
@@ -174,10 +174,10 @@ def conformed(table: SourceTable, like: SourceTable, where: str) -> SourceTable:
             f"{where}: expected column {absent[0]!r} ({len(absent)} of {len(like.columns)} are "
             f"missing), got {', '.join(map(repr, table.columns[:20]))}"
         )
-    at = [index[name] for name in like.columns]
-    matrix = table.matrix[:, at]
+    order = [index[name] for name in like.columns]
+    matrix = table.matrix[:, order]
     for i, (name, fitted_labels) in enumerate(zip(like.columns, like.labels, strict=True)):
-        labels = table.labels[at[i]]
+        labels = table.labels[order[i]]
         empty = not sp.issparse(matrix) and np.isnan(matrix[:, i]).all()
         if labels == fitted_labels or empty:
             continue  # cells that are all missing are of any kind
@@ -304,8 +304,8 @@ class IdIndex:
             return np.full(len(ids), -1, dtype=np.intp)
         if self._ids.dtype != np.int64 or ids.dtype != np.int64:
             return np.array([self._index.get(v, -1) for v in ids.tolist()], dtype=np.intp)
-        at = np.minimum(np.searchsorted(self._sorted, ids), len(self._sorted) - 1)
-        return np.where(self._sorted[at] == ids, self._order[at], -1)
+        position = np.minimum(np.searchsorted(self._sorted, ids), len(self._sorted) - 1)
+        return np.where(self._sorted[position] == ids, self._order[position], -1)
 
 
 # -- labels -------------------------------------------------------------------------------------
@@ -413,14 +413,14 @@ def look_up(
     if not unpointed:
         raise ValueError("keys: expected a table that no key points to, got a cycle of keys")
     out = {name: read[name][:2] for name in unpointed if read[name].table.columns}
-    reached = [one for name in unpointed for one in _follow(read, keys, name)]
-    for one, name in zip(reached, _names_of(reached), strict=True):
-        is_reached = one.rows >= 0
-        table = read[one.table].table
+    reached = [step for name in unpointed for step in _follow(read, keys, name)]
+    for step, name in zip(reached, _names_of(reached), strict=True):
+        is_reached = step.rows >= 0
+        table = read[step.table].table
         if table.columns:
             out[name] = (
-                one.ids[is_reached],
-                replace(table, matrix=table.matrix[one.rows[is_reached]]),
+                step.ids[is_reached],
+                replace(table, matrix=table.matrix[step.rows[is_reached]]),
             )
     return out
 
@@ -432,14 +432,16 @@ def _follow(
     ids = read[name].ids
     paths: list[tuple[str, np.ndarray, tuple[str, ...]]] = [(name, np.arange(len(ids)), (name,))]
     while paths:
-        at, rows, seen = paths.pop(0)
-        for column, target in keys.get(at, {}).items():
+        table, rows, seen = paths.pop(0)
+        for column, target in keys.get(table, {}).items():
             if target in seen:
                 raise ValueError(f"keys: expected no cycle, got {' -> '.join((*seen, target))}")
-            step = _pointed_rows(read[at].keys[column], read[target].ids, (at, column, target))
-            there = np.where(rows >= 0, step[rows], -1)
-            yield Reached(target, (at, column), ids, there)
-            paths.append((target, there, (*seen, target)))
+            step = _pointed_rows(
+                read[table].keys[column], read[target].ids, (table, column, target)
+            )
+            target_rows = np.where(rows >= 0, step[rows], -1)
+            yield Reached(target, (table, column), ids, target_rows)
+            paths.append((target, target_rows, (*seen, target)))
 
 
 def _pointed_rows(cells: Any, ids: np.ndarray, names: tuple[str, str, str]) -> np.ndarray:
@@ -457,13 +459,13 @@ def _pointed_rows(cells: Any, ids: np.ndarray, names: tuple[str, str, str]) -> n
 
 def _names_of(reached: Sequence[Reached]) -> list[str]:
     """Return a name for each: the table's own if there is one way to it, else with the column."""
-    names = [(one.table, f"{one.table} by {one.by[1]}") for one in reached]
-    ways, columns = Counter(one.table for one in reached), Counter(name[1] for name in names)
+    names = [(step.table, f"{step.table} by {step.by[1]}") for step in reached]
+    ways, columns = Counter(step.table for step in reached), Counter(name[1] for name in names)
     return [
         name[0]
-        if ways[one.table] == 1
+        if ways[step.table] == 1
         else name[1]
         if columns[name[1]] == 1
-        else f"{one.table} by {one.by[0]}.{one.by[1]}"
-        for one, name in zip(reached, names, strict=True)
+        else f"{step.table} by {step.by[0]}.{step.by[1]}"
+        for step, name in zip(reached, names, strict=True)
     ]

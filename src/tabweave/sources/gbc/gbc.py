@@ -207,7 +207,7 @@ class GBC(TabularInput, Estimator):
         }
         for name in self.boosters_:
             models = self._models(name)
-            gain = sum(one.feature_importance("gain", iteration=self.n_rounds_) for one in models)
+            gain = sum(m.feature_importance("gain", iteration=self.n_rounds_) for m in models)
             if models:
                 parts[name] = self._weight(name) * gain / (np.sum(gain) or 1.0)
         parts = split_joined(parts, self.reference_)
@@ -259,27 +259,27 @@ class GBC(TabularInput, Estimator):
             raise ValueError(
                 f"expected no table of the name {name!r}, which is a share of no table: rename it"
             )
-        at = _index_in(sources, X) if ids is None else sources._index_of_all(ids)
+        index = _index_in(sources, X) if ids is None else sources._index_of_all(ids)
         final, _ = self._smoothed(sources)
         unsmoothed, fused = self._smoothed(sources, smooth=False)
-        certainty, shares = self._column_shares(sources.select(sources.ids[at]))
+        certainty, shares = self._column_shares(sources.select(sources.ids[index]))
         out = []
-        for i, row in enumerate(at.tolist()):
+        for i, row in enumerate(index.tolist()):
             start = certainty[i] * self._start
             explained = self._explained(final[row], unsmoothed[row], fused[row], start)
-            one: dict[str, Any] = {"constant": explained.constant}
-            parts_by_source: dict[str, np.ndarray] = {}
+            constant, parts_by_source = explained.constant, {}
             for name, (rows, values) in shares.items():
                 if rows[i] >= 0:
                     parts = values[rows[i], explained.output] * explained.unit
                     parts_by_source[name] = parts[:-1]
-                    one["constant"] += float(parts[-1])  # what the trees say of a row at large
+                    constant += float(parts[-1])  # what the trees say of a row at large
+            explanation: dict[str, Any] = {"constant": constant}
             for name, parts in split_joined(parts_by_source, self.reference_).items():
-                one[name] = by_name(self.reference_.columns(name), parts)
-            one["graphs"] = explained.graphs
-            out.append(
-                one if explained.others is None else one | {"other classes": explained.others}
-            )
+                explanation[name] = by_name(self.reference_.columns(name), parts)
+            explanation["graphs"] = explained.graphs
+            if explained.others is not None:
+                explanation["other classes"] = explained.others
+            out.append(explanation)
         return out
 
     def _column_shares(
@@ -296,14 +296,14 @@ class GBC(TabularInput, Estimator):
                 present[i, sources.rows(name)] = True
         certainty, weights = self._fusion.factors(present)
         for i, name in enumerate(self.boosters_):
-            at = sources.rows(name) if present[i].any() else np.zeros(0, np.intp)
-            if not len(at):
+            index = sources.rows(name) if present[i].any() else np.zeros(0, np.intp)
+            if not len(index):
                 continue
             matrix, n_rounds = sources.matrix(name), self.n_rounds_
             models = self._models(name)
-            raw = sum(contributions(one, matrix, n_rounds) for one in models) / len(models)
-            raw = raw.reshape(len(at), len(self._start), -1) * weights[i, at, None, None]
-            out[name] = position_of_each(at, len(sources)), raw
+            raw = sum(contributions(booster, matrix, n_rounds) for booster in models) / len(models)
+            raw = raw.reshape(len(index), len(self._start), -1) * weights[i, index, None, None]
+            out[name] = position_of_each(index, len(sources)), raw
         return certainty, out
 
     def _explained(
@@ -712,13 +712,13 @@ def _expanded(
     """Return a table over more rows; missing ones are NaN, or empty where a table is sparse."""
     if name not in sources.names:
         return sp.csr_array((n, width)) if sparse else np.full((n, width), np.nan, np.float32)
-    at, matrix = position[sources.rows(name)], sources.matrix(name)
+    rows, matrix = position[sources.rows(name)], sources.matrix(name)
     if sparse:
-        ones = np.ones(len(at))
-        lifted = sp.csr_array((ones, (at, np.arange(len(at)))), shape=(n, len(at)))
+        ones = np.ones(len(rows))
+        lifted = sp.csr_array((ones, (rows, np.arange(len(rows)))), shape=(n, len(rows)))
         return lifted @ sp.csr_array(matrix)
     out = np.full((n, width), np.nan, np.float32)
-    out[at] = matrix
+    out[rows] = matrix
     return out
 
 

@@ -110,10 +110,10 @@ def choose_fusion(
     if not useful.any():
         return Fusion(every)
     shares = beliefs(losses, useful, joined)
-    trials = [_scaled(judge, start, scores, one)[1] for one in shares]
+    trials = [_scaled(judge, start, scores, w)[1] for w in shares]
     least = min(trials, key=np.mean)
-    near = [one for one, trial in zip(shares, trials, strict=True) if not better(least, trial)]
-    best, least = _scaled(judge, start, scores, np.mean(near, axis=0))
+    as_good = [w for w, trial in zip(shares, trials, strict=True) if not better(least, trial)]
+    best, least = _scaled(judge, start, scores, np.mean(as_good, axis=0))
     candidate, trial = _scaled(judge, start, scores, every)
     return candidate if better(trial, least, STANDARD_ERRORS_TO_BEAT) else best
 
@@ -131,7 +131,7 @@ def beliefs(losses: np.ndarray, useful: np.ndarray, joined: bool) -> list[np.nda
     useful_losses = np.where(is_useful, losses, np.nan)
     together = [is_useful / is_useful.sum(), *(source_weights(useful_losses, z) for z in SHARPNESS)]
     if joined and useful[-1]:
-        together += [0.5 * one + 0.5 * alone[-1] for one in together] + [useful / useful.sum()]
+        together += [0.5 * w + 0.5 * alone[-1] for w in together] + [useful / useful.sum()]
     return together + alone
 
 
@@ -150,8 +150,8 @@ def _scaled(
     trials += [Fusion(weights, certainty=shrunken) for shrunken in SHRUNKEN]
     trials += [Fusion(weights, shrunken) for shrunken in SHRUNKEN]
     losses = [judge(trial.of_mean(start, *means)) for trial in trials]
-    at = int(np.argmin([values.mean() for values in losses]))
-    return trials[at], losses[at]
+    best = int(np.argmin([values.mean() for values in losses]))
+    return trials[best], losses[best]
 
 
 def informative(
@@ -192,9 +192,9 @@ def left_out(judge: Judge, fusion: Fusion, start: np.ndarray, scores: np.ndarray
     full = judge(fusion(start, scores)).mean()
     out = np.zeros(len(scores))
     for i in np.flatnonzero(fusion.weights):
-        rest = scores.copy()
-        rest[i] = np.nan
-        out[i] = judge(fusion(start, rest)).mean() - full
+        other_scores = scores.copy()
+        other_scores[i] = np.nan
+        out[i] = judge(fusion(start, other_scores)).mean() - full
     return out
 
 

@@ -82,19 +82,19 @@ class Team:
             self._mean = averaging(graph)
         return self
 
-    def begin(self, wanted: np.ndarray | None = None) -> Self:
-        """Make the boosters; a source that is not wanted or has no two labels gets none."""
+    def begin(self, mask: np.ndarray | None = None) -> Self:
+        """Make the boosters; a source outside the mask or has no two labels gets none."""
         used = self._is_labeled.copy()
         used[self._extra] = True
         self._rows: list[np.ndarray] = []  # index of the ids each booster trains on
         self._terms: list[Terms | None] = []
         for i, row in enumerate(self.binned.rows):
-            at = np.flatnonzero(row >= 0)[np.argsort(row[row >= 0])]  # ids in row order
-            rows = at[used[at]]
+            ids_by_row = np.flatnonzero(row >= 0)[np.argsort(row[row >= 0])]  # ids in row order
+            rows = ids_by_row[used[ids_by_row]]
             labels = self._is_labeled[rows]
             self._rows.append(rows)
             data = self.binned.datasets[i]
-            if data is None or labels.sum() < 2 or (wanted is not None and not wanted[i]):
+            if data is None or labels.sum() < 2 or (mask is not None and not mask[i]):
                 self.boosters.append(None)
                 self._terms.append(None)
                 continue
@@ -135,9 +135,9 @@ class Team:
                 scores[i, self._rows[i]] = self.start + _scores(booster, False)
         self.n_rounds += 1
 
-    def train(self, n_rounds: int, wanted: np.ndarray | None = None) -> Self:
+    def train(self, n_rounds: int, mask: np.ndarray | None = None) -> Self:
         """Make the boosters and grow their trees, so many rounds."""
-        self.begin(wanted)
+        self.begin(mask)
         for _ in range(n_rounds):
             self.step()
         return self
@@ -161,27 +161,31 @@ class Team:
     def _means(self, scores: np.ndarray, i: int) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return E (3.2) and Ẽ (3.3) of the rows of a source, None for a term that is off."""
         rows = self._rows[i]
-        mean, near = None, None
+        mean, neighbors = None, None
         if self._lambdas[0]:
             mean = expected(scores[:, rows], self.weights)
         if self._mean is not None:
             # The mean over the neighbours that this source has; without any, its own score.
-            own = scores[i]
-            present = ~np.isnan(own[:, 0])
+            source_scores = scores[i]
+            present = ~np.isnan(source_scores[:, 0])
             total = self._mean[rows] @ present.astype(float)
-            near = self._mean[rows] @ np.where(present[:, None], own, 0.0)
-            near = np.where(total[:, None] > 0, near / np.maximum(total, 1e-12)[:, None], own[rows])
-        return mean, near
+            neighbors = self._mean[rows] @ np.where(present[:, None], source_scores, 0.0)
+            neighbors = np.where(
+                total[:, None] > 0,
+                neighbors / np.maximum(total, 1e-12)[:, None],
+                source_scores[rows],
+            )
+        return mean, neighbors
 
     def watched_scores(self) -> np.ndarray:
         """Return the scores of the watched ids less the constant, NaN where a source has none."""
         out = np.full((len(self.boosters), len(self.watched), self.binned.n_outputs), np.nan)
         for i, (booster, row) in enumerate(zip(self.boosters, self.binned.rows, strict=True)):
-            at = row[self.watched]
-            present = np.flatnonzero(at >= 0)
+            rows = row[self.watched]
+            present = np.flatnonzero(rows >= 0)
             if booster is not None and len(present):
                 # The watched rows stand in row order of the table.
-                out[i, present[np.argsort(at[present], kind="stable")]] = self._watched_of(i)
+                out[i, present[np.argsort(rows[present], kind="stable")]] = self._watched_of(i)
         return out
 
     def finish(self) -> list[Any]:
@@ -435,8 +439,8 @@ def label_scale(labeled: np.ndarray) -> float:
 
 def source_weights(losses: np.ndarray, z: float = 1.0) -> np.ndarray:
     """Eq. (3.10): exp(-loss / z), to sum 1; a source without a loss (NaN) weighs nothing."""
-    given = losses[~np.isnan(losses)]
-    weights = np.nan_to_num(np.exp(-(losses - given.min(initial=np.inf)) / z))
+    known_losses = losses[~np.isnan(losses)]
+    weights = np.nan_to_num(np.exp(-(losses - known_losses.min(initial=np.inf)) / z))
     return weights / max(weights.sum(), 1e-300)
 
 
@@ -446,7 +450,7 @@ def graph_weights(
     """Eq. (3.11) with z = 1 and c the number of edges; pairs index the rows of the scores."""
     values = np.full(len(pairs), np.nan)
     for g, ends in enumerate(pairs):
-        parts = np.array([edge_loss(loss, own, ends) for own in scores])
+        parts = np.array([edge_loss(loss, source_scores, ends) for source_scores in scores])
         used = ~np.isnan(parts) & (weights > 0)
         if used.any():
             values[g] = parts[used] @ weights[used] / weights[used].sum()

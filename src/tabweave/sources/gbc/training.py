@@ -303,9 +303,9 @@ class Training(Trained):
 
         E and Ẽ of Eqs. (3.2) and (3.3) in one: the fused and smoothed prediction, held fixed.
         """
-        p, asked = self.problem, self.parameters
-        is_auto = asked.graph_smoothing == asked.connectivity == "auto"
-        is_auto &= asked.consensus in ("auto", 0)
+        p, parameters = self.problem, self.parameters
+        is_auto = parameters.graph_smoothing == parameters.connectivity == "auto"
+        is_auto &= parameters.consensus in ("auto", 0)
         few = len(p.labeled) < MAX_PSEUDO_LABELS
         if not (is_auto and self.smoothing.any and len(p.unlabeled) and few):
             return
@@ -318,10 +318,10 @@ class Training(Trained):
             team.train(PSEUDO_LABEL_ROUNDS * self.n_rounds, self.fusion.weights > 0)
             fold_scores.append(self._all_scores(team.boosters, team.n_rounds))
             self.committee_after.append(team.finish())
-        found = self._search_smoothing(fold_scores)
-        self.smoothing_after, self.search["self_training"] = found
-        before = self._judged(self.fold_scores, self.smoothing)
-        self.self_trained = self._judged(fold_scores, self.smoothing_after).improves(before)
+        searched = self._search_smoothing(fold_scores)
+        self.smoothing_after, self.search["self_training"] = searched
+        held_before = self._judged(self.fold_scores, self.smoothing)
+        self.self_trained = self._judged(fold_scores, self.smoothing_after).improves(held_before)
 
     def _pseudo_labels(
         self, scores: np.ndarray, seen: np.ndarray
@@ -329,12 +329,12 @@ class Training(Trained):
         """Ids to learn, their targets (labels that are seen, else predictions), weights."""
         p = self.problem
         free = np.concatenate([p.labeled[~seen], self.extra])
-        made = self._smoothed(scores, seen, self.smoothing)[free]
-        made = p.smoother.balanced(made, p.labels[seen])[:, -p.targets.shape[1] :]
+        predictions = self._smoothed(scores, seen, self.smoothing)[free]
+        predictions = p.smoother.balanced(predictions, p.labels[seen])[:, -p.targets.shape[1] :]
         weights = None
         if p.weights is not None:
             weights = np.concatenate([p.weights[seen], np.ones(len(free))])
-        ids, targets = np.concatenate([p.labeled[seen], free]), [p.targets[seen], made]
+        ids, targets = np.concatenate([p.labeled[seen], free]), [p.targets[seen], predictions]
         return ids, np.concatenate(targets), weights
 
     def _choose_lambdas(
@@ -361,9 +361,9 @@ class Training(Trained):
         useful = self.fusion.weights > 0
         # Before the terms start there is nothing to see, and one source agrees with itself.
         hopeless = (useful.sum() < 2, self.graph is None)
-        before = self.look.losses[self.folds == 0]
+        losses_before = self.look.losses[self.folds == 0]
         if self.smoothing.any:
-            before = self._first_losses(self.fold_scores[0])
+            losses_before = self._first_losses(self.fold_scores[0])
         free = np.union1d(sampled, p.labeled[self.folds == 0])
         for i, value in enumerate(parameters):
             if value != "auto" or hopeless[i]:
@@ -372,10 +372,10 @@ class Training(Trained):
             team = self._without_fold(0)
             team.couple(free, (trial[0], trial[1]), self.fusion.weights, self.graph)
             losses = self._judge_first(team.train(self.n_rounds, useful))
-            means = {"loss": float(losses.mean()), "loss_before": float(before.mean())}
+            means = {"loss": float(losses.mean()), "loss_before": float(losses_before.mean())}
             self.search["lambdas"].append({"lambdas": tuple(trial), **means})
-            if better(losses, before, min_standard_errors):
-                self.lambdas, before = (trial[0], trial[1]), losses
+            if better(losses, losses_before, min_standard_errors):
+                self.lambdas, losses_before = (trial[0], trial[1]), losses
 
     def _judge_first(self, team: Team) -> np.ndarray:
         """The losses of the first fold's rows by a team that did not see them."""
@@ -386,8 +386,8 @@ class Training(Trained):
 
     def _first_losses(self, scores: np.ndarray) -> np.ndarray:
         """The losses of the first fold's rows, given its boosters' scores of all ids."""
-        made = self._fold_predictions(0, scores, self.smoothing)
-        return self.problem.part(self.folds == 0).held(made).losses
+        predictions = self._fold_predictions(0, scores, self.smoothing)
+        return self.problem.part(self.folds == 0).held(predictions).losses
 
     # -- boosters of all labels ------------------------------------------------------------
 

@@ -402,12 +402,12 @@ def of_sources(X: Sources, y: Any, outputs: Any) -> tuple[np.ndarray, Any, Any, 
     for name in X.names[1:]:
         has_own = outputs is not None and name in outputs
         source_labels = of_ids(X, everyone, outputs[name]) if has_own else labels
-        at = X.rows(name)
-        has_label = np.array([source_labels[i] is not None for i in at], dtype=bool)
+        index = X.rows(name)
+        has_label = np.array([source_labels[i] is not None for i in index], dtype=bool)
         if not has_label.any():
             continue  # a table without outputs has nothing to hand on
-        row = position_of_each(at[has_label], len(X))
-        tables[name] = _dense(cells(X, name))[has_label], source_labels[at[has_label]]
+        row = position_of_each(index[has_label], len(X))
+        tables[name] = _dense(cells(X, name))[has_label], source_labels[index[has_label]]
         pairs[name] = row[ids] if (row[ids] >= 0).any() else None
     return rows, labels[ids], tables or None, pairs
 
@@ -425,17 +425,17 @@ def check_names(what: str, by_name: Any, sources: Sequence[str]) -> None:
 
 def target_rows(sources: Sources) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of the first table in the order of ids, and the index of these."""
-    at = sources.rows(sources.names[0])
-    order = np.argsort(at)
-    return _dense(cells(sources, sources.names[0]))[order], at[order]
+    index = sources.rows(sources.names[0])
+    order = np.argsort(index)
+    return _dense(cells(sources, sources.names[0]))[order], index[order]
 
 
-def of_ids(sources: Sources, at: np.ndarray, y: Any) -> np.ndarray:
+def of_ids(sources: Sources, rows: np.ndarray, y: Any) -> np.ndarray:
     """Return the labels of some ids by index, None where there is none."""
     out = np.full(len(sources), None, dtype=object)
     index, labels = read_labels(sources.ids, y)
     out[index] = labels.tolist()
-    return out[at]
+    return out[rows]
 
 
 def _dense(matrix: Any) -> np.ndarray:
@@ -650,20 +650,22 @@ def _does_as_well(
     return True
 
 
-def fewer(target: TargetRows, source: SourceRows, most: int) -> tuple[TargetRows, SourceRows]:
+def fewer(target: TargetRows, source: SourceRows, max_rows: int) -> tuple[TargetRows, SourceRows]:
     """Return some of the rows, evenly, labeled ones first and pairs together: enough to judge."""
-    if max(len(target.X), len(source.X)) <= most:
+    if max(len(target.X), len(source.X)) <= max_rows:
         return target, source
     labeled, free = np.flatnonzero(target.labeled), np.flatnonzero(~target.labeled)
-    labeled_rows = _evenly(len(labeled), most // 2)
+    labeled_rows = _evenly(len(labeled), max_rows // 2)
     rows = np.sort(
-        np.append(labeled[labeled_rows], free[_evenly(len(free), most - len(labeled_rows))])
+        np.append(labeled[labeled_rows], free[_evenly(len(free), max_rows - len(labeled_rows))])
     )
-    others, pairs = _evenly(len(source.X), most), None
+    others, pairs = _evenly(len(source.X), max_rows), None
     if target.pairs is not None:
         partners = np.setdiff1d(target.pairs[rows], [-1])
-        more = np.setdiff1d(np.arange(len(source.X)), partners)
-        others = np.sort(np.append(partners, more[_evenly(len(more), most - len(partners))]))
+        unpaired = np.setdiff1d(np.arange(len(source.X)), partners)
+        others = np.sort(
+            np.append(partners, unpaired[_evenly(len(unpaired), max_rows - len(partners))])
+        )
         pairs = _pairs_among(others, target.pairs[rows], len(source.X))
     smaller = TargetRows(target.X[rows], target.y[labeled_rows], target.labeled[rows], pairs)
     return smaller, SourceRows(source.X[others], source.v[others], source.numeric)
@@ -674,8 +676,8 @@ def _pairs_among(rows: np.ndarray, pairs: np.ndarray, n_source: int) -> np.ndarr
     return position_of_each(rows, n_source + 1)[pairs]  # the last one answers -1, no partner
 
 
-def _evenly(n: int, most: int) -> np.ndarray:
-    return np.linspace(0, n - 1, min(n, max(most, 0))).astype(int) if n else np.zeros(0, int)
+def _evenly(n: int, max_rows: int) -> np.ndarray:
+    return np.linspace(0, n - 1, min(n, max(max_rows, 0))).astype(int) if n else np.zeros(0, int)
 
 
 def standard_errors(gains: np.ndarray) -> np.ndarray:

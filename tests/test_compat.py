@@ -160,6 +160,8 @@ def test_searching_is_the_same_to_the_last_bit(rng, sums):
     copies = Copies.of(node_of, np.unique(node_of, return_index=True)[1])
     first, plain = both("first_allowed", kernels, node_of, allowed, out=np.full(n, -1))
     np.testing.assert_array_equal(first, plain)
+    out = np.empty((n_queries, n))
+    np.testing.assert_array_equal(*both("all_distances", kernels, asked, nodes.arrays(), out=out))
     found = searched("scan", asked, nodes.arrays(), first, shape=(n_queries, k))
     owned = node_of, copies.starts, copies.members, allowed
     searched("expand", *found, *owned, shape=(n_queries, k))

@@ -133,7 +133,7 @@ def test_every_update_of_every_estimator_waits_for_the_others():
 
 
 def test_readers_meet_the_rows_before_or_after_an_update(monkeypatch):
-    monkeypatch.setattr(index_module, "_FEW", 0)  # tombstones are swept again and again
+    monkeypatch.setattr(index_module, "FEW_CHANGES", 0)  # tombstones are swept again and again
     colors = [f"c{i % 5}" for i in range(60)]
     index = SimilarityIndex(OneHot()).fit(
         {"color": colors}, ids=[f"{c} {i}" for i, c in enumerate(colors)]

@@ -29,10 +29,11 @@ from tabweave.columns.table import take_rows
 from tabweave.datasets import make_coupled
 from tabweave.neighbors import index as index_module
 from tabweave.space import graph as graph_module
+from tabweave.space import near_pairs
 from tabweave.space.block import Apart, total_gaps
 from tabweave.space.graph import Walker
+from tabweave.space.near_pairs import LowerBound
 from tabweave.space.scan import nearest_nodes
-from tabweave.space.space import Bound
 from tabweave.space.value_tables import ValueTables
 
 FAISS = "faiss is not installed"
@@ -407,7 +408,7 @@ def test_bad_filters():
 def test_removed_rows_are_never_found(backend, few, monkeypatch):
     if backend != "exact":
         pytest.importorskip("faiss", reason=FAISS)
-    monkeypatch.setattr(index_module, "_FEW", few)  # 0: rebuilds happen
+    monkeypatch.setattr(index_module, "FEW_CHANGES", few)  # 0: rebuilds happen
     rows, asked = categories(600, 6), categories(20, 6, seed=1)
     embedder = Weave().fit(rows)
     names = np.array([f"row {i}" for i in range(600)])
@@ -583,7 +584,7 @@ def test_graph_with_late_removed_and_filtered_rows(large):
         index.fit(part(large, range(5000))).add(part(large, range(5000, 6000)))
         index.remove(range(0, 6000, 5))
         both.append(index)
-    assert both[1]._graph.n_nodes < len(both[1]._ready()._view().nodes)  # late nodes are outside
+    assert both[1]._graph.n_nodes < len(both[1]._ready().view().nodes)  # late nodes are outside
     broad, narrow = {"c0": lambda v: v != "v0"}, {"c0": "v1", "c1": "v1"}
     for where in (None, broad, narrow):
         a, b = (index.query(asked, 10, where=where) for index in both)
@@ -615,7 +616,7 @@ def test_auto_takes_a_graph_when_there_are_many_rows(large, monkeypatch):
     pytest.importorskip("faiss", reason=FAISS)
     index = SimilarityIndex(OneHot(), backend="auto").fit(part(large, range(400)))
     assert index.backend_ == "exact"
-    monkeypatch.setattr(index_module, "_AUTO", 300)
+    monkeypatch.setattr(index_module, "GRAPH_NODES", 300)
     assert index.backend_ == "faiss-hnsw"
     assert index.query(part(large, [0]), 1).distances[0, 0] == 0
 
@@ -627,7 +628,7 @@ def test_auto_takes_a_graph_when_there_are_many_rows(large, monkeypatch):
 def measured(monkeypatch):
     """Count how often a breadth is chosen; graphs are built anew for any growth."""
     calls, choose = [], Walker.choose_breadth
-    monkeypatch.setattr(index_module, "_FEW", 0)
+    monkeypatch.setattr(index_module, "FEW_CHANGES", 0)
     monkeypatch.setattr(Walker, "choose_breadth", lambda *args: calls.append(1) or choose(*args))
     return calls
 
@@ -644,7 +645,7 @@ def test_the_index_chooses_the_least_breadth_that_finds_enough(large, measured):
     assert abs(new - index.recall_) < 0.03  # rows that are not there are found as often
     narrower = ladder[ladder.index(index.breadth_) - 1]
     walker = index._ready()._walker
-    own, view = walker.sample(), index._ready()._view()
+    own, view = walker.sample(), index._ready().view()
     queries = view.queries(take_rows(view.table, view.copies.heads[own]))
     truth = nearest_nodes(view.nodes, queries, 11)[0][:, -1:]
     shares = (walker.nearest(queries, 10, view.copies.heads, narrower, own)[0] <= truth).mean(1)
@@ -657,7 +658,7 @@ def test_the_index_chooses_the_least_breadth_that_finds_enough(large, measured):
 def test_a_row_is_looked_for_as_if_it_were_not_there(large):
     pytest.importorskip("faiss", reason=FAISS)
     index = SimilarityIndex(Weave(), backend="faiss-hnsw").fit(part(large, range(900)))
-    view, walker = index._ready()._view(), index._ready()._walker
+    view, walker = index._ready().view(), index._ready()._walker
     nodes = np.arange(len(view.nodes))
     queries = view.queries(take_rows(view.table, view.copies.heads))
     found = walker.nearest(queries, 5, nodes, 1024, nodes)
@@ -671,7 +672,7 @@ def test_a_row_is_looked_for_as_if_it_were_not_there(large):
 def test_a_walk_finds_what_a_scan_of_its_links_finds(large):
     pytest.importorskip("faiss", reason=FAISS)
     index = SimilarityIndex(Weave(), backend="faiss-hnsw").fit(part(large, range(3000)))
-    view, walker = index._ready()._view(), index._ready()._walker
+    view, walker = index._ready().view(), index._ready()._walker
     nodes = np.arange(len(view.nodes))
     queries = view.queries(take_rows(view.table, view.copies.heads[:40]))
     apart = np.full((40, len(nodes)), np.inf)
@@ -961,13 +962,13 @@ def test_duplicates_of_a_table_with_near_numbers_compare_few_rows(monkeypatch):
     rows["name"][7], rows["x"][7], rows["y"][7] = "n1", rows["x"][1] + 1e-5, rows["y"][1]
     index = SimilarityIndex(MixedEmbedder(schema={"name": "nominal"})).fit(rows)
     compared = []
-    whole = index_module.View._summed
+    whole = near_pairs.node_distances
 
     def counting(view, left, right):
         compared.append(len(left) * len(right))
         return whole(view, left, right)
 
-    monkeypatch.setattr(index_module.View, "_summed", counting)
+    monkeypatch.setattr(near_pairs, "node_distances", counting)
     found = index.duplicates(1e-3)
     assert [1, 7] in np.column_stack(found[:2]).tolist()
     assert sum(compared) < n * n / 5
@@ -1026,7 +1027,7 @@ def test_duplicates_among_many_values_take_no_table_of_their_pairs(monkeypatch):
     last = n - n // 10  # the first name, misspelled
     threshold = 1.001 * index.embedder_.pairwise_distances(part(rows, [0, last]))[0, 1]
     compared, exact = [], []
-    near, between = Bound.near, ValueTables.between
+    near, between = LowerBound.near, ValueTables.between
 
     def counting(bound, left, right, limit):
         compared.append(len(left[1]) * len(right[1]))
@@ -1036,7 +1037,7 @@ def test_duplicates_among_many_values_take_no_table_of_their_pairs(monkeypatch):
         exact.append(len(left) * len(right))
         return between(block, left, right)
 
-    monkeypatch.setattr(Bound, "near", counting)
+    monkeypatch.setattr(LowerBound, "near", counting)
     monkeypatch.setattr(ValueTables, "between", counting_exact)
     first, second, _ = index.duplicates(float(threshold))[:3]
     assert [0, last] in np.column_stack([first, second]).tolist()
@@ -1046,7 +1047,7 @@ def test_duplicates_among_many_values_take_no_table_of_their_pairs(monkeypatch):
 
 def test_a_coordinate_of_two_values_is_not_their_own():
     points = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.2]])
-    bound = Bound([Apart(points, np.zeros(4), np.arange(4))], np.zeros((0, 4)), 2)
+    bound = LowerBound([Apart(points, np.zeros(4), np.arange(4))], np.zeros((0, 4)), 2)
     assert bound.columns[0][1].points.shape == (4, 1)
     for limit, groups in ((0.5, [0, 0, 1, 2]), (2.1, [0, 0, 0, 1]), (2.5, [0, 0, 0, 0])):
         assert len(set(zip(bound.linked(limit).tolist(), groups, strict=True))) == max(groups) + 1
@@ -1155,7 +1156,7 @@ def test_ids_that_do_not_fit_are_refused():
 
 
 def test_nothing_is_near_where_every_row_was_removed(monkeypatch):
-    monkeypatch.setattr(index_module, "_FEW", 2)  # tombstones are swept at once
+    monkeypatch.setattr(index_module, "FEW_CHANGES", 2)  # tombstones are swept at once
     index = SimilarityIndex(OneHot()).fit({"a": list("xyzxyz")})
     index.remove(index.ids_)
     (found,) = index.query_radius({"a": "x"}, 1.0)

@@ -34,8 +34,9 @@ from tabweave.neighbors.stored import (
     space_of,
 )
 from tabweave.space.graph import WIDEST, Graph, Walker
+from tabweave.space.kernels import all_distances
+from tabweave.space.near_pairs import row_pairs
 from tabweave.space.scan import (
-    Copies,
     Found,
     Queries,
     nearest_nodes,
@@ -45,13 +46,10 @@ from tabweave.space.scan import (
 from tabweave.space.space import Space, View, given_names
 from tabweave.updates import exclusive
 
-_AUTO = 100_000  # distinct rows from which "auto" takes a graph
-_DEAD = 1 / 3  # tombstones, of all rows, that make it worth rebuilding
-_LATE = 1 / 4  # nodes that are not in the graph, of those that are, likewise
-_FEW = 10_000  # as many of either are no burden
-_NARROW = 0.1  # rows a filter leaves, below which a walk meets too few of them
-_VIEWS = 8  # sets of columns whose views are kept
-_PAIRED = 500  # rows whose pairs say what a distance means
+# Distinct rows from which "auto" takes a graph.
+GRAPH_NODES = 100_000
+# Tombstones, or nodes that are not in the graph, that are no burden.
+FEW_CHANGES = 10_000
 
 
 class Matches(NamedTuple):
@@ -80,17 +78,18 @@ class Matches(NamedTuple):
     positions: np.ndarray
 
     def _repr_html_(self) -> str:
-        far = max(float(np.max(self.distances, initial=0.0)), 1e-300)
+        farthest = max(float(np.max(self.distances, initial=0.0)), 1e-300)
+        queries = enumerate(zip(self.ids[:5], self.distances[:5], strict=True))
         lines = [
-            (f"{asked:,}", near + 1, str(i), float(d))
-            for asked, (ids, found) in enumerate(zip(self.ids[:5], self.distances[:5], strict=True))
-            for near, (i, d) in enumerate(zip(ids[:10], found[:10], strict=True))
+            (f"{query:,}", rank + 1, str(id), float(distance))
+            for query, (ids, distances) in queries
+            for rank, (id, distance) in enumerate(zip(ids[:10], distances[:10], strict=True))
         ]
         return html_table(
             f"Nearest rows of {len(self.ids):,} asked about",
             ["asked", "rank", "id", "distance"],
             lines,
-            lambda i, j: lines[i][3] / far if j == 3 else None,
+            lambda i, j: lines[i][3] / farthest if j == 3 else None,
         )
 
 
@@ -224,6 +223,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
     _stored: Stored
     _graph: Graph | None
     _measured: tuple[int, float] | None = None  # the breadth that suits the graph, and its recall
+    _cache: IndexState | None = None
 
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
         """Store rows, and fit the embedder if it is not fitted.
@@ -240,14 +240,14 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
             frame, and running numbers for rows that have none.
         """
         self._validate_params()
-        named = row_ids(X, ids)
+        new_ids = row_ids(X, ids)
         embedder, table = first_rows(self.embedder, X, y, ids)
         space = space_of(embedder, table.schema, self.metric)
         space.check(table)
-        stored = Stored.of(table, named)
+        stored = Stored.of(table, new_ids)
         self.embedder_, self._stored, self._graph = embedder, stored, None
         self._measured = None
-        self._cache = Cache(space, stored, self.backend)
+        self._cache = IndexState(space, stored, self.backend)
         if isinstance(embedder, Embedder):
             remember_names(self, embedder.schema_)
         else:
@@ -266,12 +266,12 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
             As in :meth:`fit`. Ids that other rows have are refused; a frame whose index is only
             0, 1, 2, ... then gets the next running numbers.
         """
-        if "_stored" not in vars(self):
+        if not hasattr(self, "_stored"):
             return self.fit(X, ids=ids)
         schema = self._stored.table.schema
-        table, named = more_rows(self.embedder_, X, schema), row_ids(X, ids, schema)
+        table = more_rows(self.embedder_, X, schema)
         self._ready().space.check(table)
-        self._replace_rows(self._stored.append(table, named))
+        self._replace_rows(self._stored.append(table, row_ids(X, ids, schema)))
         return self
 
     def remove(self, ids: Any) -> Self:
@@ -292,7 +292,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         self._stored = stored
 
     def __len__(self) -> int:
-        return int(np.count_nonzero(self._stored.alive)) if "_stored" in vars(self) else 0
+        return int(np.count_nonzero(self._stored.alive)) if hasattr(self, "_stored") else 0
 
     @property
     def ids_(self) -> np.ndarray:
@@ -310,7 +310,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
     def breadth_(self) -> int:
         """The breadth in use."""
         check_is_fitted(self, "_stored")
-        return int(self.breadth) if self.breadth != "auto" else self._found_breadth("breadth_")[0]
+        return int(self.breadth) if self.breadth != "auto" else self._measurement("breadth_")[0]
 
     @property
     def recall_(self) -> float:
@@ -320,9 +320,9 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
             raise AttributeError(
                 f'recall_ is only measured with breadth="auto", got {self.breadth!r}'
             )
-        return self._found_breadth("recall_")[1]
+        return self._measurement("recall_")[1]
 
-    def _found_breadth(self, name: str) -> tuple[int, float]:
+    def _measurement(self, name: str) -> tuple[int, float]:
         if self._measured is None:
             raise AttributeError(f"{name} exists only with a graph; backend is {self.backend!r}")
         return self._measured
@@ -369,16 +369,16 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
             raise ValueError("the index is empty: every row was removed; add some")
         if where is None and k > len(self):
             raise ValueError(f"expected k of at most {len(self)}, the rows of the index, got {k}")
-        asked, names = asked_rows(self.embedder_, rows, self._stored.table.schema)
+        queries, names = asked_rows(self.embedder_, rows, self._stored.table.schema)
         cache = self._prepared()
         stored = cache.stored
         allowed = stored.allowed(where)
         k = min(int(k), int(np.count_nonzero(stored.alive if allowed is None else allowed)))
         if together is None:
-            distances, found = cache.nearest(asked, names, int(k), allowed)
+            distances, nearest = cache.nearest(queries, names, k, allowed)
         else:
-            distances, found = cache.nearest_to_all(asked, names, int(k), allowed, together)
-        return Matches(stored.ids[found], distances, stored.positions_of(found))
+            distances, nearest = cache.nearest_to_all(queries, names, k, allowed, together)
+        return Matches(stored.ids[nearest], distances, stored.positions_of(nearest))
 
     def query_radius(self, rows: Any, radius: float, where: Any = None) -> list[Matches]:
         """Find all rows within a distance of each row; exact for every backend.
@@ -397,13 +397,13 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         """
         check_is_fitted(self, "_stored")
         _check_distance("radius", radius)
-        asked, names = asked_rows(self.embedder_, rows, self._stored.table.schema)
+        queries, names = asked_rows(self.embedder_, rows, self._stored.table.schema)
         cache = self._prepared()
         stored = cache.stored
-        found = cache.within(asked, names, radius, stored.allowed(where))
+        allowed = stored.allowed(where)
         return [
-            Matches(stored.ids[rows], distances, stored.positions_of(rows))
-            for distances, rows in found
+            Matches(stored.ids[near], distances, stored.positions_of(near))
+            for distances, near in cache.within(queries, names, radius, allowed)
         ]
 
     def duplicates(
@@ -448,7 +448,8 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
             raise ValueError(f"expected max_pairs to be a whole number >= 1, got {max_pairs!r}")
         cache = self._prepared()
         stored = cache.stored
-        first, second, distances = cache.pairs(threshold, stored.allowed(where), max_pairs)
+        allowed = stored.allowed(where)
+        first, second, distances = row_pairs(cache.view(), threshold, allowed, int(max_pairs))
         positions = stored.positions_of(np.stack([first, second], axis=1))
         return Pairs(stored.ids[first], stored.ids[second], distances, positions)
 
@@ -480,21 +481,21 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         cache = self._prepared()
         if len(self) < 2:
             raise ValueError(f"expected at least two rows in the index, got {len(self)}")
-        asked = np.asarray(distances, np.float64)
-        if np.isnan(asked).any():
+        limits = np.asarray(distances, np.float64)
+        if np.isnan(limits).any():
             raise ValueError(f"expected distances, got {distances!r}")
         names = None if columns is None else self._compared(columns)
         pairs = cache.sample_distances(names)
-        return np.searchsorted(pairs, asked * (1 - 1e-9)) / len(pairs)  # equal but for rounding
+        return np.searchsorted(pairs, limits * (1 - 1e-9)) / len(pairs)  # equal but for rounding
 
     def _compared(self, columns: Sequence[str]) -> list[str] | None:
         """Return the columns of the embedder among these, None if they are all; check them."""
         listed = [columns] if isinstance(columns, str) else list(columns)
         schema = self._stored.table.schema
         check_names(listed, schema)
-        own = self.embedder_.schema_ if isinstance(self.embedder_, Embedder) else schema
-        names = compared_names(listed, own)
-        return None if names == own.names else names
+        compared = self.embedder_.schema_ if isinstance(self.embedder_, Embedder) else schema
+        names = compared_names(listed, compared)
+        return None if names == compared.names else names
 
     def explain(self, row: Any, id: Any) -> dict[str, float]:
         """Explain the distance between a row and a stored row: each column's share.
@@ -514,11 +515,11 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         """
         check_is_fitted(self, "_stored")
         space, stored = self._ready().space, self._stored
-        asked, names = asked_rows(self.embedder_, row, stored.table.schema)
-        if asked.n_rows != 1:
-            raise ValueError(f"expected one row, got {asked.n_rows}")
+        query, names = asked_rows(self.embedder_, row, stored.table.schema)
+        if query.n_rows != 1:
+            raise ValueError(f"expected one row, got {query.n_rows}")
         other = take_rows(stored.table, np.array([stored.row_of(id)]))
-        shares = (space if names is None else space.only(names)).explain(asked, other)
+        shares = (space if names is None else space.only(names)).explain(query, other)
         order = [name for name in stored.table.schema.names if name in shares]
         return {name: shares[name] for name in dict.fromkeys([*order, *shares])}
 
@@ -531,7 +532,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         if not isinstance(index, cls):
             raise ValueError(f"expected a {cls.__name__} in {path}, got a {type(index).__name__}")
         try:
-            if "_stored" in vars(index):
+            if hasattr(index, "_stored"):
                 index._ready()
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise ValueError(f"{path} is damaged: {error}") from error
@@ -545,22 +546,22 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
                 raise ValueError(f"expected a breadth and its recall, got {measured!r}")
 
     @exclusive
-    def _prepared(self) -> Cache:
+    def _prepared(self) -> IndexState:
         """Return what is derived from the rows, up to date and without too many tombstones."""
         cache = self._ready()
         if cache.is_worn():
-            cache = self._cache = Cache(cache.space, cache.stored.compacted(), self.backend)
+            cache = self._cache = IndexState(cache.space, cache.stored.compacted(), self.backend)
             self._stored = cache.stored
         cache.prepare(self.links, self.breadth)
         self._graph, self._measured = cache.graph, cache.measured
         return cache
 
     @exclusive
-    def _ready(self) -> Cache:
+    def _ready(self) -> IndexState:
         """Return what is derived from the rows."""
-        if "_cache" not in vars(self):
+        if self._cache is None:
             space = space_of(self.embedder_, self._stored.table.schema, self.metric)
-            self._cache = Cache(space, self._stored, self.backend, self._graph, self._measured)
+            self._cache = IndexState(space, self._stored, self.backend, self._graph, self._measured)
         elif self._cache.backend_parameter != self.backend:
             self._cache = self._cache.after(self._stored, self.backend)
         return self._cache
@@ -569,7 +570,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
 _Names = tuple[str, ...] | None  # of the columns that are compared, None if these are all
 
 
-class Cache:
+class IndexState:
     """What an index derives from its rows: views of them, and what its backend needs.
 
     When rows come or go the index takes another one, so that a search that is under way ends
@@ -608,17 +609,17 @@ class Cache:
         self._walker: Walker | None = None
         self._breadth = 0
 
-    def after(self, stored: Stored, backend_parameter: str) -> Cache:
+    def after(self, stored: Stored, backend_parameter: str) -> IndexState:
         """Return what is derived from rows of which some were added or removed."""
-        out = Cache(self.space, stored, backend_parameter, self.graph, self.measured)
+        out = IndexState(self.space, stored, backend_parameter, self.graph, self.measured)
         if stored.table is self.stored.table:
             out._views, out._walker = dict(self._views), self._walker
         return out
 
     def is_worn(self) -> bool:
-        """Tell whether there are so many tombstones that it is worth to begin anew."""
-        dead = len(self.stored.alive) - np.count_nonzero(self.stored.alive)
-        return bool(dead > max(_FEW, _DEAD * len(self.stored.alive)))
+        """Tell whether a third of the rows are tombstones, so that it is worth to begin anew."""
+        n = len(self.stored.alive)
+        return bool(n - np.count_nonzero(self.stored.alive) > max(FEW_CHANGES, n / 3))
 
     def prepare(self, links: int, breadth: int | Literal["auto"]) -> None:
         """Make what the backend needs."""
@@ -626,20 +627,20 @@ class Cache:
             return
         require("faiss", "search")
         if self._walker is None:
-            self._walker = Walker(self._current_graph(int(links)), self._view().nodes)
+            self._walker = Walker(self._current_graph(int(links)), self.view().nodes)
         self._breadth = self._best_breadth(self._walker) if breadth == "auto" else int(breadth)
 
     def _best_breadth(self, walker: Walker) -> int:
         if self.measured is None:
-            view, nodes = self._view(), walker.sample()
+            view, nodes = self.view(), walker.sample()
             queries = view.queries(take_rows(view.table, view.copies.heads[nodes]))
             self.measured = walker.choose_breadth(queries, nodes)
         return self.measured[0]
 
     def _current_graph(self, links: int) -> Graph:
-        view = self._view()
-        late = 0 if self.graph is None else len(view.nodes) - self.graph.n_nodes
-        if self.graph is None or late > max(_FEW, _LATE * self.graph.n_nodes):
+        view = self.view()
+        n_new = 0 if self.graph is None else len(view.nodes) - self.graph.n_nodes
+        if self.graph is None or n_new > max(FEW_CHANGES, self.graph.n_nodes / 4):
             self.graph = Graph.of(view.vectors, len(view.nodes), view.space.power, links)
             self.measured = None
         return self.graph
@@ -649,35 +650,36 @@ class Cache:
         """The backend in use, "auto" resolved."""
         if self.backend_parameter != "auto":
             return self.backend_parameter
-        large = len(self.stored.alive) >= _AUTO and len(self._view().nodes) >= _AUTO
+        large = len(self.stored.alive) >= GRAPH_NODES and len(self.view().nodes) >= GRAPH_NODES
         return "faiss-hnsw" if large and find_spec("faiss") else "exact"
 
-    def _view(self, names: list[str] | None = None) -> View:
+    def view(self, names: list[str] | None = None) -> View:
         """Return the rows as a search over some columns sees them."""
         key = None if names is None else tuple(names)
         with self._lock:
             if key not in self._views:
-                if len(self._views) >= _VIEWS:
+                if len(self._views) >= 8:  # sets of columns
                     del self._views[next(k for k in self._views if k is not None)]
                 space = self.space if names is None else self.space.only(names)
                 self._views[key] = View(self.stored.table, space)
             return self._views[key]
 
     def nearest(
-        self, asked: Table, names: list[str] | None, k: int, allowed: np.ndarray | None
+        self, queries: Table, names: list[str] | None, k: int, allowed: np.ndarray | None
     ) -> Found:
         """Return (distances, rows) of the k nearest allowed rows of each query."""
-        view = self._view(names)
+        view = self.view(names)
         if k == 0:
-            return np.zeros((asked.n_rows, 0)), np.zeros((asked.n_rows, 0), np.int64)
+            return np.zeros((queries.n_rows, 0)), np.zeros((queries.n_rows, 0), np.int64)
         search = self._search(allowed is None) if names is None else None
-        queries = view.queries(asked)
-        summed, rows = nearest_rows(view.nodes, view.copies, queries, k, allowed, search)
+        summed, rows = nearest_rows(
+            view.nodes, view.copies, view.queries(queries), k, allowed, search
+        )
         return view.space.distances(summed), rows
 
     def nearest_to_all(
         self,
-        asked: Table,
+        queries: Table,
         names: list[str] | None,
         k: int,
         allowed: np.ndarray | None,
@@ -688,60 +690,44 @@ class Cache:
         The mean of squared distances is the squared distance to the mean and the inertia of the
         queries.
         """
-        view = self._view(names)
-        queries, total = view.queries(asked), np.zeros(len(view.nodes))
-        for i in range(len(queries)):
-            one = _to_every_node(view, queries.take(np.array([i])))
-            total = np.maximum(total, one) if together == "all" else total + one / len(queries)
-        space = view.space
+        view, n_queries = self.view(names), queries.n_rows
+        space, asked, arrays = view.space, view.queries(queries), view.nodes.arrays()
+        total, summed = np.zeros(len(view.nodes)), np.empty((1, len(view.nodes)))
+        for i in range(n_queries):
+            all_distances(asked.asked(slice(i, i + 1)), arrays, summed)
+            one = np.maximum(summed[0], 0)
+            total = np.maximum(total, one) if together == "all" else total + one / n_queries
         if together == "mean" and space.root and space.power == 2:
-            total = np.maximum(total - space.inertia(asked), 0)
+            total = np.maximum(total - space.inertia(queries), 0)
         first = view.copies.first(allowed)
-        there = np.flatnonzero(first >= 0)
-        order = there[np.lexsort((first[there], total[there]))[:k]]
-        found = np.asarray(total)[None, order], first[None, order]
-        summed, rows = view.copies.expand(found, k, allowed)
+        nodes = np.flatnonzero(first >= 0)
+        nodes = nodes[np.lexsort((first[nodes], total[nodes]))[:k]]
+        summed, rows = view.copies.expand((total[None, nodes], first[None, nodes]), k, allowed)
         return space.distances(summed), rows
 
     def within(
-        self, asked: Table, names: list[str] | None, radius: float, allowed: np.ndarray | None
+        self, queries: Table, names: list[str] | None, radius: float, allowed: np.ndarray | None
     ) -> list[Found]:
         """Return (distances, rows) of the allowed rows within a radius of each query."""
-        view = self._view(names)
-        who, nodes, summed = within(view.nodes, view.queries(asked), _limit(view.space, radius))
+        view = self.view(names)
+        query, nodes, summed = within(view.nodes, view.queries(queries), view.space.limit(radius))
         members, sizes = view.copies.rows_of(nodes, allowed)
-        who, summed = np.repeat(who, sizes), np.repeat(summed, sizes)
-        order = np.lexsort((members, summed, who))
-        cuts = np.searchsorted(who[order], np.arange(1, asked.n_rows))
+        query, summed = np.repeat(query, sizes), np.repeat(summed, sizes)
+        order = np.lexsort((members, summed, query))
+        cuts = np.searchsorted(query[order], np.arange(1, queries.n_rows))
         parts = (np.split(part[order], cuts) for part in (view.space.distances(summed), members))
         return list(zip(*parts, strict=True))
 
-    def pairs(
-        self, threshold: float, allowed: np.ndarray | None, most: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return pairs of rows and their distances: copies of one node, and of near ones."""
-        view = self._view()
-        kept = np.flatnonzero(view.copies.first(allowed) >= 0)
-        low, high, summed = view.near_pairs(_limit(view.space, threshold), kept)
-        low, high = np.concatenate([kept, low]), np.concatenate([kept, high])
-        copied, limit = view.to_copies(kept), _limit(view.space, threshold)
-        low, high = (np.delete(part, np.flatnonzero(copied > limit)) for part in (low, high))
-        summed = np.concatenate([copied[copied <= limit], np.maximum(summed, 0)])
-        a, b, which = _expanded_pairs(view.copies, low, high, allowed, most, threshold)
-        distances = view.space.distances(summed[which])
-        order = np.lexsort((b, a, distances))
-        return a[order], b[order], distances[order]
-
     def sample_distances(self, names: list[str] | None) -> np.ndarray:
-        """Return the distances of all pairs of some rows, in order."""
-        view, key = self._view(names), None if names is None else tuple(names)
+        """Return the distances of all pairs of at most 500 rows, in order."""
+        view, key = self.view(names), None if names is None else tuple(names)
         if key not in self._sampled:
-            there = np.flatnonzero(self.stored.alive)
-            n = min(len(there), _PAIRED)
-            rows = np.sort(np.random.default_rng(0).choice(there, n, replace=False))
+            alive = np.flatnonzero(self.stored.alive)
+            n = min(len(alive), 500)
+            rows = np.sort(np.random.default_rng(0).choice(alive, n, replace=False))
             nodes = view.nodes.take(view.copies.node_of[rows])
-            found, others = nearest_nodes(nodes, view.queries(take_rows(view.table, rows)), n)
-            summed = np.sort(found[others != np.arange(n)[:, None]])
+            nearest, others = nearest_nodes(nodes, view.queries(take_rows(view.table, rows)), n)
+            summed = np.sort(nearest[others != np.arange(n)[:, None]])
             self._sampled[key] = view.space.distances(summed)
         return self._sampled[key]
 
@@ -753,54 +739,13 @@ class Cache:
 
         def search(queries: Queries, k: int, first: np.ndarray) -> Found:
             share = 1.0 if all_allowed else np.count_nonzero(first >= 0) / len(first)
-            if share < _NARROW:
-                return nearest_nodes(self._view().nodes, queries, k, first)
+            if share < 0.1:  # a walk would meet too few of them
+                return nearest_nodes(self.view().nodes, queries, k, first)
             return walker.nearest(queries, k, first, int(max(self._breadth, k) / share))
 
         return search
 
 
-def _to_every_node(view: View, query: Queries) -> np.ndarray:
-    """Return what adds up between one query and every node."""
-    summed, nodes = nearest_nodes(view.nodes, query, len(view.nodes))
-    out = np.empty(len(view.nodes))
-    out[nodes[0]] = np.maximum(summed[0], 0)
-    return out
-
-
-def _limit(space: Space, distance: float) -> float:
-    """Return what may add up within a distance, with room for rounding."""
-    return float(distance**2 if space.root else distance) * (1 + 1e-9) + 1e-18
-
-
-def _expanded_pairs(
-    copies: Copies,
-    low: np.ndarray,
-    high: np.ndarray,
-    allowed: np.ndarray | None,
-    most: int,
-    threshold: float,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the pairs of rows of pairs of nodes, the earlier row first, and whose pair each is."""
-    copied = copies.sizes(allowed)
-    number = np.where(low == high, copied[low] * (copied[low] - 1) // 2, copied[low] * copied[high])
-    if number.sum() > most:
-        raise ValueError(
-            f"{number.sum():,} pairs of rows are within {threshold:g}, more than "
-            f"max_pairs={most:,}; lower the threshold, filter the rows with where, or raise "
-            "max_pairs"
-        )
-    members, starts = copies.rows_of(np.arange(len(copied)), allowed)[0], np.cumsum(copied) - copied
-    grid = copied[low] * copied[high]
-    which = np.repeat(np.arange(len(low)), grid)
-    inside = np.arange(len(which)) - np.repeat(np.cumsum(grid) - grid, grid)
-    i, j = np.divmod(inside, copied[high][which])
-    kept = (low != high)[which] | (i < j)
-    which, i, j = which[kept], i[kept], j[kept]
-    one, other = members[starts[low[which]] + i], members[starts[high[which]] + j]
-    return np.minimum(one, other), np.maximum(one, other), which
-
-
-def _check_distance(name: str, given: Any) -> None:
-    if not isinstance(given, Real) or isinstance(given, bool) or not 0 <= float(given) < np.inf:
-        raise ValueError(f"expected {name} to be a distance >= 0, got {given!r}")
+def _check_distance(name: str, value: Any) -> None:
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < np.inf:
+        raise ValueError(f"expected {name} to be a distance >= 0, got {value!r}")

@@ -547,15 +547,16 @@ def _as_fitted(embedder: Any, X: Any) -> Any:
 
 
 def space_of(embedder: Any, schema: Schema, metric: str) -> Space:
-    """Return the blocks of a fitted embedder; ``metric`` is "auto" (its own), "l2" or "l1"."""
+    """Return the space of a fitted embedder; ``metric`` is "auto" (its own), "l2" or "l1"."""
     unknown: Unknown = "centroid"
     block: Block = Vectors([name for name in schema.names if name.startswith(HIDDEN)])
     if isinstance(embedder, Embedder):
         block, unknown = embedder.learn().blocks_, embedder._policy()
-    own = metric == "auto"
-    power = block.power if own else 1 if metric == "l1" else 2
-    space = Space([], [], power, block.root if own else power == 2, own, unknown)
+    power, root = (
+        (block.power, block.root) if metric == "auto" else (int(metric[1]), metric == "l2")
+    )
+    space = Space([], [], power, root, metric == "auto", unknown)
     for part in block.parts():
-        single = part.by_value and schema[part.names[0]].kind != "set"
-        (space.values if single else space.lines).append(part)
+        is_single = part.by_value and schema[part.names[0]].kind != "set"
+        (space.values if is_single else space.lines).append(part)
     return space

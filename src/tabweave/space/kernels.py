@@ -146,12 +146,10 @@ def _fill_distances(joint, starts, codes, point, line, begin, power, root, out):
             out[j] = math.sqrt(max(out[j], 0.0))
 
 
-def _scan_plain(asked, nodes, first, out, rows):
+def _all_distances_plain(asked, nodes, out):
     (values, points), (groups, offsets, widths, _, codes, line, power, root) = asked, nodes
-    candidates = np.flatnonzero(first >= 0)
-    out[:], rows[:] = np.inf, NO_ROW
-    for i in range(len(out)):
-        total = np.zeros(len(first))
+    out[:] = 0
+    for i, total in enumerate(out):
         for group, code in zip(groups, codes, strict=True):
             joint = np.zeros(1)
             for a in group[group >= 0]:
@@ -160,8 +158,37 @@ def _scan_plain(asked, nodes, first, out, rows):
             total += joint[code]
         for x, other in zip(points[i], line, strict=True):
             total += np.abs(x - other) if power == 1 else np.square(x - other)
-        total = np.sqrt(np.maximum(total, 0)) if root else total
-        _keep_nearest(total[candidates], first[candidates], out[i], rows[i])
+    if root:
+        np.sqrt(np.maximum(out, 0), out=out)
+
+
+def _all_distances_size(asked, nodes, out):
+    """Return how many numbers are compared."""
+    return out.size * (1 + len(nodes[4]) + len(nodes[5]))
+
+
+@njit(nogil=True, cache=True, plain=_all_distances_plain, work=_all_distances_size)
+def all_distances(asked, nodes, out):
+    """Set the distance of each query to each node."""
+    values, points = asked
+    groups, offsets, widths, starts, codes, line, power, root = nodes
+    joint = np.empty((len(out), starts[-1]))
+    for i in range(len(out)):
+        _fill_joint(values[i], groups, offsets, widths, starts, joint[i])
+    for begin in range(0, out.shape[1], TILE_NODES):
+        end = min(begin + TILE_NODES, out.shape[1])
+        for i in range(len(out)):
+            tile = out[i, begin:end]
+            _fill_distances(joint[i], starts, codes, points[i], line, begin, power, root, tile)
+
+
+def _scan_plain(asked, nodes, first, out, rows):
+    candidates = np.flatnonzero(first >= 0)
+    distances = np.empty((len(out), len(first)))
+    _all_distances_plain(asked, nodes, distances)
+    out[:], rows[:] = np.inf, NO_ROW
+    for i in range(len(out)):
+        _keep_nearest(distances[i, candidates], first[candidates], out[i], rows[i])
 
 
 def _keep_nearest(distances, named, out, rows):
@@ -198,21 +225,6 @@ def scan(asked, nodes, first, out, rows):
             _offer_tile(tile, first, begin, out[i], rows[i])
     for i in range(len(out)):
         _sort(out[i], rows[i])
-
-
-@njit(nogil=True, cache=True)
-def all_distances(asked, nodes, out):
-    """Set the distance of each query to each node."""
-    values, points = asked
-    groups, offsets, widths, starts, codes, line, power, root = nodes
-    joint = np.empty((len(out), starts[-1]))
-    for i in range(len(out)):
-        _fill_joint(values[i], groups, offsets, widths, starts, joint[i])
-    for begin in range(0, out.shape[1], TILE_NODES):
-        end = min(begin + TILE_NODES, out.shape[1])
-        for i in range(len(out)):
-            tile = out[i, begin:end]
-            _fill_distances(joint[i], starts, codes, points[i], line, begin, power, root, tile)
 
 
 @njit(nogil=True, cache=True)

@@ -1,0 +1,299 @@
+"""Near pairs: all pairs of rows within a distance of each other, without a matrix of all pairs.
+
+A view of rows and a limit come in; pairs of nodes, then of rows, and what adds up between them go
+out. Nodes are compared in full only where neither a column alone nor a lower bound by products of
+rounded coordinates rules them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+from scipy.sparse.csgraph import connected_components
+
+from tabweave.columns.table import distinct_rows, take_rows
+from tabweave.columns.vocabulary import slices
+from tabweave.space.block import Apart, Block, summed_differences
+from tabweave.space.scan import MAX_FLOAT32_COORDINATE, Copies, Hits
+from tabweave.space.space import Space, View
+
+# How far below zero rounding may bring a sum of distances that are not negative.
+SUM_ROUNDING = 1e-9
+
+Point = tuple[Sequence[np.ndarray], np.ndarray]  # the values of nodes in each column, and which
+
+
+def row_pairs(view: View, threshold: float, allowed: np.ndarray | None, max_pairs: int) -> Hits:
+    """Pairs of (allowed) rows, the earlier row first, and their distances, nearest first.
+
+    They are copies of one node, or rows of two near ones; more than ``max_pairs`` are refused.
+    """
+    copies, limit = view.copies, view.space.limit(threshold)
+    nodes = np.flatnonzero(copies.first(allowed) >= 0)
+    low, high, summed = near_pairs(view, limit, nodes)
+    between_copies = copy_distances(view, nodes)
+    alike = between_copies <= limit
+    low, high = np.concatenate([nodes[alike], low]), np.concatenate([nodes[alike], high])
+    summed = np.concatenate([between_copies[alike], np.maximum(summed, 0)])
+    sizes = copies.sizes(allowed)
+    n_pairs = np.where(low == high, sizes[low] * (sizes[low] - 1) // 2, sizes[low] * sizes[high])
+    if n_pairs.sum() > max_pairs:
+        raise ValueError(
+            f"{n_pairs.sum():,} pairs of rows are within {threshold:g}, more than "
+            f"max_pairs={max_pairs:,}; lower the threshold, filter the rows with where, or raise "
+            "max_pairs"
+        )
+    one, other, pair = _expanded_pairs(copies, low, high, allowed)
+    distances = view.space.distances(summed[pair])
+    order = np.lexsort((other, one, distances))
+    return one[order], other[order], distances[order]
+
+
+def near_pairs(view: View, limit: float, nodes: np.ndarray) -> Hits:
+    """Pairs of some nodes that are at most ``limit`` apart, exactly.
+
+    Columns whose different values alone are farther apart cut the nodes into groups; within them
+    those are compared that are near along the coordinate that varies most, and that rounded
+    coordinates do not rule out.
+    """
+    groups, none_negative = _groups(view, limit, nodes)
+    along = _widest(view.nodes.line[:, nodes])
+    order = np.lexsort((along, groups))
+    reach = _reach(groups[order], along[order], limit ** (1 / view.space.power))
+    order = nodes[order]
+    parts = [(nodes[:0], nodes[:0], np.zeros(0))]
+    bound = LowerBound.of_view(view) if none_negative else None
+    place = np.arange(len(order))
+    for rows, columns in _rectangles(reach):
+        left, right = place[rows], place[columns]
+        if bound is not None:
+            one, other = ((view.codes(order[side]), order[side]) for side in (left, right))
+            near = bound.near(one, other, limit)
+            near &= left[:, None] < right
+            left, right = left[near.any(axis=1)], right[near.any(axis=0)]
+        summed = node_distances(view, order[left], order[right])
+        i, j = np.nonzero((summed <= limit) & (left[:, None] < right))
+        parts.append((order[left[i]], order[right[j]], summed[i, j]))
+    low, high, summed = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return low, high, summed
+
+
+def node_distances(view: View, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """What adds up between nodes and others, from the labels that they have."""
+    line, space = view.nodes.line, view.space
+    out = summed_differences(view.line_as_query(left).T, line[:, right].T, space.power)
+    columns = zip(space.values, view.located, view.label_gaps, strict=True)
+    codes = zip(view.codes(left), view.codes(right), strict=True)
+    for (block, located, gaps), both in zip(columns, codes, strict=True):
+        (a, i), (b, j) = (np.unique(side, return_inverse=True) for side in both)
+        between = space.between(block, located[a], located[b])
+        out += (between + gaps[a][:, None] + gaps[b])[i][:, j]
+    return out
+
+
+def copy_distances(view: View, nodes: np.ndarray) -> np.ndarray:
+    """What adds up between each of some nodes and another row that is equal to it."""
+    heads = take_rows(view.table, view.copies.heads[nodes])
+    out = 2 * view.value_gaps()[nodes]
+    for block in view.space.lines:
+        out += 2 * view.space.gaps(block, heads)
+    columns = zip(view.space.values, view.located, view.codes(nodes), strict=True)
+    for block, located, codes in columns:
+        labels, index = np.unique(codes, return_inverse=True)
+        between = [view.space.between(block, located[[i]], located[[i]])[0, 0] for i in labels]
+        out += np.array(between)[index]
+    return out
+
+
+def _groups(view: View, limit: float, nodes: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Return a number for each of some nodes: pairs that are near have the same.
+
+    And whether no column brings two nodes nearer.
+    """
+    linked = [
+        connected_labels(view.space, block, located, limit)
+        for block, located in zip(view.space.values, view.located, strict=True)
+    ]
+    numbers = [labels for labels in linked if labels is not None]
+    none_negative = len(numbers) == len(linked)
+    if not numbers or not none_negative or not len(nodes):
+        return np.zeros(len(nodes), np.int64), none_negative
+    groups = [labels[codes] for labels, codes in zip(numbers, view.codes(nodes), strict=True)]
+    return distinct_rows(groups)[1], none_negative
+
+
+def connected_labels(
+    space: Space, block: Block, located: np.ndarray, limit: float
+) -> np.ndarray | None:
+    """Numbers of labels: the same if chains of labels link them within ``limit``.
+
+    Rows whose labels differ in it are farther apart, since nothing that adds up is negative;
+    None where something is. Labels little farther apart may be linked, too.
+    """
+    parts = space.distance_parts(block, located)
+    if parts is not None:
+        return LowerBound([parts], np.zeros((0, len(located))), space.power).linked(limit)
+    links = []
+    for labels in slices(len(located), 1, 256):
+        between = space.between(block, located[labels], located)
+        if (between < -SUM_ROUNDING).any():
+            return None
+        links.append(csr_array(between <= limit))
+    return connected_components(vstack(links), directed=False)[1]
+
+
+class LowerBound:
+    """What adds up between nodes at least, by products of rounded coordinates.
+
+    ``|x - y|² = |x|² + |y|² - 2 xy``, less what rounding may add, and what values have of their own
+    where they differ. A coordinate that only one label has is its own. Sums of absolute
+    differences are not below the root of the squared ones.
+
+    Parameters
+    ----------
+    columns : sequence of Apart or None
+        The labels of each column that is looked up; those of None are left out.
+    line : ndarray of shape (coordinates, nodes)
+        What is not looked up.
+    power : {1, 2}
+        What adds up.
+    gaps : ndarray, optional
+        What missing cells add to the squared distances of each node.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[Apart | None],
+        line: np.ndarray,
+        power: int,
+        gaps: np.ndarray | None = None,
+    ) -> None:
+        self.power = power
+        self.gaps = gaps
+        parts = [(a, _with_unique_parts(p)) for a, p in enumerate(columns) if p is not None]
+        self.n_left_out = len(columns) - len(parts)
+        sources = [line, *(part.points for _, part in parts)]
+        largest = max(max(x.max(initial=0.0), -x.min(initial=0.0)) for x in sources)
+        self.dtype = np.float32 if largest < MAX_FLOAT32_COORDINATE else np.float64
+        width = len(line) + sum(part.points.shape[1] for _, part in parts)
+        self.share = 1 - (width + len(parts) + 8) * 2.0**-23  # twice what rounding may change
+        self.line = line
+        self.columns = [(a, replace(p, points=p.points.astype(self.dtype))) for a, p in parts]
+
+    @classmethod
+    def of_view(cls, view: View) -> LowerBound:
+        """Rule out pairs of nodes by the columns that are compared by coordinates."""
+        columns = zip(view.space.values, view.located, strict=True)
+        parts = [view.space.distance_parts(block, located) for block, located in columns]
+        return cls(parts, view.nodes.line, view.space.power, view.value_gaps())
+
+    def near(self, left: Point, right: Point, limit: float) -> np.ndarray:
+        """Return which pairs are perhaps within a limit: all that are, and few others."""
+        x, y = self._coordinates(left), self._coordinates(right)
+        out = x @ y.T
+        out *= -2
+        for points, shape in ((x, (-1, 1)), (y, (1, -1))):
+            squares = self.share * np.einsum("ij,ij->i", points, points)
+            out += squares.astype(self.dtype).reshape(shape)
+        for a, parts in self.columns:
+            if parts.own.any():
+                i, j = left[0][a], right[0][a]
+                unique = (self.share * parts.own).astype(self.dtype)
+                apart = unique[i][:, None] + unique[j]
+                apart *= parts.which[i][:, None] != parts.which[j]
+                out += apart
+        if self.gaps is not None and self.gaps.any():
+            gaps = self.share * self.gaps
+            out += gaps[left[1]][:, None].astype(self.dtype)
+            out += gaps[right[1]].astype(self.dtype)
+        farthest = self._squared_limit(limit) + self.n_left_out * SUM_ROUNDING
+        return ~(out > farthest)  # so that what overflows is near
+
+    def _squared_limit(self, limit: float) -> float:
+        return float(limit ** (2 / self.power) * (1 + 1e-6))
+
+    def _coordinates(self, point: Point) -> np.ndarray:
+        codes, nodes = point
+        line = self.line[:, nodes].T.astype(self.dtype)
+        return np.hstack([line, *(parts.points[codes[a]] for a, parts in self.columns)])
+
+    def linked(self, limit: float) -> np.ndarray:
+        """Return a number for each label of the one column: the same if chains may link them."""
+        ((_, parts),) = self.columns
+        values, out = np.unique(parts.which, return_inverse=True)
+        farthest = self._squared_limit(limit)
+        labels = np.flatnonzero(parts.own + parts.own.min(initial=np.inf) <= farthest)
+        along = _widest(parts.points[labels].T.astype(np.float64))
+        order = np.argsort(along, kind="stable")
+        labels, groups = labels[order], np.zeros(len(labels), np.int64)
+        n_groups = len(values)
+        for rows, columns in _rectangles(_reach(groups, along[order], np.sqrt(farthest))):
+            left, right = labels[rows], labels[columns]
+            if n_groups == 1:
+                break
+            near = self.near(([left], left), ([right], right), limit)
+            near &= out[left][:, None] != out[right]
+            i, j = np.nonzero(near)
+            if len(i):
+                ends = out[left[i]], out[right[j]]
+                links = csr_array((np.ones(len(i), bool), ends), (n_groups,) * 2)
+                n_groups, number = connected_components(links, directed=False)
+                out = number[out]
+        return out
+
+
+def _with_unique_parts(parts: Apart) -> Apart:
+    """Return labels whose coordinates that no other label has are their own."""
+    points = parts.points
+    is_unique = np.count_nonzero(points, axis=0) == 1
+    if not is_unique.any():
+        return parts
+    squares = parts.own.copy()
+    for labels in slices(len(points), points.shape[1], 1 << 22):
+        squares[labels] += np.square(points[labels][:, is_unique]).sum(axis=1)
+    return Apart(points[:, ~is_unique], squares, parts.which)
+
+
+def _rectangles(reach: np.ndarray) -> Iterator[tuple[slice, slice]]:
+    """Yield sorted nodes, few at a time, with the later ones that they may be near to."""
+    n_columns = 1 << 14
+    for rows in slices(len(reach), 1, 256):
+        for start in range(rows.start, int(reach[rows].max()), n_columns):
+            yield rows, slice(start, min(start + n_columns, int(reach[rows].max())))
+
+
+def _reach(groups: np.ndarray, along: np.ndarray, width: float) -> np.ndarray:
+    """Return where the nodes end that a sorted node may be near to."""
+    starts = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
+    ends = np.append(starts[1:], len(groups))
+    out = np.repeat(ends, ends - starts)
+    slack = 1e-9 * (1 + np.abs(along).max(initial=0.0))  # of rounding
+    for begin, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        if end - begin > 16:  # a small group is compared whole
+            group = along[begin:end]
+            out[begin:end] = begin + np.searchsorted(group, group + width + slack, side="right")
+    return out
+
+
+def _widest(line: np.ndarray) -> np.ndarray:
+    """Return the coordinate that varies most; zeros if there is none."""
+    return line[np.argmax(line.var(axis=1))] if line.size else np.zeros(line.shape[1])
+
+
+def _expanded_pairs(
+    copies: Copies, low: np.ndarray, high: np.ndarray, allowed: np.ndarray | None
+) -> Hits:
+    """Pairs of rows of pairs of nodes, the earlier row first, and whose pair each is."""
+    sizes = copies.sizes(allowed)
+    members, starts = copies.rows_of(np.arange(len(sizes)), allowed)[0], np.cumsum(sizes) - sizes
+    grid = sizes[low] * sizes[high]
+    pair = np.repeat(np.arange(len(low)), grid)
+    inside = np.arange(len(pair)) - np.repeat(np.cumsum(grid) - grid, grid)
+    i, j = np.divmod(inside, sizes[high][pair])
+    once = (low != high)[pair] | (i < j)
+    pair, i, j = pair[once], i[once], j[once]
+    one, other = members[starts[low[pair]] + i], members[starts[high[pair]] + j]
+    return np.minimum(one, other), np.maximum(one, other), pair

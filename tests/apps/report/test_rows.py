@@ -7,7 +7,7 @@ from tabweave import MixedEmbedder, Table
 from tabweave.apps.report import describe
 from tabweave.apps.report.clusters import find_centers
 from tabweave.apps.report.reading import read
-from tabweave.apps.report.rows import Axes, Nearest, Rows, map_cells
+from tabweave.apps.report.rows import Axes, DistinctRows, Nearest, map_cells
 
 
 def test_axes_are_principal_components_of_the_rows_with_their_copies():
@@ -23,10 +23,10 @@ def test_axes_are_principal_components_of_the_rows_with_their_copies():
 
 def test_distinct_rows_and_their_copies():
     rows = {"a": list("xyxx"), "n": [1.0, np.nan, 1.0, 2.0]}
-    seen = Rows.of(read(rows, None), 0, 100)
+    seen = DistinctRows.of(read(rows, None), 0)
     assert seen.copies.sum() == 4 and len(seen.first) == 3
     np.testing.assert_array_equal(seen.of_row[[0, 2]], seen.of_row[[2, 0]])
-    gaps = Rows.of(read({"n": [np.nan, 1.5, np.nan]}, None), 0, 100)
+    gaps = DistinctRows.of(read({"n": [np.nan, 1.5, np.nan]}, None), 0)
     assert sorted(gaps.copies) == [1, 2]
 
 

@@ -18,7 +18,7 @@ from tabweave.apps.report import page
 from tabweave.apps.report.clusters import assign, describe_clusters, find_centers, how_many
 from tabweave.apps.report.html import rounded
 from tabweave.apps.report.reading import Reading, as_values
-from tabweave.apps.report.rows import MOST_DRAWN, N_AXES, joined, map_cells
+from tabweave.apps.report.rows import MAX_DRAWN_ROWS, N_AXES, joined, map_cells
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.sets import Sets
 from tabweave.columns.table import take_rows
@@ -150,7 +150,7 @@ def _draw_page(path: Path, points: Any, learned: Learned, color: str, title: str
 def _clusters(learned: Learned) -> tuple[dict[str, Any] | None, Any]:
     """Clusters of the rows as reports have them, and that of each row; none of equal rows."""
     points = _on_axes(learned, N_AXES)
-    drawn = np.unique(np.linspace(0, len(points) - 1, MOST_DRAWN).astype(int))
+    drawn = np.unique(np.linspace(0, len(points) - 1, MAX_DRAWN_ROWS).astype(int))
     if len(np.unique(points[drawn], axis=0)) < 3:
         return None, None
     number = how_many(learned.table, 0)  # as `tabweave cluster` and reports have it
@@ -167,7 +167,7 @@ def _colours(learned: Learned, name: str, max_colours: int = 8) -> tuple[list[st
     Of many values the most frequent have a colour, and all others share the last one.
     """
     ((_, data),) = learned.column(name)
-    values: Any = joined(data, learned.rows.n_rows) if isinstance(data, Sets) else as_values(data)
+    values: Any = joined(data) if isinstance(data, Sets) else as_values(data)
     counts = np.bincount(values.codes, minlength=len(values.labels))
     in_order = isinstance(data, Numbers)
     order = np.arange(len(counts)) if in_order else np.argsort(-counts, kind="stable")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+import tabweave
 from tabweave._compat import one_thread, require
 from tabweave.apps.methods import build, find, naming_target
 from tabweave.apps.report.clusters import assign, describe_clusters, find_centers, how_many
@@ -20,6 +21,7 @@ from tabweave.apps.report.columns import (
     describe_gaps,
     describe_rows,
     describe_values,
+    missing_rows,
 )
 from tabweave.apps.report.html import page, widget_script
 from tabweave.apps.report.notes import (
@@ -31,9 +33,8 @@ from tabweave.apps.report.notes import (
 )
 from tabweave.apps.report.reading import Reading, read
 from tabweave.apps.report.rows import (
-    MAP_COLUMNS,
     Axes,
-    Rows,
+    DistinctRows,
     axes_layout,
     choose_rows,
     describe_map,
@@ -52,8 +53,6 @@ from tabweave.measures import MEASURES
 from tabweave.space.scan import Nearest
 
 __all__ = ["describe", "map_widget", "page", "report"]
-FEW_ROWS = 400  # that clusters are counted on for a first picture
-FORMAT = 1
 Tell = Callable[..., None]
 
 
@@ -64,11 +63,9 @@ class ReportOptions:
     n_neighbors: int = 5
     rows: Any = None  # whose neighbours are shown
     random_state: int = 0
-    max_map_rows: int = 0  # rows on the map; 0: as many as axes and clusters are found from
+    max_map_rows: int = 0  # 0: as many as axes and clusters are found from
     by_neighborhood: bool = True  # whether to lay the map out by t-SNE, too
-    first_picture: bool = (
-        False  # for a first picture: clusters counted on few rows, nothing odd looked for
-    )
+    first_picture: bool = False  # clusters counted on few rows, nothing odd looked for
     weights: Mapping[str, float] | None = None  # what single columns count
 
 
@@ -132,12 +129,12 @@ def describe(
 def look_at(
     reading: Reading, method: Any, options: ReportOptions, tell: Tell = lambda *_: None
 ) -> tuple[dict[str, Any], Any, np.ndarray | None]:
-    """Return the description of rows that were read, the embedder, and the map's coordinates.
+    """The description of rows that were read, the embedder, and the map's coordinates.
 
     The coordinates are those along the principal axes, of the rows on the map.
     """
     out: dict[str, Any] = {
-        "format": FORMAT,
+        "format": 1,
         **_facts(reading),
         "columns": describe_columns(reading),
         "some": describe_rows(reading),
@@ -148,87 +145,92 @@ def look_at(
     out["couplings"] = describe_couplings(counts, reading.target)
     tell("looking for odd cells", 0.2)
     out["warnings"] = describe_warnings(reading, out["couplings"])
-    out["associations"] = None if options.first_picture else describe_associations(reading)
-    odd = None if options.first_picture else learn_outliers(reading, options.random_state)
-    out["outliers"] = describe_outliers(reading, odd)
-    empty: dict[str, Any] = {"values": None, "map": None, "clusters": None, "neighbors": None}
+    out["associations"] = outliers = None
+    if not options.first_picture:
+        out["associations"] = describe_associations(reading)
+        outliers = learn_outliers(reading, options.random_state)
+    out["outliers"] = describe_outliers(reading, outliers)
     if not reading.kept:
-        return out | {"method": None} | empty, None, None
+        empty = dict.fromkeys(("method", "values", "map", "clusters", "neighbors"))
+        return out | empty, None, None
     tell("learning", 0.3)
     model = fitted(reading, method, options)
     weights = model._column_weights()
-    out |= {
-        "method": model._title(),
-        "weights": {k: round(v, 4) for k, v in weights.items()},
-    }
+    out["method"] = model._title()
+    out["weights"] = {name: round(weight, 4) for name, weight in weights.items()}
     tell("comparing values", 0.5)
-    own = counts.select([name for name in counts.names if name != reading.target])
-    out["values"] = describe_values(model, own, weights)
-    seen = Rows.of(reading, options.random_state, MAP_COLUMNS, options.max_map_rows)
-    found, points = _look_at_rows(reading, model, seen, options, tell)
-    found["map"] |= odd_columns(reading, odd, seen.first[seen.shown])
-    return out | found, model, points
+    features = counts.select([name for name in counts.names if name != reading.target])
+    out["values"] = describe_values(model, features, weights)
+    distinct = DistinctRows.of(reading, options.random_state, options.max_map_rows)
+    described, points = _look_at_rows(reading, model, distinct, options, tell)
+    described["map"] |= odd_columns(reading, outliers, distinct.first[distinct.shown])
+    return out | described, model, points
 
 
 def _look_at_rows(
-    reading: Reading, model: Any, seen: Rows, options: ReportOptions, tell: Tell
+    reading: Reading, model: Any, distinct: DistinctRows, options: ReportOptions, tell: Tell
 ) -> tuple[dict[str, Any], np.ndarray]:
-    """Return map, clusters and neighbours, in one pass over the distinct rows; and the points."""
-    random_state = options.random_state
+    """Map, clusters and neighbours, in one pass over the distinct rows; and the points."""
     tell("drawing the map", 0.6)
-    vectors = seen.vectors(model, seen.drawn)
-    copies = seen.copies[seen.drawn]
+    vectors, copies = distinct.vectors(model, distinct.drawn), distinct.copies[distinct.drawn]
     axes = Axes.of(vectors, copies)
     points = axes.project(vectors)
     tell("finding clusters", 0.7)
-    counted = reading.features()
-    if options.first_picture:
-        counted = take_rows(counted, np.arange(0, counted.n_rows, -(-counted.n_rows // FEW_ROWS)))
-    number = how_many(counted, random_state)
-    centers, silhouette = find_centers(points, copies, number, random_state)
-    asked = [0] if options.first_picture else options.rows
-    chosen = choose_rows(seen, asked, points, assign(points, centers), centers)
-    queries = seen.of_row[[row for row, _ in chosen]]
-    asked_about = seen.vectors(model, queries)
-    near = Nearest(asked_about, queries, options.n_neighbors, power=model.blocks_.power)
-    labels = np.zeros(len(seen.first), int)
-    every = np.zeros((len(seen.first), points.shape[1]))
-    for numbers, block in seen.blocks(model, vectors.shape[1]):
-        every[numbers] = axes.project(block)
-        labels[numbers] = assign(every[numbers], centers)
-        near.see(numbers, block)
+    n_clusters = how_many(_rows_to_count(reading, options), options.random_state)
+    centers, silhouette = find_centers(points, copies, n_clusters, options.random_state)
+    requested = [0] if options.first_picture else options.rows
+    chosen = choose_rows(distinct, requested, points, assign(points, centers), centers)
+    queries = distinct.of_row[[row for row, _ in chosen]]
+    query_vectors = distinct.vectors(model, queries)
+    nearest = Nearest(query_vectors, queries, options.n_neighbors, power=model.blocks_.power)
+    labels = np.zeros(len(distinct.first), int)
+    all_points = np.zeros((len(distinct.first), points.shape[1]))
+    for numbers, block in distinct.blocks(model, vectors.shape[1]):
+        all_points[numbers] = axes.project(block)
+        labels[numbers] = assign(all_points[numbers], centers)
+        nearest.see(numbers, block)
         tell("finding neighbours", 0.8 + 0.1 * numbers[-1] / len(labels))
     tell("describing clusters", 0.9)
-    groups = describe_clusters(reading.values(), labels[seen.of_row], len(centers), reading.target)
+    row_labels = labels[distinct.of_row]
+    groups = describe_clusters(reading.values(), row_labels, len(centers), reading.target)
     tell("explaining neighbours", 0.95)
-    shown = points if seen.shown is seen.drawn else every[seen.shown]
-    layouts, without = [axes_layout(shown, axes)], ""
-    if options.by_neighborhood:
-        near_by, without = near_layout(shown, random_state)
-        layouts += [near_by] if near_by else []
-    found = {
-        "map": describe_map(reading, seen, (layouts, without), labels),
-        "clusters": {"silhouette": round(silhouette, 3), "groups": groups},
-        "neighbors": {
-            "columns": reading.kept,
-            "rows": describe_neighbors(reading, model, seen, chosen, near),
-        },
-    }
+    neighbors = describe_neighbors(reading, model, distinct, chosen, nearest)
+    shown = points if distinct.shown is distinct.drawn else all_points[distinct.shown]
+    layouts = _layouts(shown, axes, options)
     tell("done", 1.0)
-    return found, shown
+    return {
+        "map": describe_map(reading, distinct, layouts, labels),
+        "clusters": {"silhouette": round(silhouette, 3), "groups": groups},
+        "neighbors": {"columns": reading.kept, "rows": neighbors},
+    }, shown
+
+
+def _rows_to_count(reading: Reading, options: ReportOptions) -> Table:
+    """The rows that the number of clusters is found from."""
+    features = reading.features()
+    if not options.first_picture:
+        return features
+    max_rows = 400
+    return take_rows(features, np.arange(0, features.n_rows, -(-features.n_rows // max_rows)))
+
+
+def _layouts(
+    points: np.ndarray, axes: Axes, options: ReportOptions
+) -> tuple[list[dict[str, Any]], str]:
+    """The layouts of a map, and why one of them is not there."""
+    layout, reason = None, ""
+    if options.by_neighborhood:
+        layout, reason = near_layout(points, options.random_state)
+    return [axes_layout(points, axes)] + ([layout] if layout else []), reason
 
 
 def _facts(reading: Reading) -> dict[str, Any]:
-    from tabweave import __version__
-    from tabweave.apps.report.columns import missing_rows
-
     table = reading.table
-    gaps = sum(missing_rows(data) for _, data in table)
     return {
-        "tabweave": __version__,
+        "tabweave": tabweave.__version__,
         "rows": table.n_rows,
         "cells": table.n_rows * len(table.schema),
-        "missing": gaps,
+        "missing": sum(missing_rows(data) for _, data in table),
         "target": reading.target,
         "id": reading.id_name,
         "aside": aside_line(reading.left_out),

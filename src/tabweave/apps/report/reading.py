@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tabweave.apps.report.html import between, bin_names, cell, shown
+from tabweave.columns.cells import Cells
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.datetime import Datetimes
 from tabweave.columns.decision import Finding
@@ -46,9 +47,7 @@ class Reading:
     @cached_property
     def codes(self) -> dict[str, np.ndarray]:
         """Each column's cells as codes in the order of values: equal cells have equal codes."""
-        from tabweave.columns.table import canonical_codes
-
-        return dict(zip(self.table.schema.names, canonical_codes(self.table), strict=True))
+        return {column.name: data.ranks() for column, data in self.table}
 
     @cached_property
     def id_name(self) -> str | None:
@@ -76,61 +75,59 @@ class Reading:
         return {"ids": [self.id_of(row) for row in rows.tolist()]} if self.id_name else {}
 
     def features(self) -> Table:
-        """Return the columns that the embedding sees."""
+        """The columns that the embedding sees."""
         return self.table.select(self.kept)
 
     def values(self) -> Table:
-        """Return the kept columns and the target with a value in every cell: numbers as bins."""
-        names = self.kept + ([self.target] if self.target else [])
-        columns, parts = [], []
-        for column, data in self.table.select(names):
-            numbered = isinstance(data, Numbers)
-            columns.append(replace(column, kind="nominal") if numbered else column)
-            parts.append(as_values(data))
-        schema = Schema(tuple(columns), complete=True, named=self.table.schema.named)
-        return Table(schema, tuple(parts), self.table.n_rows)
+        """The kept columns and the target with a value in every cell: numbers as bins."""
+        table = self.table.select(self.kept + ([self.target] if self.target else []))
+        columns = tuple(
+            replace(column, kind="nominal") if isinstance(data, Numbers) else column
+            for column, data in table
+        )
+        schema = Schema(columns, complete=True, named=table.schema.named)
+        return Table(schema, tuple(map(as_values, table.columns)), table.n_rows)
 
 
 def read(X: Any, target: Any) -> Reading:
     """Read rows; ``target`` is the name of a column, or a class for each row."""
-    table = Table.of(X, rules="all")
+    table, name = Table.of(X, rules="all"), None
     require_rows(table)
     if len(table.schema) > MAX_COLUMNS:
         raise ValueError(
             f"expected at most {MAX_COLUMNS} columns in a report, got {len(table.schema)}; "
             f"select some"
         )
-    name = None
     if target is not None:
         table, name = _with_target(table, target)
-    kept = table.select([n for n in table.schema.names if n != name]) if name else table
-    findings = kept.kinds()
-    judged = {f.column: f.why for f in findings if not f.kept and f.why != "constant"}
-    doubts = {f.column: f.why for f in findings if is_doubtful(f)}
-    found = ((c.name, _useless(data) or judged.get(c.name)) for c, data in kept)
-    left_out = {n: doubts.get(n, why) for n, why in found if why}
+    others = table.select([n for n in table.schema.names if n != name])
+    left_out = {}
+    for finding, data in zip(others.kinds(), others.columns, strict=True):
+        dropped = "" if finding.kept or finding.why == "constant" else finding.why
+        if reason := _useless(data) or dropped:
+            left_out[finding.column] = finding.why if is_doubtful(finding) else reason
     labels = row_labels(X)
     return Reading(table, name, left_out, None if labels is None or labels.is_default else labels)
 
 
 def is_doubtful(finding: Finding) -> bool:
-    """Tell whether a column may be meant as something else; how it is spelled is another matter."""
+    """Whether a column may be meant as something else; how it is spelled is another matter."""
     return finding.asks not in ("", "spelling")
 
 
 def without_unused_labels(table: Table) -> Table:
-    """Return a table without labels that none of its rows has: learning would carry them along."""
+    """A table without labels that none of its rows has: learning would carry them along."""
     parts = []
     for _, data in table:
-        if not isinstance(data, Numbers):
-            met, codes = np.unique(data.codes, return_inverse=True)
-            data = replace(data, codes=codes, labels=[data.labels[i] for i in met])
+        if isinstance(data, Codes | Sets):
+            used, codes = np.unique(data.codes, return_inverse=True)
+            data = replace(data, codes=codes, labels=[data.labels[i] for i in used])
         parts.append(data)
     return Table(table.schema, tuple(parts), table.n_rows)
 
 
-def as_values(data: Codes | Numbers | Sets, n_bins: int = 5) -> Codes | Sets:
-    """Return a column as values: numbers in bins with about as many each, named by their ends."""
+def as_values(data: Any, n_bins: int = 5) -> Codes | Sets:
+    """A column as values: numbers in bins with about as many each, named by their ends."""
     if not isinstance(data, Numbers):
         return data
     edges = quantile_edges(data.values, n_bins)
@@ -146,23 +143,26 @@ def as_values(data: Codes | Numbers | Sets, n_bins: int = 5) -> Codes | Sets:
 
 
 def _with_target(table: Table, target: Any) -> tuple[Table, str]:
-    """Return the table with the target as its last column, and the target's name."""
+    """The table with the target as its last column, and the target's name."""
+    names = table.schema.names
     if isinstance(target, str):
-        if target not in table.schema.names:
-            shown = ", ".join(map(repr, table.schema.names[:20]))
-            raise KeyError(f"expected target to be a column, one of {shown}, got {target!r}")
-        if len(table.schema) == 1:
+        if target not in names:
+            raise KeyError(
+                f"expected target to be a column, one of {', '.join(map(repr, names[:20]))}, got "
+                f"{target!r}"
+            )
+        if len(names) == 1:
             raise ValueError(f"expected columns besides the target {target!r}, got none")
         column, data = table.schema[target], table[target]
-        table = table.select([name for name in table.schema.names if name != target])
+        table = table.select([name for name in names if name != target])
     else:
         name = "target"
-        while name in table.schema.names:
+        while name in names:
             name += "_"
-        given = Table.of({name: target})
-        if given.n_rows != table.n_rows:
-            raise ValueError(f"expected {table.n_rows} values of the target, got {given.n_rows}")
-        column, data = given.schema.columns[0], given.columns[0]
+        classes = Table.of({name: target})
+        if classes.n_rows != table.n_rows:
+            raise ValueError(f"expected {table.n_rows} values of the target, got {classes.n_rows}")
+        column, data = classes.schema.columns[0], classes.columns[0]
     if isinstance(data, Numbers) and not isinstance(data, Datetimes):
         column, data = _as_classes(column, data)
     schema = replace(table.schema, columns=(*table.schema.columns, column))
@@ -170,36 +170,31 @@ def _with_target(table: Table, target: Any) -> tuple[Table, str]:
 
 
 def _as_classes(column: Column, data: Numbers) -> tuple[Column, Any]:
-    """Return a numeric target as classes, if it holds a few whole numbers."""
+    """A numeric target as classes, if it holds a few whole numbers."""
     present, codes = np.unique(data.values, return_inverse=True)
-    whole = np.isnan(present) | (present == np.floor(present))
-    if len(present) > 20 or not whole.all():
+    is_whole = np.isnan(present) | (present == np.floor(present))
+    if len(present) > 20 or not is_whole.all():
         return column, data
     return replace(column, kind="nominal"), Codes(codes, [canonical(v) for v in present])
 
 
-def _useless(data: Codes | Numbers | Sets) -> str:
-    """Return why a column identifies rows without describing them; empty if it does not."""
+def _useless(data: Cells) -> str:
+    """Why a column identifies rows without describing them; empty if it does not."""
     if isinstance(data, Numbers):
         return "numbers the rows" if _numbers_rows(data.values) else ""
-    if isinstance(data, Sets):
-        many = len(data.labels) > MAX_VALUES
-        return f"has more than {MAX_VALUES:,} values" if many else ""
-    met = np.bincount(data.codes, minlength=len(data.labels)) > 0
-    present = len(data.codes)
+    assert isinstance(data, Codes | Sets)
+    counts = np.bincount(data.codes, minlength=len(data.labels))
     if None in data.labels:
-        gap = data.labels.index(None)
-        present -= int((data.codes == gap).sum())
-        met[gap] = False
-    n_values = int(met.sum())
-    if n_values > 20 and n_values >= 0.9 * present:
+        counts[data.labels.index(None)] = 0
+    n_values, n_present = int(np.count_nonzero(counts)), int(counts.sum())
+    if isinstance(data, Codes) and n_values > 20 and n_values >= 0.9 * n_present:
         return "has a different value in almost every row"
-    if n_values > 500 and n_values > 0.5 * present:
+    if isinstance(data, Codes) and n_values > 500 and n_values > 0.5 * n_present:
         return "is mostly text that occurs once"
     return f"has more than {MAX_VALUES:,} values" if n_values > MAX_VALUES else ""
 
 
-def _may_identify(data: Codes | Numbers | Sets) -> bool:
+def _may_identify(data: Cells) -> bool:
     """Whether cells may be ids: text, categories or whole numbers."""
     if isinstance(data, Numbers):
         return not isinstance(data, Datetimes) and bool((data.values % 1 == 0).all())

@@ -17,6 +17,7 @@ from tabweave._compat import require
 from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.report.html import cell, page
 from tabweave.apps.report.reading import Reading
+from tabweave.apps.report.rows import column_shares
 from tabweave.apps.studio.jobs import StudioJob
 from tabweave.columns.table import take_rows
 from tabweave.embed.mixed import MixedEmbedder
@@ -140,9 +141,7 @@ def near(job: StudioJob, row: int, k: int = 8) -> dict[str, Any]:
     nearest = [(int(i), float(d)) for i, d in pairs if i != row]
     nearest = nearest[:k]
     sides = np.full(len(nearest), row), np.array([i for i, _ in nearest], dtype=int)
-    shares = model._shares(
-        *(model._read_asked(take_rows(reading.features(), side)) for side in sides)
-    )
+    shares = column_shares(model, reading.features(), *sides)
     cells = row_of(reading, row)
     out: dict[str, Any] = {**reading.row_and_id(row), "cells": cells, "near": []}
     for j, (i, distance) in enumerate(nearest):

@@ -58,7 +58,7 @@ def test_a_password_is_never_shown(filled):
     ],
 )  # fmt: skip
 def test_passwords_are_hidden_wherever_they_stand(address, shown):
-    assert database._shown(address) == shown
+    assert database._without_password(address) == shown
 
 
 def test_a_server_that_goes_away_in_the_middle(filled, tmp_path):

@@ -249,9 +249,9 @@ def _count_unseen(source: Source, reading: BatchReader, names: list[str]) -> Cou
     """Count a source of which nothing is known yet: a sample first says what its columns are."""
     work = CountRows(reading, source.n_rows)
     if not source.repeats:
-        first, more = _first_rows(source.batches(names))
-        if more is not None:
-            rows = chain([join_batches(first, names)], more)
+        first, following = _first_rows(source.batches(names))
+        if following is not None:
+            rows = chain([join_batches(first, names)], following)
             return CountRows(replace(reading, rules=reading.rules and "first"))(rows)
         n_rows = sum(map(n_rows_of, first))
     else:
@@ -275,37 +275,37 @@ def _count_unseen(source: Source, reading: BatchReader, names: list[str]) -> Cou
 
 def _first_rows(batches: Iterator[Any]) -> tuple[list[Any], Iterator[Any] | None]:
     """The first batches of a stream, and what follows them; None if they are all."""
-    held: list[Any] = []
+    first: list[Any] = []
     n_rows = 0
     for batch in batches:
-        held.append(batch)
+        first.append(batch)
         n_rows += n_rows_of(batch)
         if n_rows > SAMPLED:
-            return held, batches
-    return held, None
+            return first, batches
+    return first, None
 
 
 def sample(batches: Iterable[Any]) -> tuple[list[Any], int]:
     """The rows that stand for all, as :func:`sampled_rows` says, and how many all are."""
-    held: list[tuple[np.ndarray, Any]] = []
+    sampled: list[tuple[np.ndarray, Any]] = []
     n_rows = 0
     limit = np.uint64(2**64 - 1)
     for batch in batches:
         keys = row_keys(n_rows, n_rows + n_rows_of(batch))
         n_rows += len(keys)
-        held.append((keys, batch) if n_rows <= SAMPLED else _below(limit, keys, batch))
-        if sum(len(part_keys) for part_keys, _ in held) > 2 * SAMPLED:
-            held, limit = _lowest(held)
-    return [rows for _, rows in _lowest(held)[0]], n_rows
+        sampled.append((keys, batch) if n_rows <= SAMPLED else _below(limit, keys, batch))
+        if sum(len(part_keys) for part_keys, _ in sampled) > 2 * SAMPLED:
+            sampled, limit = _lowest(sampled)
+    return [rows for _, rows in _lowest(sampled)[0]], n_rows
 
 
-def _lowest(held: list[tuple[np.ndarray, Any]]) -> tuple[list[tuple[np.ndarray, Any]], Any]:
+def _lowest(sampled: list[tuple[np.ndarray, Any]]) -> tuple[list[tuple[np.ndarray, Any]], Any]:
     """The rows of the lowest keys, and the first key that is too high."""
-    keys = np.concatenate([np.zeros(0, np.uint64), *(part_keys for part_keys, _ in held)])
+    keys = np.concatenate([np.zeros(0, np.uint64), *(part_keys for part_keys, _ in sampled)])
     if len(keys) <= SAMPLED:
-        return held, np.uint64(2**64 - 1)
+        return sampled, np.uint64(2**64 - 1)
     limit = np.partition(keys, SAMPLED)[SAMPLED]
-    return [_below(limit, *part) for part in held], limit
+    return [_below(limit, *part) for part in sampled], limit
 
 
 def _below(limit: Any, keys: np.ndarray, batch: Any) -> tuple[np.ndarray, Any]:
@@ -364,8 +364,8 @@ def estimate(
         rows = opened.about_rows()
         first = estimated(table, rows, limits)
         growth = max((rows or 0) / max(table.n_rows, 1), 1.0)
-        held = int(growth * _held_bytes(batch, table))
-        return replace(first, seconds=growth * (time.perf_counter() - start), rows_bytes=held)
+        n_bytes = int(growth * _held_bytes(batch, table))
+        return replace(first, seconds=growth * (time.perf_counter() - start), rows_bytes=n_bytes)
     raise ValueError(f"{opened.name}: expected at least one row, got none")
 
 
@@ -402,8 +402,8 @@ class BatchReader:
             y = self.classes if self.y is None else by_name[self.y]
             batch = {name: by_name[name] for name in self.columns}
         schema = schema or self.schema
-        how: Any = {"numbers": self.numbers, "rules": self.rules, "n_rows": n_rows}
-        table = Table.of(batch, schema, **how)
+        options: Any = {"numbers": self.numbers, "rules": self.rules, "n_rows": n_rows}
+        table = Table.of(batch, schema, **options)
         self._check_exact(batch, table)
         return fold(table, self.buckets), y
 
@@ -511,7 +511,7 @@ class CountRows:
 
     def _gathered(self, tables: Iterable[tuple[Table, Any]]) -> Iterator[tuple[Table, Any]]:
         """Tables of as many rows as it takes to be worth a matrix of their own."""
-        held: Table | None = None
+        gathered: Table | None = None
         classes: list[Any] = []
         for i, (table, y) in enumerate(tables):
             before_expansion = table
@@ -519,13 +519,13 @@ class CountRows:
                 table, y = self.reading.expand(table, y)
             if i == 0 and table.schema.coupled:
                 estimated(before_expansion, self.n_rows).check()
-            held = table if held is None else append_rows(held, table)
+            gathered = table if gathered is None else append_rows(gathered, table)
             classes.append(y)
-            if held.n_rows >= _enough(held):
-                yield held, _joined_classes(classes)
-                held, classes = None, []
-        if held is not None:
-            yield held, _joined_classes(classes)
+            if gathered.n_rows >= _enough(gathered):
+                yield gathered, _joined_classes(classes)
+                gathered, classes = None, []
+        if gathered is not None:
+            yield gathered, _joined_classes(classes)
 
     @staticmethod
     def merge(parts: Sequence[Counts]) -> Counts:
@@ -631,16 +631,16 @@ def bucket_rules(tally: Tally, max_values: Mapping[str, int], other: str) -> dic
     """Return, for the columns with more values than allowed, which values stay."""
     rules: dict[str, Rule] = {}
     for name, seen in tally.items():
-        most = max_values.get(name)
+        limit = max_values.get(name)
         values: list[tuple[int, Label]] = [v for v in seen if v[1] is not None]
-        if most is None or len(values) <= most:
+        if limit is None or len(values) <= limit:
             continue
         if other == "hash":
-            rules[name] = most
+            rules[name] = limit
         else:
             # Of equal counts the first by value stays, never the first to arrive.
             values.sort(key=lambda v: (-seen[v], v))
-            rules[name] = frozenset(values[: most - 1])
+            rules[name] = frozenset(values[: limit - 1])
     return rules
 
 
@@ -664,11 +664,11 @@ def _rules(
 def limits_of(max_values: Any, names: Sequence[str]) -> dict[str, int]:
     """The most values of each column that has a limit."""
     limits = max_values if isinstance(max_values, Mapping) else dict.fromkeys(names, max_values)
-    for name, most in limits.items():
+    for name, limit in limits.items():
         if name not in names:
             raise ValueError(f"max_values names column {name!r}, which is not counted")
-        if isinstance(most, bool) or not isinstance(most, Integral) or most < 2:
+        if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 2:
             raise ValueError(
-                f"max_values of column {name!r}: expected a whole number >= 2, got {most!r}"
+                f"max_values of column {name!r}: expected a whole number >= 2, got {limit!r}"
             )
-    return {name: int(most) for name, most in limits.items()}
+    return {name: int(limit) for name, limit in limits.items()}

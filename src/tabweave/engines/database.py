@@ -42,7 +42,7 @@ class DatabaseSource(Source):
         self.where, self.query = _address(source[0]), source[1]
         self.inner = f"{in_brackets(self.query)} AS tabweave_source"
         self.shared = not isinstance(self.where, str)
-        name = f"{_shown(self.where)}, {' '.join(self.query.split())!r}"
+        name = f"{_without_password(self.where)}, {' '.join(self.query.split())!r}"
         with errors_naming(name), _connected(self.where) as connection:
             super().__init__(name, _described(connection, f"SELECT * FROM {self.inner}"))
 
@@ -55,22 +55,22 @@ class DatabaseSource(Source):
         with errors_naming(self.name), _connected(self.where) as connection:
             dialect = _dialect(connection)
             keeps = _keeps(connection, dialect)
-        held: list[Any] = []  # the connection that has a temporary table
+        connections: list[Any] = []  # the connection that has a temporary table
 
         def run(query: str) -> Iterator[Any]:
-            connected = nullcontext(held[0]) if held else _connected(self.where)
+            connected = nullcontext(connections[0]) if connections else _connected(self.where)
             with errors_naming(self.name), connected as connected_to:
                 yield from _batches(connected_to, query, BATCH_ROWS)
 
         @contextmanager
         def keep(query: str) -> Iterator[str]:
             with errors_naming(self.name), _connected(self.where) as connected_to:
-                held.append(connected_to)
+                connections.append(connected_to)
                 try:
                     with kept(partial(_execute, connected_to), query) as table:
                         yield table
                 finally:
-                    held.clear()
+                    connections.clear()
 
         return SqlTable(dialect, self.inner, run, keep if keeps else None)
 
@@ -125,14 +125,14 @@ def _address(where: Any) -> Any:
     return where
 
 
-def _shown(where: Any) -> str:
+def _without_password(where: Any) -> str:
     """The address without its password, which may hold an @ itself."""
     if _is_sqlalchemy(where) and hasattr(where, "engine"):
         return str(where.engine.url.render_as_string())
     if not isinstance(where, str):
         return f"{type(where).__module__.partition('.')[0]} connection"
-    shown = re.sub(r"(://[^:/@]*):.*@", r"\1:***@", where)
-    return re.sub(r"(?i)(password=)[^&]*", r"\1***", shown)
+    address = re.sub(r"(://[^:/@]*):.*@", r"\1:***@", where)
+    return re.sub(r"(?i)(password=)[^&]*", r"\1***", address)
 
 
 @contextmanager
@@ -145,15 +145,17 @@ def _connected(where: Any) -> Iterator[Any]:
     if not isinstance(where, str):
         yield where
         return
-    scheme, _, rest = where.partition("://")
+    scheme, _, location = where.partition("://")
     if scheme == "duckdb":
         duckdb = require("duckdb", "files")
-        connection = duckdb.connect(rest.removeprefix("/") or ":memory:", read_only=bool(rest))
+        connection = duckdb.connect(
+            location.removeprefix("/") or ":memory:", read_only=bool(location)
+        )
     elif scheme in _DRIVERS:
         if scheme == "sqlite":
-            _check_sqlite(rest.removeprefix("/"))
+            _check_sqlite(location.removeprefix("/"))
         driver = require(_DRIVERS[scheme], "db")
-        connection = driver.connect(rest.removeprefix("/") if scheme == "sqlite" else where)
+        connection = driver.connect(location.removeprefix("/") if scheme == "sqlite" else where)
     else:
         with _engine_of(where) as engine, _beneath(engine) as connection:
             yield connection
@@ -177,19 +179,19 @@ def _check_sqlite(file: str | None) -> None:
 @contextmanager
 def _engine_of(address: str) -> Iterator[Any]:
     """Give an engine of SQLAlchemy, which knows what else an address can mean."""
-    why = "install sqlalchemy"
+    remedy = "install sqlalchemy"
     if find_spec("sqlalchemy") is not None:
         import sqlalchemy
 
         try:
             engine = sqlalchemy.create_engine(address)
-            why = ""
+            remedy = ""
         except (ImportError, sqlalchemy.exc.ArgumentError) as error:
-            why = f"install the driver that SQLAlchemy asks for ({error})"
-    if why:
+            remedy = f"install the driver that SQLAlchemy asks for ({error})"
+    if remedy:
         raise ValueError(
-            f"{_shown(address)}: expected sqlite://, postgresql:// or duckdb://; for others, "
-            f"{why}, or pass your own connection instead"
+            f"{_without_password(address)}: expected sqlite://, postgresql:// or duckdb://; for "
+            f"others, {remedy}, or pass your own connection instead"
         )
     try:
         yield engine
@@ -225,8 +227,8 @@ def _described(connection: Any, query: str) -> dict[str, str]:
             names = (column[0].removeprefix("tabweave_source.") for column in cursor.description)
             return dict.fromkeys(names, "")  # Hive names the table, too
     # SQLite knows types only by looking at rows; others know them without.
-    few = "" if _is_sqlite(connection) else " LIMIT 0"
-    with _executed(connection, query + few) as reader:
+    limit = "" if _is_sqlite(connection) else " LIMIT 0"
+    with _executed(connection, query + limit) as reader:
         numeric = _numeric(reader.schema)
         return {f.name: "double" if f.name in numeric else str(f.type) for f in reader.schema}
 

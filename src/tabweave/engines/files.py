@@ -462,9 +462,9 @@ def _partitions(paths: Sequence[Path], source: Any) -> list[dict[str, Any]]:
     items = source if isinstance(source, list | tuple) else [source]
     roots = [root for item in items if (root := Path(os.fspath(item)).expanduser()).is_dir()]
     keys = [_keys_of(path, roots) for path in paths]
-    left = {path.parent for path, columns in zip(paths, keys, strict=True) if not columns}
-    if len(left) > 1 and all(_KEY.fullmatch(folder.name) for folder in left):
-        first = min(left)
+    unnamed = {path.parent for path, columns in zip(paths, keys, strict=True) if not columns}
+    if len(unnamed) > 1 and all(_KEY.fullmatch(folder.name) for folder in unnamed):
+        first = min(unnamed)
         above = next(parent for parent in first.parents if not _KEY.fullmatch(parent.name))
         warn_caller(
             f"{first}: the names of such folders are columns only if the folder above them is "

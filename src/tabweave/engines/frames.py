@@ -285,13 +285,13 @@ def gathered(batches: Iterable[Any], batch_rows: int = BATCH_ROWS) -> Iterator[A
     """Put small Arrow batches together, without a copy, to such as are worth counting."""
     import pyarrow as pa
 
-    held: list[Any] = []
+    small: list[Any] = []
     total = 0
     for batch in batches:
-        held.append(batch)
+        small.append(batch)
         total += len(batch)
         if total >= batch_rows:
-            yield pa.Table.from_batches(held)
-            held, total = [], 0
-    if held:
-        yield pa.Table.from_batches(held)
+            yield pa.Table.from_batches(small)
+            small, total = [], 0
+    if small:
+        yield pa.Table.from_batches(small)

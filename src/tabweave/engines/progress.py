@@ -149,7 +149,7 @@ class Estimate:
     def __str__(self) -> str:
         rows = "rows" if self.rows is None else f"about {self.rows:,} rows"
         time = "" if self.seconds is None else f", {self.seconds:,.0f} s"
-        return f"{rows}, {_shown(self.bytes)} of counts{time}"
+        return f"{rows}, {_in_bytes(self.bytes)} of counts{time}"
 
     @property
     def fits(self) -> bool:
@@ -164,8 +164,8 @@ class Estimate:
         largest = sorted(self.values, key=self.values.__getitem__, reverse=True)[:3]
         named = ", ".join(f"{name!r} has about {self.values[name]:,} values" for name in largest)
         raise MemoryError(
-            f"counting would take about {_shown(self.bytes)}, and "
-            f"{_shown(self.available or 0)} are free: {named}; leave such columns out, or use "
+            f"counting would take about {_in_bytes(self.bytes)}, and "
+            f"{_in_bytes(self.available or 0)} are free: {named}; leave such columns out, or use "
             "max_values=1000"
         )
 
@@ -238,5 +238,5 @@ def check_counts_fit(counts: Counts) -> None:
     Estimate(None, sizes, counts.pairs.nnz, needed, available_memory()).check()
 
 
-def _shown(n_bytes: int) -> str:
+def _in_bytes(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e8 else f"{n_bytes / 1e6:,.1f} MB"

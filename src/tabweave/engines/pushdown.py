@@ -152,11 +152,8 @@ def count_there(
                 codes = coded_bins(x, edges, range(len(edges) + 1))
                 coded[part] = _coded(sql_table, name, replace(values, data=codes), None)
     vocabulary, pairs = _counted_pairs(sql_table, coded, categories)
-    exact = [
-        add_up(values.data.values, values.times)
-        for values in columns.values()
-        if isinstance(values.data, Numbers)
-    ]
+    numeric = [values for values in columns.values() if isinstance(values.data, Numbers)]
+    exact = [add_up(values.data.values, values.times) for values in numeric]
     moments = np.array(exact, np.int64).reshape(-1, 3, DIGITS)
     numbers_counted = NumberCounts(moments, histograms, grids)
     return Counts.from_pairs(complete, n, vocabulary, pairs, numbers_counted, y is not None)

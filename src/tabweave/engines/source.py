@@ -263,18 +263,18 @@ def n_rows_of(batch: Any) -> int:
     return len(next(iter(batch.values()), ())) if isinstance(batch, Mapping) else len(batch)
 
 
-def cut(batch: Any, most: int) -> Iterator[Any]:
+def cut(batch: Any, max_rows: int) -> Iterator[Any]:
     """A batch in as few equal parts as make at most so many rows each."""
     n = n_rows_of(batch)
-    parts = -(-n // most)
-    for rows in slices(n, 1, -(-n // parts)) if n > most else ():
+    parts = -(-n // max_rows)
+    for rows in slices(n, 1, -(-n // parts)) if n > max_rows else ():
         if isinstance(batch, Mapping):
             yield {k: (v.iloc if hasattr(v, "iloc") else v)[rows] for k, v in batch.items()}
         elif hasattr(batch, "slice"):
             yield batch.slice(rows.start, rows.stop - rows.start)
         else:
             yield (batch.iloc if hasattr(batch, "iloc") else batch)[rows]
-    if n <= most:
+    if n <= max_rows:
         yield batch
 
 

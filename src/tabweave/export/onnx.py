@@ -14,7 +14,6 @@ from tabweave.export.sql import is_float
 from tabweave.io.files import replacing
 from tabweave.space.block import Line, Lookup, Step, Sum
 
-_OPSETS = (("", 17), ("ai.onnx.ml", 4))
 MAX_ONNX_BYTES = 2_000_000_000  # A protocol buffer holds no more.
 
 
@@ -66,8 +65,7 @@ def onnx(embedder: Any, path: str | PathLike[str] | None = None, *, missing: str
     size = sum(part.rows.size for part in plan.lookups) * plan.dtype.itemsize
     if size > MAX_ONNX_BYTES:
         raise ValueError(f"the tables take {size:,} bytes, an ONNX file at most {MAX_ONNX_BYTES:,}")
-    graph = _Graph(package, plan, missing)
-    model = graph.model()
+    model = OnnxGraph(package, plan, missing).model()
     package.checker.check_model(model)
     if path is not None:
         with replacing(path) as temporary:
@@ -75,7 +73,7 @@ def onnx(embedder: Any, path: str | PathLike[str] | None = None, *, missing: str
     return model
 
 
-class _Graph:
+class OnnxGraph:
     """Builds the graph of one plan."""
 
     def __init__(self, package: Any, plan: Plan, missing: str) -> None:
@@ -86,113 +84,94 @@ class _Graph:
         self.stem = "tabweave/"  # of inner names, which must not be those of inputs
         while any(column.startswith(self.stem) for column in columns):
             self.stem += "/"
-        self.inputs: list[Any] = []
-        self.read: set[str] = set()
+        self.inputs: dict[str, Any] = {}
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
     def model(self) -> Any:
         """The whole model."""
-        found = [self._step(step, f"c{i}") for i, step in enumerate(self.plan.steps)]
-        used = [name for name, step in zip(found, self.plan.steps, strict=True) if step.width]
-        self._node("Concat", used, "vectors", axis=1)
+        outputs = [self._step(step) for step in self.plan.steps]
+        vectors = [out for out, step in zip(outputs, self.plan.steps, strict=True) if step.width]
+        self.nodes.append(self.helper.make_node("Concat", vectors, ["vectors"], axis=1))
         kind = self.helper.np_dtype_to_tensor_dtype(self.plan.dtype)
         shape = ["rows", len(self.plan.names)]
         output = self.helper.make_tensor_value_info("vectors", kind, shape)
         graph = self.helper.make_graph(
-            self.nodes, "tabweave", self.inputs, [output], self.constants
+            self.nodes, "tabweave", list(self.inputs.values()), [output], self.constants
         )
-        model = self.helper.make_model(
-            graph,
-            producer_name="tabweave",
-            opset_imports=[self.helper.make_opsetid(*opset) for opset in _OPSETS],
-        )
+        opsets = [self.helper.make_opsetid(*opset) for opset in (("", 17), ("ai.onnx.ml", 4))]
+        model = self.helper.make_model(graph, producer_name="tabweave", opset_imports=opsets)
         model.ir_version = 8  # read by runtimes since 2022
         names = json.dumps(self.plan.names)
         self.helper.set_model_props(model, {"names": names, "missing": self.missing})
         return model
 
-    def _step(self, step: Step, name: str) -> str:
-        """Add the nodes of a step; return the name of what comes out."""
+    def _step(self, step: Step) -> str:
+        """Add the nodes of a step; the name of what comes out."""
         if isinstance(step, Line):
-            return self._line(step, name)
+            return self._line(step)
         if isinstance(step, Sum):
-            parts = [self._step(part, f"{name}_{i}") for i, part in enumerate(step.steps)]
-            return self._node("Sum", parts, name)
-        return self._looked_up(step, name)
+            return self._node("Sum", *map(self._step, step.steps))
+        return self._looked_up(step)
 
-    def _looked_up(self, part: Lookup, name: str) -> str:
-        """Add input → label encoder → gather; return the name of what comes out."""
+    def _looked_up(self, part: Lookup) -> str:
+        """Add input → label encoder → gather; the name of what comes out."""
         keys, default = _keys(part, self.missing)
         cells = self._input(part.column, keys.dtype)
         if keys.dtype.kind == "b":
-            cells = self._node("Cast", [cells], f"{name}_whole", to=self.proto.INT64)
+            cells = self._node("Cast", cells, to=self.proto.INT64)
             keys = keys.astype(np.int64)
+        options: dict[str, Any] = {"values_int64s": range(len(keys)), "default_int64": default}
         if keys.dtype.kind == "O":
-            how = {"keys_strings": keys.tolist(), "values_int64s": range(len(keys))}
-            how["default_int64"] = default
+            options["keys_strings"] = keys.tolist()
         elif keys.dtype.kind == "i":
-            how = {"keys_int64s": keys, "values_int64s": range(len(keys)), "default_int64": default}
+            options["keys_int64s"] = keys
         else:
-            how = {
+            options = {
                 "keys_tensor": self.arrays.from_array(keys, "keys"),
                 "values_tensor": self.arrays.from_array(np.arange(len(keys)), "indices"),
                 "default_tensor": self.arrays.from_array(np.array([default]), "default"),
             }
-        index = self._node("LabelEncoder", [cells], f"{name}_index", domain="ai.onnx.ml", **how)
+        index = self._node("LabelEncoder", cells, domain="ai.onnx.ml", **options)
         null = np.full(part.width, np.nan)
         missing, unknown = (null if row is None else row for row in (part.missing, part.unknown))
-        extra = [missing, unknown] if len(keys) > len(part.labels) else [unknown]
-        table = self._constant(np.vstack([part.rows, *extra]), f"{name}_table")
-        return self._node("Gather", [table, index], f"{name}_vectors")
+        others = [missing, unknown] if len(keys) > len(part.labels) else [unknown]
+        table = self._constant(np.vstack([part.rows, *others]), self.plan.dtype)
+        return self._node("Gather", table, index)
 
-    def _line(self, part: Line, name: str) -> str:
+    def _line(self, part: Line) -> str:
         cells = self._input(part.column, np.dtype(np.float64))
         if part.cycle:
-            cells = self._phase(cells, part.cycle, name)
-        axis = self._whole([1], f"{name}_axis")
-        x = self._node("Unsqueeze", [cells, axis], f"{name}_numbers")
+            cells = self._phase(cells, part.cycle)
+        x = self._node("Unsqueeze", cells, self._constant([1], np.int64))
         if part.knots is None:
-            centred = self._node(
-                "Sub", [x, self._scalar(part.mean, f"{name}_mean")], f"{name}_centred"
-            )
-            points = self._node(
-                "Mul", [centred, self._scalar(part.factor, f"{name}_factor")], f"{name}_points"
-            )
+            centred = self._node("Sub", x, self._constant(part.mean))
+            points = self._node("Mul", centred, self._constant(part.factor))
         else:
-            points = self._pieces(x, part, name)
-        gaps = self._node("IsNaN", [x], f"{name}_gaps")
+            points = self._pieces(x, part)
         missing = np.full(part.width, np.nan) if part.missing is None else part.missing
-        filled = self._scalar(missing, f"{name}_missing")
-        points = self._node("Where", [gaps, filled, points], f"{name}_filled")
-        typed = self.helper.np_dtype_to_tensor_dtype(self.plan.dtype)
-        return self._node("Cast", [points], f"{name}_vectors", to=typed)
+        points = self._node("Where", self._node("IsNaN", x), self._constant(missing), points)
+        return self._node("Cast", points, to=self.helper.np_dtype_to_tensor_dtype(self.plan.dtype))
 
-    def _phase(self, cells: str, cycle: float, name: str) -> str:
+    def _phase(self, cells: str, cycle: float) -> str:
         """What is left of numbers over whole cycles."""
-        length = self._scalar(cycle, f"{name}_cycle")
-        turns = self._node("Div", [cells, length], f"{name}_turns")
-        n_turns = self._node("Floor", [turns], f"{name}_whole_turns")
-        past = self._node("Mul", [n_turns, length], f"{name}_past")
-        return self._node("Sub", [cells, past], f"{name}_phase")
+        length = self._constant(cycle)
+        n_cycles = self._node("Floor", self._node("Div", cells, length))
+        return self._node("Sub", cells, self._node("Mul", n_cycles, length))
 
-    def _pieces(self, x: str, part: Any, name: str) -> str:
+    def _pieces(self, x: str, part: Any) -> str:
         """The points of numbers on curves: what each piece adds, as far as it is walked.
 
         Each piece counts from its first knot, so that no digit is lost however far they lie apart.
         """
-        knots, rows = part.knots, part.rows
-        start = self._scalar(knots[:-1], f"{name}_knots")
-        length = self._scalar(np.diff(knots), f"{name}_lengths")
-        most, least = np.ones(len(knots) - 1), np.zeros(len(knots) - 1)
-        most[-1], least[0] = np.inf, -np.inf  # the outer pieces go on
-        from_start = self._node("Sub", [x, start], f"{name}_from_knots")
-        steps = self._node("Div", [from_start, length], f"{name}_steps")
-        steps = self._node("Max", [steps, self._scalar(least, f"{name}_least")], f"{name}_begun")
-        steps = self._node("Min", [steps, self._scalar(most, f"{name}_most")], f"{name}_walked")
-        adds = self._scalar(np.diff(rows, axis=0), f"{name}_adds")
-        added = self._node("MatMul", [steps, adds], f"{name}_added")
-        return self._node("Add", [added, self._scalar(rows[0], f"{name}_first")], f"{name}_curves")
+        highest, lowest = np.ones(len(part.knots) - 1), np.zeros(len(part.knots) - 1)
+        highest[-1], lowest[0] = np.inf, -np.inf  # the outer pieces go on
+        from_start = self._node("Sub", x, self._constant(part.knots[:-1]))
+        steps = self._node("Div", from_start, self._constant(np.diff(part.knots)))
+        steps = self._node("Max", steps, self._constant(lowest))
+        steps = self._node("Min", steps, self._constant(highest))
+        added = self._node("MatMul", steps, self._constant(np.diff(part.rows, axis=0)))
+        return self._node("Add", added, self._constant(part.rows[0]))
 
     def _input(self, column: str, dtype: np.dtype) -> str:
         if column in ("", "vectors"):
@@ -200,29 +179,21 @@ class _Graph:
         kind = self.proto.STRING
         if dtype.kind != "O":
             kind = self.helper.np_dtype_to_tensor_dtype(dtype)
-        if column not in self.read:  # a column may have several tables
-            self.read.add(column)
-            self.inputs.append(self.helper.make_tensor_value_info(column, kind, ["rows"]))
+        if column not in self.inputs:  # a column may have several tables
+            self.inputs[column] = self.helper.make_tensor_value_info(column, kind, ["rows"])
         return column
 
-    def _node(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        """Add a node and return the name of its output."""
-        name = output if output == "vectors" else self.stem + output
+    def _node(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node; the name of its output."""
+        name = f"{self.stem}{operator} {len(self.nodes)}"
         self.nodes.append(self.helper.make_node(operator, inputs, [name], **attributes))
         return name
 
-    def _constant(self, value: np.ndarray, name: str) -> str:
-        array = np.asarray(value, self.plan.dtype)
-        self.constants.append(self.arrays.from_array(array, self.stem + name))
-        return self.stem + name
-
-    def _scalar(self, value: float | np.ndarray, name: str) -> str:
-        self.constants.append(self.arrays.from_array(np.float64(value), self.stem + name))
-        return self.stem + name
-
-    def _whole(self, value: list[int], name: str) -> str:
-        self.constants.append(self.arrays.from_array(np.array(value), self.stem + name))
-        return self.stem + name
+    def _constant(self, value: Any, dtype: Any = np.float64) -> str:
+        """Add an array; its name."""
+        name = f"{self.stem}constant {len(self.constants)}"
+        self.constants.append(self.arrays.from_array(np.asarray(value, dtype), name))
+        return name
 
 
 def _keys(part: Lookup, token: str) -> tuple[np.ndarray, int]:

@@ -130,7 +130,7 @@ class _Row(NamedTuple):
 
 def _rows(part: Lookup) -> list[_Row]:
     out = [
-        _Row(part.column, "value", row, type(label).__name__, _shown(label))
+        _Row(part.column, "value", row, type(label).__name__, _as_text(label))
         for label, row in zip(part.labels, part.rows, strict=True)
     ]
     if part.missing is not None and part.missing is not part.unknown:
@@ -140,5 +140,5 @@ def _rows(part: Lookup) -> list[_Row]:
     return out
 
 
-def _shown(label: Label) -> str:
+def _as_text(label: Label) -> str:
     return label.hex() if isinstance(label, bytes) else str(label)

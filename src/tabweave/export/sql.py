@@ -350,8 +350,8 @@ def _sqlite_number(text: str, thousands: str, dialect: Dialect) -> str:
     sign = f"CASE WHEN REPLACE(LOWER({text}), 'e-', '') GLOB '*[-−(]*' THEN -1 ELSE 1 END"
     text = _without_groups(f"TRIM({text}, {dialect.text(around)})", thousands, dialect)
     # SQLite takes any text for a number, 0 if need be.
-    wrong = f"{text} = '' OR {text} GLOB '*[^0-9.eE+-]*'"
-    return f"CASE WHEN {wrong} THEN NULL ELSE ({sign}) * CAST({text} AS REAL) END"
+    is_no_number = f"{text} = '' OR {text} GLOB '*[^0-9.eE+-]*'"
+    return f"CASE WHEN {is_no_number} THEN NULL ELSE ({sign}) * CAST({text} AS REAL) END"
 
 
 def _without_groups(text: str, thousands: str, dialect: Dialect) -> str:

@@ -149,9 +149,9 @@ class Decoder:
 
     def _key(self, value: Any) -> Any:
         """An object that will be hashed."""
-        before = self._parts
+        n_parts = self._parts
         out = self.decode(value)
-        if self._parts - before > MAX_KEY_PARTS:
+        if self._parts - n_parts > MAX_KEY_PARTS:
             raise ValueError("a key holds the same parts again and again")
         return out
 
@@ -180,12 +180,12 @@ class Decoder:
         if tag == "same":
             self._count(self._sizes[_index(body)])
             return self._seen[body]
-        number, before = len(self._seen), self._parts
+        number, n_parts = len(self._seen), self._parts
         self._seen.append(None)
         self._sizes.append(1)
         self._count(1)
         self._seen[number] = out = self._compound(tag, body)
-        self._sizes[number] = self._parts - before
+        self._sizes[number] = self._parts - n_parts
         return out
 
     def _compound(self, tag: str, body: Any) -> Any:
@@ -338,9 +338,9 @@ def _regrow(model: Any) -> None:
 
     tree = {"kd_tree": KDTree, "ball_tree": BallTree}.get(model._fit_method)
     if tree is not None:
-        how = model.effective_metric_params_
+        options = model.effective_metric_params_
         rows, size = model._fit_X, model.leaf_size
-        model._tree = tree(rows, size, metric=model.effective_metric_, **how)
+        model._tree = tree(rows, size, metric=model.effective_metric_, **options)
 
 
 def _restored_data(cls: Any, state: dict[str, Any]) -> Any:

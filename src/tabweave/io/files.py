@@ -134,7 +134,7 @@ def other_format(path: Path) -> str | None:
     """Which format, that is no text, a file begins as, and the remedy; None for no other."""
     with path.open("rb") as file:
         start = file.read(16)
-    return next((what for begins, what in _STARTS.items() if start.startswith(begins)), None)
+    return next((form for begins, form in _STARTS.items() if start.startswith(begins)), None)
 
 
 @contextmanager
@@ -145,8 +145,8 @@ def _opened_text(path: Path) -> Iterator[Any]:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
             yield file
     except UnicodeDecodeError as error:
-        if what := other_format(path):
-            raise ValueError(f"{path}: expected text in UTF-8, got {what}") from None
+        if form := other_format(path):
+            raise ValueError(f"{path}: expected text in UTF-8, got {form}") from None
         with path.open("rb") as file:
             start = file.read(16)
         raise ValueError(
@@ -170,8 +170,8 @@ def _record(file: Any, path: Path, longest: int | None) -> str:
     """The next line of a CSV file, with those that a name in quotes goes on in."""
     limit = -1 if longest is None else longest + 1
     line = file.readline(limit)
-    while line.count('"') % 2 and (more := file.readline(limit)):
-        line += more
+    while line.count('"') % 2 and (next_line := file.readline(limit)):
+        line += next_line
         if longest is not None and len(line) > longest:
             break
     if longest is not None and len(line) > longest:
@@ -207,9 +207,9 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
         with zipfile.ZipFile(path) as archive:
             names = [n for n in archive.namelist() if not n.endswith("/") and "__MACOSX" not in n]
             if len(names) != 1:
-                shown = ", ".join(map(repr, sorted(names)[:3])) + ", ..." * (len(names) > 3)
+                listed = ", ".join(map(repr, sorted(names)[:3])) + ", ..." * (len(names) > 3)
                 raise ValueError(
-                    f"{path}: expected a zip file of one file, got {len(names)} ({shown}); unpack "
+                    f"{path}: expected a zip file of one file, got {len(names)} ({listed}); unpack "
                     "it, and give the files"
                 )
             with archive.open(names[0]) as file:
@@ -329,11 +329,11 @@ def read_book(path: Path, max_bytes: int = MAX_BOOK_BYTES) -> dict[str, list[Any
 
 def _check_members(path: Path, max_bytes: int) -> None:
     """Raise for a workbook that unpacks to more: each member is read, as its directory may lie."""
-    left = max_bytes
+    bytes_left = max_bytes
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             with archive.open(member) as file:
-                left -= sum(map(len, _blocks(file, path, left)))
+                bytes_left -= sum(map(len, _blocks(file, path, bytes_left)))
 
 
 def _distinct(path: Path, names: list[str]) -> list[str]:

@@ -201,10 +201,10 @@ def _spec(name: str) -> ModuleSpec | None:
     if top != PACKAGE or not all(part.isidentifier() for part in parts):
         return None
     path: Sequence[str] | None = import_module(PACKAGE).__path__
-    spec, at = None, PACKAGE
+    spec, module_name = None, PACKAGE
     for part in parts:
-        at = f"{at}.{part}"
-        spec = PathFinder.find_spec(at, path) if path is not None else None
+        module_name = f"{module_name}.{part}"
+        spec = PathFinder.find_spec(module_name, path) if path is not None else None
         path = spec.submodule_search_locations if spec is not None else None
     return spec
 

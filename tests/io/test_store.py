@@ -625,7 +625,7 @@ def test_forged_parts_deep_inside_are_refused(tmp_path):
     with pytest.raises(ValueError, match="m is damaged: expected cells of"):
         tabweave.load(tmp_path / "m")
     model = KModes(2).fit(ROWS)
-    layout = next(v for v in vars(model).values() if type(v).__name__ == "Layout")
+    layout = next(v for v in vars(model).values() if type(v).__name__ == "ValueLayout")
     layout.offsets[1] += 1000
     model.save(tmp_path / "m")
     with pytest.raises(ValueError, match="m is damaged: expected tables of"):

@@ -2,8 +2,8 @@
 
 Rows go to the nearest of k centres, centres become what their rows have most of, until nothing
 changes. Works on distinct rows with multiplicities and one lookup per row, column and centre.
-Centres are histograms of values (:class:`Layout`); the first ones are rows, chosen at random, by
-Huang's draw or by Cao's density.
+Centres are histograms of values (:class:`ValueLayout`); the first ones are rows, chosen at random,
+by Huang's draw or by Cao's density.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class KModes(
         """
         self._validate_params()
         table = fit_metric(self, X, y, sample_weight)
-        self._layout = Layout.of(self.metric_, self.feature_weights, self.centers)
+        self._layout = ValueLayout.of(self.metric_, self.feature_weights, self.centers)
         weight = checked_weight(sample_weight, table.n_rows)
         indices, weights, inverse = self._layout.distinct(table, weight)
         seen, heavy = indices[weights > 0], weights[weights > 0]
@@ -208,7 +208,7 @@ class KModes(
         if self.metric_ is not self.metric:
             older = self._layout.labels
             self.metric_.partial_fit(table, y, sample_weight)
-            self._layout = Layout.of(self.metric_, self.feature_weights, self.centers)
+            self._layout = ValueLayout.of(self.metric_, self.feature_weights, self.centers)
             self._members = self._layout.reindex(self._members, older)
             self._set_centers(self._layout.reindex(self._centers, older))
         self._assign(*self._layout.distinct(table, weight))
@@ -277,7 +277,7 @@ class KModes(
         distances = all_distances(indices, reach)
         return (np.sqrt(np.maximum(distances, 0)) if layout.root else distances)[inverse]
 
-    def _clusters(self) -> tuple[Layout, np.ndarray]:
+    def _clusters(self) -> tuple[ValueLayout, np.ndarray]:
         """Return what rows are compared with, both of the same batch."""
         check_is_fitted(self, "cluster_centers_")
         return self._layout, self._reach
@@ -285,7 +285,7 @@ class KModes(
 
 @storable
 @dataclass(frozen=True, eq=False)
-class Layout:
+class ValueLayout:
     """The values of all columns end to end, an unknown one last in each, and their tables.
 
     A row is its indices in that sequence; a centre is a histogram over it.
@@ -300,7 +300,7 @@ class Layout:
     starts: np.ndarray
 
     @classmethod
-    def of(cls, metric: ValueEmbedder, feature_weights: Any, centers: str) -> Layout:
+    def of(cls, metric: ValueEmbedder, feature_weights: Any, centers: str) -> ValueLayout:
         """Lay out the tables of a metric, weighted by column."""
         try:
             tables, root = value_lookups(metric)
@@ -627,6 +627,17 @@ def _fill_empty(labels, distances, k):
 
 
 @njit(nogil=True, cache=True)
+def _keep_empty(current, histogram):
+    """Give clusters without members the histogram of their best centre."""
+    for c in range(len(current)):
+        empty = True
+        for v in range(current.shape[1]):
+            empty &= current[c, v] == 0
+        for v in range(current.shape[1] if empty else 0):
+            current[c, v] = histogram[c, v]
+
+
+@njit(nogil=True, cache=True)
 def total_cost(weight, distances):
     """Sum up weighted distances, always in the same order."""
     total = 0.0
@@ -662,12 +673,7 @@ def run(indices, weight, offsets, tables, starts, kind, max_iter, histogram):
         _fill_empty(labels, distances, k)
         current[:] = 0.0
         add_values(indices, weight, labels, current)
-        for c in range(k):
-            empty = True
-            for v in range(current.shape[1]):
-                empty &= current[c, v] == 0
-            for v in range(current.shape[1] if empty else 0):
-                current[c, v] = histogram[c, v]
+        _keep_empty(current, histogram)
         if not reach_of(current, offsets, tables, starts, kind, reach):
             if best == np.inf:
                 best = total_cost(weight, distances)
@@ -675,10 +681,7 @@ def run(indices, weight, offsets, tables, starts, kind, max_iter, histogram):
         assign(indices, reach, labels, distances)
         cost = total_cost(weight, distances)
         steps += 1
-        if cost < best:
-            worse = 0
-        else:
-            worse += 1
+        worse = 0 if cost < best else worse + 1
         if cost <= best:
             best = cost
             for c in range(k):

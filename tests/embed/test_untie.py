@@ -8,7 +8,14 @@ from tabweave import UNTIE, Counts, OneHot, Table
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.datasets import led24, make_coupled, three_of_9
-from tabweave.embed.untie import alignments, column_weights, entropic, mixed_tables, mixture
+from tabweave.embed.untie import (
+    alignments,
+    column_kernels,
+    column_weights,
+    entropic,
+    mixed_tables,
+    mixture,
+)
 
 SMALL = couplings.kernel_family((0.25, 1.0, 4.0), (1, 2))
 TABLE_7_3 = {
@@ -30,7 +37,7 @@ def prepared(seed, kernels=SMALL):
     counts = Counts.of(Table.of(X))
     Z = OneHot().fit_transform(X)
     parts = [Z[:, counts.span(a)] for a in range(len(counts.names))]
-    mixtures = [mixture(counts, a, kernels, 5.0) for a in range(len(counts.names))]
+    mixtures = [mixture(column) for column in column_kernels(counts, kernels, 5.0)]
     return X, counts, Z, parts, mixtures
 
 
@@ -268,7 +275,7 @@ def test_without_clusters_the_vectors_are_not_projected():
     shares = free.explain(X[0], X[5])
     assert sum(shares.values()) == pytest.approx(free.pairwise_distances(X[:1], X[5:6])[0, 0] ** 2)
     counts = free.counts_
-    mixtures = [mixture(counts, a, couplings.kernel_family(), 5.0) for a in range(4)]
+    mixtures = [mixture(c) for c in column_kernels(counts, couplings.kernel_family(), 5.0)]
     square = np.zeros((80, 80))
     for a, (m, name) in enumerate(zip(mixtures, counts.names, strict=True)):
         weights = np.array(list(free.weights_[name].values()))

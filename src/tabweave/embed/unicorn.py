@@ -25,7 +25,7 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import chosen_kernels
 from tabweave.counts.merging import expand
 from tabweave.embed.register import embedder
-from tabweave.embed.untie import dependence, represented, woven
+from tabweave.embed.untie import column_kernels, dependence, landmarked, represented
 from tabweave.embed.weave import mean_one
 from tabweave.embed.windowed import Memory, Remembering, check_window_columns
 from tabweave.engines import read_with_classes
@@ -191,8 +191,9 @@ class UNICORN(Remembering, ValueEmbedder):
     def _learn(self, counts: Counts) -> ValueTables:
         weights = stream_weights(counts)
         self.weights_ = dict(zip(counts.names, weights.tolist(), strict=True))
-        kernels = chosen_kernels(self.kernels)
-        tables, self.landmarks_ = woven(counts, weights, kernels, smoothing=5.0)
+        columns = column_kernels(counts, chosen_kernels(self.kernels), smoothing=5.0)
+        self.landmarks_ = landmarked(columns)
+        tables = [c.mean_factors().scaled(w) for c, w in zip(columns, weights, strict=True)]
         return represented(counts, tables, self.n_clusters)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -116,12 +117,9 @@ class UNTIE(ValueEmbedder):
     def _learn(self, counts: Counts) -> ValueTables:
         check_clusters(self.n_clusters, counts)
         kernels = couplings.chosen_kernels(self.kernels)
-        mixtures = [mixture(counts, a, kernels, self.smoothing) for a in range(len(counts.names))]
-        self.landmarks_ = {
-            name: couplings.MAX_LANDMARKS
-            for name, m in zip(counts.names, mixtures, strict=True)
-            if m.fixed is not None
-        }
+        columns = column_kernels(counts, kernels, self.smoothing)
+        self.landmarks_ = landmarked(columns)
+        mixtures = [mixture(column) for column in columns]
         share = column_weights(counts)
         n_sought = 8 if self.n_clusters is None else self.n_clusters
         betas, self.objective_ = entropic(
@@ -151,22 +149,19 @@ class Mixture:
         )
 
 
-def mixture(
-    counts: Counts, column: int, kernels: dict[str, couplings.Kernel], smoothing: float
-) -> Mixture:
+def mixture(column: ColumnKernels) -> Mixture:
     """Eqs. (7.2), (7.6), (7.9): every kernel of every coupling, centred, of unit inertia."""
-    landmark_ids = couplings.landmarks(counts, column, couplings.MAX_LANDMARKS)
-    f = counts.frequencies[column]
+    f = column.frequency
     share = f / max(f.sum(), 1e-300)  # the elements of sets occur more than once a row
-    if len(landmark_ids) < len(f):
-        table = coded(mean_factors(counts, column, landmark_ids, kernels, smoothing), f)
+    if column.has_landmarks:
+        table = coded(column.mean_factors(), f)
         table = table - share @ table
         scale = np.sqrt(max(f @ (table**2).sum(axis=1), np.finfo(float).tiny))
         return Mixture(["mean"], np.zeros((1, 0, 0)), table / scale)
     names, grams = [], []
-    for block in kernels_of(counts, column, landmark_ids, kernels, smoothing):
+    for block in column.blocks():
         names.append(f"{block.space}/{block.kernel}")
-        gram = block.gram / block.inertia(f, landmark_ids)
+        gram = block.gram / block.inertia(f, column.landmark_ids)
         gram = gram - (share @ gram)[None, :]
         grams.append(gram - (gram @ share)[:, None])
     return Mixture(names, np.array(grams).reshape(len(grams), len(f), len(f)))
@@ -239,22 +234,64 @@ def _softmax(x: np.ndarray) -> np.ndarray:
 # -- kernels at unit inertia, for UNICORN too ---------------------------------------------------
 
 
-def woven(
-    counts: Counts,
-    weights: np.ndarray,
-    kernels: dict[str, couplings.Kernel],
-    smoothing: float,
-    max_landmarks: int = couplings.MAX_LANDMARKS,
-) -> tuple[list[Factors], dict[str, int]]:
-    """Return the weighted factors of each column's values, and the columns seen by landmarks."""
-    tables, seen_through = [], {}
-    for a, name in enumerate(counts.names):
-        landmark_ids = couplings.landmarks(counts, a, max_landmarks)
-        if len(landmark_ids) < counts.sizes[a]:
-            seen_through[name] = len(landmark_ids)
-        factors = mean_factors(counts, a, landmark_ids, kernels, smoothing)
-        tables.append(factors.scaled(weights[a]))
-    return tables, seen_through
+@dataclass(frozen=True)
+class ColumnKernels:
+    """A column of counts, and the kernels in which its couplings are seen."""
+
+    counts: Counts
+    column: int
+    kernels: dict[str, couplings.Kernel]
+    smoothing: float
+
+    @property
+    def frequency(self) -> np.ndarray:
+        """The share of the rows that have each value."""
+        return self.counts.frequencies[self.column]
+
+    @cached_property
+    def landmark_ids(self) -> np.ndarray:
+        """The values that all are compared with: all, or, of many, the most frequent."""
+        return couplings.landmarks(self.counts, self.column, couplings.MAX_LANDMARKS)
+
+    @property
+    def has_landmarks(self) -> bool:
+        """Whether the column has more values than landmarks."""
+        return len(self.landmark_ids) < len(self.frequency)
+
+    def blocks(self) -> Iterator[couplings.KernelBlock]:
+        """Yield the identity, in which all values differ, and the kernels of the couplings."""
+        f, ids = self.frequency, self.landmark_ids
+        identity = couplings.identity_block(len(f), ids)
+        if identity.inertia(f, ids) > couplings.NEGLIGIBLE:
+            yield identity
+        blocks = couplings.column_blocks(
+            self.counts, self.column, ids, self.kernels, self.smoothing
+        )
+        yield from (block for block, _ in blocks)
+
+    def mean_factors(self) -> Factors:
+        """Return the factors of the average of the kernels, each scaled to unit inertia."""
+        f, ids = self.frequency, self.landmark_ids
+        total, diagonal, n_kernels = couplings.summed_kernels(
+            self.counts, self.column, ids, self.kernels, self.smoothing
+        )
+        identity = 0.0
+        if (mismatch := f.sum() - f @ f / max(f.sum(), 1e-300)) > couplings.NEGLIGIBLE:
+            n_kernels, identity = n_kernels + 1, 1 / mismatch
+        scale = 1 / max(n_kernels, 1)
+        return Factors.of(total * scale, diagonal * scale, identity * scale, ids).bounded(f)
+
+
+def column_kernels(
+    counts: Counts, kernels: dict[str, couplings.Kernel], smoothing: float
+) -> list[ColumnKernels]:
+    """Return the columns of counts with their kernels."""
+    return [ColumnKernels(counts, a, kernels, smoothing) for a in range(len(counts.names))]
+
+
+def landmarked(columns: Sequence[ColumnKernels]) -> dict[str, int]:
+    """Return the columns that are seen through landmarks, and through how many."""
+    return {c.counts.names[c.column]: len(c.landmark_ids) for c in columns if c.has_landmarks}
 
 
 def represented(
@@ -266,42 +303,6 @@ def represented(
     tables = [coded(factors, f) for factors, f in zip(features, counts.frequencies, strict=True)]
     axes = leading_axes(counts, tables, 2 * n_clusters)
     return ValueTables.from_features(projected(tables, axes), counts, combine="sum")
-
-
-def kernels_of(
-    counts: Counts,
-    column: int,
-    landmark_ids: np.ndarray,
-    kernels: dict[str, couplings.Kernel],
-    smoothing: float,
-) -> Iterator[couplings.KernelBlock]:
-    """Yield the identity, in which all values differ, and the kernels of a column's couplings."""
-    f = counts.frequencies[column]
-    identity = couplings.identity_block(len(f), landmark_ids)
-    if identity.inertia(f, landmark_ids) > couplings.NEGLIGIBLE:
-        yield identity
-    for block, _ in couplings.column_blocks(counts, column, landmark_ids, kernels, smoothing):
-        yield block
-
-
-def mean_factors(
-    counts: Counts,
-    column: int,
-    landmark_ids: np.ndarray,
-    kernels: dict[str, couplings.Kernel],
-    smoothing: float,
-) -> Factors:
-    """Return the factors of the average of a column's kernels, each scaled to unit inertia."""
-    f = counts.frequencies[column]
-    total, diagonal, n_kernels = couplings.summed_kernels(
-        counts, column, landmark_ids, kernels, smoothing
-    )
-    identity = 0.0
-    if (mismatch := f.sum() - f @ f / max(f.sum(), 1e-300)) > couplings.NEGLIGIBLE:
-        n_kernels, identity = n_kernels + 1, 1 / mismatch
-    scale = 1 / max(n_kernels, 1)
-    mean = Factors.of(total * scale, diagonal * scale, identity * scale, landmark_ids)
-    return mean.bounded(f)
 
 
 def column_weights(counts: Counts) -> np.ndarray:

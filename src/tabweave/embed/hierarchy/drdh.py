@@ -8,6 +8,8 @@ projected on a map that is already there. [Huang and Hsu]
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -19,11 +21,13 @@ from tabweave._compat import Interval, StrOptions, one_blas_thread, require, see
 from tabweave.base import Estimator, TabularInput
 from tabweave.columns.nominal import Codes, check_codes
 from tabweave.columns.table import Table, distinct_rows, remember_names
+from tabweave.counts.counting import n_threads
 from tabweave.embed.hierarchy.tree import DistanceHierarchy
 from tabweave.embed.register import embedder
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.space.block import Block, summed_differences
+from tabweave.space.graph import Graph, Walker
 from tabweave.space.scan import Copies, Found, Nodes, Queries, nearest_rows, without_self
 
 
@@ -181,8 +185,6 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
 
     def _approximate(self, n_rows: int) -> bool:
         if self.neighbors == "auto":
-            from importlib.util import find_spec
-
             return n_rows > 60_000 and find_spec("faiss") is not None
         if self.neighbors == "faiss":
             require("faiss", "search")
@@ -291,7 +293,7 @@ class TreeRows:
     def queries(self, stored: TreeRows) -> Queries:
         """Return the rows as queries among stored ones."""
         pairs = zip(self.values, stored.values, strict=True)
-        tables = [summed_differences(mine, theirs, 1) for mine, theirs in pairs]
+        tables = [summed_differences(queried, found_in, 1) for queried, found_in in pairs]
         return Queries.of(self.codes, tables, self.line)
 
 
@@ -333,18 +335,10 @@ class TreeIndex(CacheNotSaved):
             nodes = self.rows.nodes(copies.heads)
             self._cache = nodes, copies, self._walker(nodes, copies) if self.approximate else None
         nodes, copies, walker = self._cache
-        breadth = max(2 * k, 64)
-        search = None
-        if walker is not None:
-
-            def search(queries: Queries, k: int, first: np.ndarray) -> Found:
-                return walker.nearest(queries, k, first, breadth)
-
+        search = None if walker is None else partial(walker.nearest, breadth=max(2 * k, 64))
         return nearest_rows(nodes, copies, asked.queries(self.rows), k, search=search)
 
     def _walker(self, nodes: Nodes, copies: Copies, *, n_links: int = 16) -> Any:
-        from tabweave.space.graph import Graph, Walker
-
         vectors = self.rows.coordinates()[copies.heads]
         graph = Graph.of(lambda step: iter([vectors[::step]]), len(nodes), 1, n_links)
         return Walker(graph, nodes)
@@ -355,8 +349,6 @@ class TreeIndex(CacheNotSaved):
 
 def _jobs(n_rows: int) -> int:
     """Return the threads for a layout; in a small one they only wait for each other."""
-    from tabweave.counts.counting import n_threads
-
     return n_threads() if n_rows > 10_000 else 1
 
 

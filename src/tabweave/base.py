@@ -42,7 +42,7 @@ from tabweave.engines import count_for, is_countable, is_distributed, is_source,
 from tabweave.io.store import Storable
 from tabweave.space.block import Block, label_column, turns
 from tabweave.space.explanation import Explanation, labelled
-from tabweave.space.numbers import Numbering, column_parts
+from tabweave.space.numbers import Numbering
 from tabweave.space.value_tables import ValueTables
 from tabweave.updates import Stateful, completing
 
@@ -638,7 +638,11 @@ class BinnedEmbedder(Embedder):
 
     def _parts(self) -> dict[str, str]:
         """Return what is counted of each column, and whose it is."""
-        return column_parts(self._own_columns(), self.counts_)
+        return {
+            part: column.name
+            for column in self._own_columns()
+            for part in column.cells_type.shown_parts(column, self.counts_)
+        }
 
     def _valued(self) -> list[str]:
         """Return the columns whose values have tables."""

@@ -15,8 +15,12 @@ from tabweave.io.register import Register, storable
 
 if TYPE_CHECKING:
     from tabweave.columns.column import Column, Schema
+    from tabweave.columns.numeric import Knots
+
+    Counts = Any  # of a room above: kinds only ask it what was counted
 
 CellsType = TypeVar("CellsType", bound=type)
+MomentsOf = Callable[[str], tuple[float, float, float]]  # a part: how many, mean, variance
 
 
 @storable
@@ -60,6 +64,11 @@ class Part(str):
 
     def __reduce__(self) -> tuple[type[Part], tuple[str, str]]:
         return Part, (self.column, self.aspect)
+
+
+def column_of(part: str) -> str:
+    """The column of a part; a name that is no part is a column itself."""
+    return part.column if isinstance(part, Part) else part
 
 
 @dataclass(frozen=True)
@@ -118,6 +127,26 @@ class Cells(ABC):
     def numbers(self, part: str) -> np.ndarray:
         """The numbers of a part that is counted in bins."""
         raise KeyError(f"expected a part with numbers, got {part!r}")
+
+    @classmethod
+    def shown_parts(cls, column: Column, counts: Counts) -> list[str]:
+        """The parts that get coordinates, by what was counted of them."""
+        return list(cls.parts(column))
+
+    @classmethod
+    def curve(cls, part: str, knots: Knots, moments: MomentsOf) -> np.ndarray:
+        """Coordinates at the knots of a part; the mean squared distance of two rows is 1.
+
+        Parameters
+        ----------
+        part : str
+            The part.
+        knots : Knots
+            The bins of its numbers, as points of a line.
+        moments : callable
+            How many numbers a part has, their mean and variance.
+        """
+        raise TypeError(f"expected numbers or grades, got {part!r}, which has values")
 
     # -- cells -----------------------------------------------------------------------------
 

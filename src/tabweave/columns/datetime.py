@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tabweave.columns.cells import Bins, Part, kind
+from tabweave.columns.cells import Bins, MomentsOf, Part, kind
 from tabweave.columns.decision import Decision
 from tabweave.columns.frames import (
     CLOCK_TIMES,
@@ -25,7 +25,7 @@ from tabweave.columns.frames import (
     times_held,
 )
 from tabweave.columns.names import DATE_NAMES, DURATION_NAMES, MONTH_NAMES, NO_AMOUNT
-from tabweave.columns.numeric import DURATIONS, Numbers, numbers, seconds_of
+from tabweave.columns.numeric import DURATIONS, Knots, Numbers, numbers, seconds_of
 from tabweave.columns.numeric import numbers as cells_numbers
 from tabweave.columns.texts import (
     FEW_TEXTS,
@@ -35,7 +35,7 @@ from tabweave.columns.texts import (
     matching_texts,
     present_texts,
 )
-from tabweave.columns.vocabulary import canonical
+from tabweave.columns.vocabulary import canonical, positions
 
 if TYPE_CHECKING:
     from tabweave.columns.column import Column, Schema
@@ -72,6 +72,20 @@ class Datetimes(Numbers):
     def numbers(self, part: str) -> np.ndarray:
         """The datetimes, or how far into a cycle they are."""
         return cycle_of(part).phase(self.values) if isinstance(part, Part) else self.values
+
+    @classmethod
+    def shown_parts(cls, column: Column, counts: Any) -> list[str]:
+        """The trend, unless the column has times of day, and the cycles that its rows last."""
+        find = cycle_of_clock if column.is_clock else lasting_cycles
+        cycles: list[str] = [Part(column.name, cycle.title) for cycle in find(counts, column.name)]
+        return cycles if column.is_clock and cycles else [column.name, *cycles]
+
+    @classmethod
+    def curve(cls, part: str, knots: Knots, moments: MomentsOf) -> np.ndarray:
+        """The trend as numbers have it; a cycle on a ring."""
+        if isinstance(part, Part):
+            return ring(knots, cycle_of(part))
+        return super().curve(part, knots, moments)
 
     def cell(self, row: int) -> str | None:
         """A datetime as ISO text; None if missing."""
@@ -884,3 +898,78 @@ def cycles_of(column: Column) -> Sequence[Cycle]:
 def cycle_of(part: Any) -> Cycle:
     """The cycle of which a part of datetimes has the bins."""
     return next(cycle for cycle in CYCLES if cycle.title == part.aspect)
+
+
+# -- coordinates: a trend, and cycles as rings of bins, on which 23:50 lies beside 00:10 -----------
+
+MIN_SHARE_OF_CYCLE = 0.9  # Rows must last so much of a cycle to show it.
+
+
+def lasting_cycles(counts: Any, column: str) -> list[Cycle]:
+    """Return the cycles that a column of datetimes shows, from its counts.
+
+    Rows last ``√12`` standard deviations, as long as datetimes that come evenly: that must be 0.9
+    of a cycle, so that three weeks have no time of year. Dates without times have no time of day,
+    as they all lie in one bin of it.
+    """
+    n, _, variance = counts.moments(column)
+    lasting = np.sqrt(12 * variance) if n else 0.0
+    return [
+        cycle
+        for cycle in CYCLES
+        if lasting >= MIN_SHARE_OF_CYCLE * cycle.seconds
+        and _n_bins_met(counts, Part(column, cycle.title)) > 1
+    ]
+
+
+def cycle_of_clock(counts: Any, column: str) -> list[Cycle]:
+    """Return the cycle of times of day, if they lie in more than one of its bins."""
+    return [CYCLES[0]] if _n_bins_met(counts, Part(column, CYCLES[0].title)) > 1 else []
+
+
+def _n_bins_met(counts: Any, name: str) -> int:
+    if name not in counts.names:
+        return 0
+    labels = counts.labels[counts.vocabulary.index(name)]
+    return sum(label is not None for label in labels)
+
+
+def ring_knots(counts: Any, name: str, at: np.ndarray, cycle: Cycle) -> Knots:
+    """Return the bins of a cycle as points of a closed line; bins not met stand for the nearest.
+
+    Parameters
+    ----------
+    counts : Counts
+        What was counted.
+    name : str
+        The counted column of the bins.
+    at : ndarray
+        The mean phase of each bin.
+    cycle : Cycle
+        The cycle.
+    """
+    column = counts.vocabulary.index(name)
+    labels, mass = counts.labels[column], counts.value_counts[counts.span(column)].astype(float)
+    missing = labels.index(None) if None in labels else None
+    found = positions(labels, range(cycle.n_bins))
+    met = np.flatnonzero(found < len(labels))
+    if not len(met):
+        return Knots(np.zeros(0), np.zeros(0, np.intp), np.zeros(0), missing)
+    gap = np.abs(np.arange(cycle.n_bins)[:, None] - met)
+    nearest = met[np.minimum(gap, cycle.n_bins - gap).argmin(axis=1)]
+    share = np.zeros(cycle.n_bins)
+    share[met] = mass[found[met]] / mass[found[met]].sum()
+    x = np.concatenate([at[-1:] - cycle.seconds, at, at[:1] + cycle.seconds])
+    around = np.r_[cycle.n_bins - 1, : cycle.n_bins, 0]
+    value, share = found[nearest][around], share[around]
+    share[[0, -1]] = 0
+    return Knots(x, value, share, missing)
+
+
+def ring(knots: Knots, cycle: Cycle) -> np.ndarray:
+    """Return cosine and sine at the knots; the mean squared distance of two rows is 1."""
+    angle = 2 * np.pi * knots.x / cycle.seconds
+    rows = np.column_stack([np.cos(angle), np.sin(angle)])
+    rows = rows - knots.share @ rows
+    inertia = float(knots.share @ (rows**2).sum(axis=1)) if len(rows) else 0.0
+    return rows / np.sqrt(2 * inertia) if inertia > 0 else np.zeros((len(rows), 2))

@@ -7,11 +7,11 @@ import decimal
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from tabweave.columns.cells import Bins, Cells, all_equal, kind
+from tabweave.columns.cells import Bins, Cells, MomentsOf, all_equal, kind
 from tabweave.columns.decision import (
     FEW_ROWS,
     IDENTIFIER,
@@ -107,6 +107,12 @@ class Numbers(Cells):
     def numbers(self, part: str) -> np.ndarray:
         """The numbers."""
         return self.values
+
+    @classmethod
+    def curve(cls, part: str, knots: Knots, moments: MomentsOf) -> np.ndarray:
+        """Coordinates in which numbers differ by their difference, absolute and in ranks."""
+        n, mean, variance = moments(part)
+        return ladder(knots, mean, variance) if n else np.zeros((0, 1))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -724,3 +730,91 @@ def _seconds(value: dt.date | dt.time | dt.timedelta) -> float:
     if not isinstance(value, dt.datetime):
         value = dt.datetime(value.year, value.month, value.day)
     return (value if value.tzinfo else value.replace(tzinfo=dt.UTC)).timestamp()
+
+
+# -- coordinates: ladders, on which numbers differ by their difference, absolute and in ranks ------
+
+RUNGS = 3  # leading directions of a ladder that are kept, beside the straight one
+_NORMAL_DIFFERENCE = 2 / np.sqrt(np.pi)  # mean |x - y| of normal numbers, in deviations
+_UNIFORM_DIFFERENCE = 1 / 3  # mean |F(x) - F(y)|
+
+
+class Knots(NamedTuple):
+    """A column's bins in counts, as points of a line.
+
+    Attributes
+    ----------
+    x : ndarray
+        Numbers in increasing order: the lowest, one of each bin, the highest.
+    value : ndarray
+        Which of the column's values in counts stands at each; the outer bins stand twice.
+    share : ndarray
+        The share of the numbers at each; none at the ends.
+    missing : int or None
+        Which value stands for missing numbers.
+    """
+
+    x: np.ndarray
+    value: np.ndarray
+    share: np.ndarray
+    missing: int | None
+
+
+def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
+    """Return coordinates at the knots whose squared distances follow differences of numbers.
+
+    The distance of two numbers is ``|g(x) - g(y)|``, where g is the mean of x in standard
+    deviations and of its share of smaller numbers F(x), each scaled to a mean difference of 1 (of
+    normal numbers, and of ranks). Absolute differences are squared distances on a ladder with a
+    rung between any two knots; the leading directions of the ladder are kept, and g itself stands
+    for the others, so that numbers beyond all knots stay apart. Where there are no others, g
+    beyond the inner knots does. Inertia is ½: the mean squared distance of two numbers is 1.
+
+    Of two numbers only, or in one bin, x itself, in standard deviations, is the one coordinate.
+    """
+    g = smaller_share(knots) / _UNIFORM_DIFFERENCE / 2
+    varies = variance > 0 and np.isfinite(variance)
+    z = (knots.x - mean) / np.sqrt(variance) if varies else np.zeros(len(g))
+    g = g + z / _NORMAL_DIFFERENCE / 2
+    if len(g) < 2 or not g[-1] > g[0]:
+        return np.zeros((len(g), 1))
+    if varies and knots.share.max() == 1:
+        return (z / np.sqrt(2))[:, None]
+    rungs = np.tril(np.ones((len(g), len(g) - 1)), -1) * np.sqrt(np.maximum(np.diff(g), 0))
+    rungs = rungs - knots.share @ rungs
+    root = np.sqrt(knots.share)[:, None]
+    _, length, axes = np.linalg.svd(root * rungs, full_matrices=False)
+    length = np.where(length > 1e-9 * length[0], length, 0.0)  # the axes of others are arbitrary
+    leading = rungs @ axes[:RUNGS].T * (length[:RUNGS] > 0)
+    leading = leading * np.copysign(1.0, leading[-1])  # high numbers are on one side
+    beyond = g - np.clip(g, *g[knots.share > 0][[0, -1]])
+    g = g - knots.share @ g
+    rest = (length[RUNGS:] ** 2).sum()
+    straight = np.sqrt(rest / (knots.share @ g**2)) * g if rest > 0 else beyond
+    rows = np.column_stack([leading, straight])
+    inertia = knots.share @ (rows**2).sum(axis=1)
+    return rows / np.sqrt(2 * inertia) if inertia > 0 else rows
+
+
+def step_from(x: Any, step: Any = 1.0) -> Any:
+    """Return a step that leads to another number, however large x is; so wide, if that is enough.
+
+    Beyond 2**53 the next float is more than 1 away, and no line goes through two equal knots.
+    """
+    return np.maximum(step, 2 * np.spacing(np.abs(x)))
+
+
+def smaller_share(knots: Knots) -> np.ndarray:
+    """Return F(x) at the knots: the share of smaller numbers.
+
+    Numbers of an outer bin that are heaped up at its end have their mean there: the end is no
+    farther from the mean in F than in x, and numbers beyond it are not cast away.
+    """
+    x, share = knots.x, knots.share
+    out = np.cumsum(share) - share / 2
+    for end, own, inner in ((0, 1, 2), (-1, -2, -3)) if len(x) > 2 else ():
+        if share[end] == 0:
+            edge = (x[own] + x[inner]) / 2 if share[inner] else x[inner]
+            step = share[own] * (x[end] - x[own]) / abs(edge - x[end])
+            out[end] = np.clip(out[own] + step, 0, 1)
+    return out

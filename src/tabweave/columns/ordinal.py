@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tabweave._compat import warn_caller
-from tabweave.columns.cells import kind
+from tabweave.columns.cells import MomentsOf, kind
 from tabweave.columns.datetime import is_season
 from tabweave.columns.decision import Decision
 from tabweave.columns.frames import levels_of
 from tabweave.columns.nominal import Codes
+from tabweave.columns.numeric import Knots, Numbers
 from tabweave.columns.vocabulary import Label, canonical, identity
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ class Grades(Codes):
         if column.levels is not None:
             return column
         return replace(column, levels=declared_levels(column.name, cells))
+
+    @classmethod
+    def curve(cls, part: str, knots: Knots, moments: MomentsOf) -> np.ndarray:
+        """Coordinates of the ranks of grades, as numbers have them."""
+        return Numbers.curve(part, knots, moments)
 
 
 _BOUND = r"[$€£¥]?\s?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?[kKM]?(?![^\W\d_]*\d)"

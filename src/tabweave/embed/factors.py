@@ -26,7 +26,7 @@ from tabweave.columns.column import Schema
 from tabweave.columns.frames import in_memory
 from tabweave.columns.inputs import numbers_only
 from tabweave.columns.nominal import Codes
-from tabweave.columns.numeric import Numbers
+from tabweave.columns.numeric import Numbers, step_from
 from tabweave.columns.table import Table, require_rows
 from tabweave.columns.vocabulary import Label
 from tabweave.counts.counts import Counts
@@ -37,7 +37,7 @@ from tabweave.embed.weave import sum_blocks
 from tabweave.engines import count_with, is_source
 from tabweave.io.register import storable
 from tabweave.space.block import Block
-from tabweave.space.numbers import Curves, step_from
+from tabweave.space.numbers import Curves
 from tabweave.space.value_tables import ValueTables
 
 MAX_DENSE_FEATURES = 2048  # With more features, only the leading eigenvalues are found.
@@ -794,7 +794,7 @@ class FactorAxes:
         steps = (knots[:, 1] - mean) / width
         centre = np.zeros(slope.shape[1])
         return Curves(
-            names=list(moments.names),
+            curved=list(moments.names),
             knots=list(knots),
             rows=[np.stack([centre, coordinates]) for coordinates in slope * steps[:, None]],
             missing=[centre for _ in slope],

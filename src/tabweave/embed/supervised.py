@@ -24,6 +24,7 @@ from tabweave._compat import Interval, blas_threads, eigh, warn_caller
 from tabweave.base import ValueEmbedder
 from tabweave.columns.frames import in_memory, object_array
 from tabweave.columns.identifiers import warn_of_predictive
+from tabweave.columns.numeric import Knots, ladder
 from tabweave.columns.spelling import Spelling
 from tabweave.columns.table import Table, take_rows
 from tabweave.columns.targets import check_target, check_unit, target_array
@@ -49,15 +50,7 @@ from tabweave.engines import is_distributed, read_with_classes
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.space.block import Block, Blocks, Summed
-from tabweave.space.numbers import (
-    Curves,
-    Knots,
-    bin_knots,
-    binned,
-    knots_of,
-    ladder,
-    quantile_edges,
-)
+from tabweave.space.numbers import Curves, bin_knots, binned, knots_of, quantile_edges
 from tabweave.space.value_tables import ValueTables, compacted
 
 T = TypeVar("T")

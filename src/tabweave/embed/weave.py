@@ -20,8 +20,8 @@ import numpy as np
 from tabweave._compat import Interval, warn_caller
 from tabweave.base import BinnedEmbedder, ValueEmbedder
 from tabweave.columns.column import Column, Schema
-from tabweave.columns.datetime import cycle_of
 from tabweave.columns.decision import Finding
+from tabweave.columns.numeric import Knots, step_from
 from tabweave.columns.spelling import MANY, Spelling, spelling_of
 from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import Label, positions
@@ -39,16 +39,7 @@ from tabweave.counts.couplings import (
 from tabweave.counts.spectra import leading_axes, principal_axes
 from tabweave.embed.register import embedder
 from tabweave.space.block import Block, Blocks, Summed
-from tabweave.space.dates import ring
-from tabweave.space.numbers import (
-    Curves,
-    Knots,
-    Numbering,
-    knots_of,
-    ladder,
-    moments_of,
-    step_from,
-)
+from tabweave.space.numbers import Curves, Numbering, knots_of, moments_of
 from tabweave.space.value_tables import ValueTables, along_values, coded
 
 N_BINS = 16
@@ -602,8 +593,6 @@ class Curve:
     knots: Knots
     rows: np.ndarray
     missing: np.ndarray | None
-    column: str = ""  # whose part it is, if it is one of datetimes
-    cycle: float = 0.0  # after how many seconds the curve is closed
 
     def without_coordinates(self) -> Curve:
         """Return the knots without coordinates, where missing is a value."""
@@ -672,23 +661,13 @@ class Curve:
         return int(self.rows.shape[1])
 
 
-def curve_at(name: str, knots: Knots, rows: np.ndarray, numbering: Numbering) -> Curve:
-    """Return curves of a column, or of a cycle of one; missing is no value."""
-    column, seconds = name, 0.0
-    if name in numbering.cycles:
-        part: Any = name
-        column, seconds = part.column, cycle_of(part).seconds
-    return Curve(name, knots, rows, None, column, seconds)
-
-
-def curve_of(coupled: Counts, name: str, numbering: Numbering, counts: Counts) -> Curve:
-    """Return the curves of numbers, ranks or a cycle: two rows are 1 apart, squared, on average."""
-    knots = knots_of(coupled, name, numbering)
-    if name in numbering.cycles:
-        return curve_at(name, knots, ring(knots, cycle_of(name)), numbering)
-    n, mean, variance = moments_of(counts, name, numbering.levels)
-    rows = ladder(knots, mean, variance) if n else np.zeros((0, 1))
-    return curve_at(name, knots, rows, numbering)
+def curve_of(coupled: Counts, part: str, numbering: Numbering, counts: Counts) -> Curve:
+    """The curves of numbers, ranks or a cycle: two rows are 1 apart, squared, on average."""
+    knots = knots_of(coupled, part, numbering)
+    assert counts.schema is not None
+    kind = counts.schema.parts[part].cells_type
+    rows = kind.curve(part, knots, lambda name: moments_of(counts, name, numbering.levels))
+    return Curve(part, knots, rows, None)
 
 
 def join_curves(curves: Sequence[Curve], levels: Mapping[str, tuple[Label, ...]]) -> Curves | None:
@@ -697,8 +676,7 @@ def join_curves(curves: Sequence[Curve], levels: Mapping[str, tuple[Label, ...]]
         return None
     kept = [two_knots(curve) for curve in curves]
     return Curves(
-        names=[curve.column or curve.name for curve in curves],
-        cycles=[curve.cycle for curve in curves],
+        curved=[curve.name for curve in curves],
         knots=[x for x, _ in kept],
         rows=[np.ascontiguousarray(rows) for _, rows in kept],
         missing=[curve.gap for curve in curves],

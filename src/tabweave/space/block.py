@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tabweave._compat import njit
+from tabweave.columns.cells import Part, column_of
+from tabweave.columns.datetime import cycle_of
 from tabweave.columns.nominal import Codes
 from tabweave.columns.sets import Sets
 from tabweave.columns.table import Table
@@ -433,16 +435,25 @@ class Line:
 
     ``rows`` are the points of the curves at the ``knots``; they are straight between two knots, and
     go on beyond the outer ones. ``missing`` is what a missing number becomes; None if it is
-    refused. With a ``cycle``, x is what is left of the number over whole cycles.
+    refused. Of a part of datetimes, x is what is left of the number over whole cycles.
     """
 
-    column: str
+    part: str
     mean: float
     factor: float
     missing: np.ndarray | None
     knots: np.ndarray | None = None
     rows: np.ndarray | None = None
-    cycle: float = 0.0
+
+    @property
+    def column(self) -> str:
+        """The column."""
+        return column_of(self.part)
+
+    @property
+    def cycle(self) -> float:
+        """After how many seconds the numbers come round; 0 if never."""
+        return cycle_of(self.part).seconds if isinstance(self.part, Part) else 0.0
 
     @property
     def width(self) -> int:

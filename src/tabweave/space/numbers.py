@@ -17,17 +17,17 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from tabweave._compat import njit
-from tabweave.columns.cells import Part
+from tabweave.columns.cells import Part, column_of
 from tabweave.columns.column import Column
-from tabweave.columns.datetime import CYCLES, cycle_of
+from tabweave.columns.datetime import cycle_of, ring_knots
 from tabweave.columns.nominal import Codes
-from tabweave.columns.numeric import Numbers
+from tabweave.columns.numeric import Knots, Numbers
 from tabweave.columns.sets import Sets
 from tabweave.columns.table import Table, values_schema
 from tabweave.columns.vocabulary import Label, Unknown, Vocabulary, positions, slices
@@ -63,11 +63,15 @@ class NumberColumns(Block):
     system computes them (``_line``).
     """
 
-    if TYPE_CHECKING:  # fields in the subclasses
+    if TYPE_CHECKING:  # fields in some subclasses
 
         @property
         def levels(self) -> Levels:
             """The levels of the columns that hold grades."""
+
+        @property
+        def curved(self) -> Sequence[str]:
+            """The columns, or parts of them, that have coordinates."""
 
     @property
     @abstractmethod
@@ -126,7 +130,7 @@ class NumberColumns(Block):
         spreads: dict[str, float] = {}
         for name, spread in zip(self.names, self.spreads(), strict=True):
             spreads[name] = spreads.get(name, 0.0) + spread
-        missing = {name: missing_cells(table[name]) for name, spread in spreads.items() if spread}
+        missing = {name: table[name].missing for name, spread in spreads.items() if spread}
         return {name: spreads[name] * cells for name, cells in missing.items() if cells.any()}
 
     def label_gaps(self, column: Codes | Sets) -> np.ndarray:
@@ -136,7 +140,7 @@ class NumberColumns(Block):
 
     def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
         """Read the numbers of a table."""
-        numbers = [numbers_of(table, name, self.levels, unknown) for name in self.names]
+        numbers = [numbers_of(table, part, self.levels, unknown) for part in self.curved]
         ends = np.cumsum([0, *self.widths]).tolist()
 
         def write(some: slice, out: np.ndarray) -> None:
@@ -202,6 +206,11 @@ class Standard(NumberColumns):
     def spreads(self) -> list[float]:
         """Return the variance of each column's coordinates."""
         return [float(x) * self.scale**2 for x in self.variance]
+
+    @property
+    def curved(self) -> list[str]:
+        """The columns."""
+        return self.names
 
     @property
     def widths(self) -> list[int]:
@@ -286,8 +295,9 @@ class Curves(NumberColumns):
 
     Attributes
     ----------
-    names : list of str
-        The columns: of numbers, or of grades that are read as their ranks.
+    curved : list of str
+        The columns of numbers, or of grades that are read as their ranks, and parts of columns: one
+        of datetimes stands here for its trend, and each of its cycles for itself.
     knots : list of ndarray
         The numbers at which each column's curves bend, in increasing order.
     rows : list of ndarray of shape (knots, coordinates)
@@ -300,19 +310,20 @@ class Curves(NumberColumns):
         The levels of the columns that hold grades.
     inertia : float
         The variance of the coordinates of all columns together, where it is known.
-    cycles : list of float
-        After how many seconds datetimes come round to the same point; 0 where nothing does. A
-        column of datetimes stands here once for its trend, and once for each of its cycles.
     """
 
-    names: list[str]
+    curved: list[str]
     knots: list[np.ndarray]
     rows: list[np.ndarray]
     missing: list[np.ndarray]
     spread: list[float] = field(default_factory=list)
     levels: Levels = field(default_factory=dict)
     inertia: float = 1.0
-    cycles: list[float] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns, one for each curve."""
+        return [column_of(part) for part in self.curved]
 
     @property
     def widths(self) -> list[int]:
@@ -321,10 +332,10 @@ class Curves(NumberColumns):
 
     def shared_points(self, before: Curves) -> list[Piece]:
         """Return the curves at their knots, now and then; one piece a curve."""
-        known = {(n, before._cycle(i)): i for i, n in enumerate(before.names)}
+        index = {part: i for i, part in enumerate(before.curved)}
         pieces = []
-        for j, (name, x, rows) in enumerate(zip(self.names, self.knots, self.rows, strict=True)):
-            i = known.get((name, self._cycle(j)))
+        for part, x, rows in zip(self.curved, self.knots, self.rows, strict=True):
+            i = index.get(part)
             then = np.zeros((len(x), 0))
             if i is not None:
                 then = np.stack([np.interp(x, before.knots[i], y) for y in before.rows[i].T], 1)
@@ -339,32 +350,21 @@ class Curves(NumberColumns):
 
     def feature_names(self) -> list[str]:
         """Return the column, its cycle if it is one, and a number for each coordinate."""
-        titles = [f"{name}{self._title(j)}" for j, name in enumerate(self.names)]
-        pairs = zip(titles, self.widths, strict=True)
-        return [f"{name}_{i}" for name, width in pairs for i in range(width)]
-
-    def _title(self, j: int) -> str:
-        cycle = self._cycle(j)
-        return next(f" ({c.title})" for c in CYCLES if c.seconds == cycle) if cycle else ""
-
-    def _cycle(self, j: int) -> float:
-        return self.cycles[j] if self.cycles else 0.0
+        pairs = zip(self.curved, self.widths, strict=True)
+        return [f"{part}_{i}" for part, width in pairs for i in range(width)]
 
     def _of(self, chosen: list[int]) -> Self:
         return type(self)(  # a table may have thousands of columns: replace() takes its time
-            names=[self.names[j] for j in chosen],
+            curved=[self.curved[j] for j in chosen],
             knots=[self.knots[j] for j in chosen],
             rows=[self.rows[j] for j in chosen],
             missing=[self.missing[j] for j in chosen],
             spread=[self.spreads()[j] for j in chosen],
-            cycles=[self._cycle(j) for j in chosen],
             levels=self.levels,
             inertia=self.inertia,
         )
 
     def _put(self, j: int, values: np.ndarray, out: np.ndarray) -> None:
-        if self._cycle(j):
-            values = np.mod(values, self._cycle(j))
         put_pieces(values, self.knots[j], self.rows[j], self.missing[j], out)
 
     def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
@@ -374,7 +374,7 @@ class Curves(NumberColumns):
 
     def _line(self, j: int) -> Line:
         knots, rows, missing = self.knots[j], self.rows[j], self.missing[j]
-        return Line(self.names[j], 0.0, 1.0, missing, knots, rows, self._cycle(j))
+        return Line(self.curved[j], 0.0, 1.0, missing, knots, rows)
 
     def scaled(self, factor: float) -> Curves:
         """Return the curves with every coordinate multiplied."""
@@ -483,21 +483,12 @@ class Transformed(Block):
         )
 
 
-def numbers_of(table: Table, name: str, levels: Levels, unknown: Unknown) -> np.ndarray:
-    """Return a column's numbers, or the ranks of its grades; NaN where missing or unknown."""
-    data = table[name]
-    if isinstance(data, Numbers):
-        return data.values
-    return ranks_of(data, name, levels[name], unknown)[data.codes]
-
-
-def missing_cells(column: Any) -> np.ndarray:
-    """Return which cells of a column of numbers or grades are missing."""
-    if isinstance(column, Numbers):
-        return np.isnan(column.values)
-    if None not in column.labels:
-        return np.zeros(len(column.codes), bool)
-    return np.asarray(column.codes == column.labels.index(None))
+def numbers_of(table: Table, part: str, levels: Levels, unknown: Unknown) -> np.ndarray:
+    """The numbers of a part, or the ranks of grades; NaN where missing or unknown."""
+    data = table[column_of(part)]
+    if part in levels:
+        return ranks_of(data, part, levels[part], unknown)[data.codes]
+    return np.asarray(data.numbers(part))
 
 
 def ranks_of(
@@ -686,23 +677,6 @@ def binned_part(name: str) -> Part:
     return Part(name, "binned")
 
 
-def column_parts(columns: Iterable[Column], counts: Counts) -> dict[str, str]:
-    """Return what there is of each column, and whose it is: datetimes have a part a cycle."""
-    out = {}
-    for column in columns:
-        cycles: Sequence[Any] = ()
-        if column.kind == "datetime":
-            from tabweave.space.dates import cycle_of_clock, lasting_cycles
-
-            find = cycle_of_clock if column.is_clock else lasting_cycles
-            cycles = find(counts, column.name)
-        if not (column.is_clock and cycles):  # the trend of a clock would end at midnight
-            out[column.name] = column.name
-        for cycle in cycles:
-            out[Part(column.name, cycle.title)] = column.name
-    return out
-
-
 def ordered(labels: Sequence[Label]) -> tuple[Label, ...]:
     """Return the labels that are not missing, sorted."""
     return tuple(sorted((v for v in labels if v is not None), key=_sortable))
@@ -810,39 +784,9 @@ def _sortable(label: Label) -> tuple[str, Any]:
     return (type(label).__name__ if not isinstance(label, int | float) else "", label)
 
 
-# -- ladders: numbers by their difference, absolute and in ranks ----------------------------------
-
-RUNGS = 3  # leading directions of a ladder that are kept, beside the straight one
-_NORMAL_DIFFERENCE = 2 / np.sqrt(np.pi)  # mean |x - y| of normal numbers, in deviations
-_UNIFORM_DIFFERENCE = 1 / 3  # mean |F(x) - F(y)|
-
-
-class Knots(NamedTuple):
-    """A column's bins in counts, as points of a line.
-
-    Attributes
-    ----------
-    x : ndarray
-        Numbers in increasing order: the lowest, one of each bin, the highest.
-    value : ndarray
-        Which of the column's values in counts stands at each; the outer bins stand twice.
-    share : ndarray
-        The share of the numbers at each; none at the ends.
-    missing : int or None
-        Which value stands for missing numbers.
-    """
-
-    x: np.ndarray
-    value: np.ndarray
-    share: np.ndarray
-    missing: int | None
-
-
 def knots_of(counts: Counts, name: str, numbering: Numbering) -> Knots:
     """Return the points on a line of a column's bins in counts of bins, or of its grades."""
     if name in numbering.cycles:
-        from tabweave.space.dates import ring_knots
-
         return ring_knots(counts, name, numbering.cycles[name], cycle_of(name))
     column = counts.vocabulary.index(name)
     labels, mass = counts.labels[column], counts.value_counts[counts.span(column)].astype(float)
@@ -864,66 +808,6 @@ def knots_of(counts: Counts, name: str, numbering: Numbering) -> Knots:
             keep = np.r_[x[0] < x[1], np.ones(len(x) - 2, bool), x[-1] > x[-2]]
             x, value, share = x[keep], value[keep], share[keep]
     return Knots(x, value, share / max(share.sum(), 1e-300), missing)
-
-
-def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
-    """Return coordinates at the knots whose squared distances follow differences of numbers.
-
-    The distance of two numbers is ``|g(x) - g(y)|``, where g is the mean of x in standard
-    deviations and of its share of smaller numbers F(x), each scaled to a mean difference of 1 (of
-    normal numbers, and of ranks). Absolute differences are squared distances on a ladder with a
-    rung between any two knots; the leading directions of the ladder are kept, and g itself stands
-    for the others, so that numbers beyond all knots stay apart. Where there are no others, g
-    beyond the inner knots does. Inertia is ½: the mean squared distance of two numbers is 1.
-
-    Of two numbers only, or in one bin, x itself, in standard deviations, is the one coordinate.
-    """
-    g = smaller_share(knots) / _UNIFORM_DIFFERENCE / 2
-    varies = variance > 0 and np.isfinite(variance)
-    z = (knots.x - mean) / np.sqrt(variance) if varies else np.zeros(len(g))
-    g = g + z / _NORMAL_DIFFERENCE / 2
-    if len(g) < 2 or not g[-1] > g[0]:
-        return np.zeros((len(g), 1))
-    if varies and knots.share.max() == 1:
-        return (z / np.sqrt(2))[:, None]
-    rungs = np.tril(np.ones((len(g), len(g) - 1)), -1) * np.sqrt(np.maximum(np.diff(g), 0))
-    rungs = rungs - knots.share @ rungs
-    root = np.sqrt(knots.share)[:, None]
-    _, length, axes = np.linalg.svd(root * rungs, full_matrices=False)
-    length = np.where(length > 1e-9 * length[0], length, 0.0)  # the axes of others are arbitrary
-    leading = rungs @ axes[:RUNGS].T * (length[:RUNGS] > 0)
-    leading = leading * np.copysign(1.0, leading[-1])  # high numbers are on one side
-    beyond = g - np.clip(g, *g[knots.share > 0][[0, -1]])
-    g = g - knots.share @ g
-    rest = (length[RUNGS:] ** 2).sum()
-    straight = np.sqrt(rest / (knots.share @ g**2)) * g if rest > 0 else beyond
-    rows = np.column_stack([leading, straight])
-    inertia = knots.share @ (rows**2).sum(axis=1)
-    return rows / np.sqrt(2 * inertia) if inertia > 0 else rows
-
-
-def step_from(x: Any, step: Any = 1.0) -> Any:
-    """Return a step that leads to another number, however large x is; so wide, if that is enough.
-
-    Beyond 2**53 the next float is more than 1 away, and no line goes through two equal knots.
-    """
-    return np.maximum(step, 2 * np.spacing(np.abs(x)))
-
-
-def smaller_share(knots: Knots) -> np.ndarray:
-    """Return F(x) at the knots: the share of smaller numbers.
-
-    Numbers of an outer bin that are heaped up at its end have their mean there: the end is no
-    farther from the mean in F than in x, and numbers beyond it are not cast away.
-    """
-    x, share = knots.x, knots.share
-    out = np.cumsum(share) - share / 2
-    for end, own, inner in ((0, 1, 2), (-1, -2, -3)) if len(x) > 2 else ():
-        if share[end] == 0:
-            edge = (x[own] + x[inner]) / 2 if share[inner] else x[inner]
-            step = share[own] * (x[end] - x[own]) / abs(edge - x[end])
-            out[end] = np.clip(out[own] + step, 0, 1)
-    return out
 
 
 # -- the curves ---------------------------------------------------------------------------------

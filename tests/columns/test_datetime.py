@@ -10,8 +10,7 @@ import pytest
 
 from tabweave import Counts, MixedEmbedder, SupervisedWeave, Table, Weave
 from tabweave.columns.cells import Part
-from tabweave.columns.datetime import CYCLES
-from tabweave.space.dates import cycle_of_clock, ring, ring_knots
+from tabweave.columns.datetime import CYCLES, cycle_of_clock, ring, ring_knots
 
 RNG = np.random.default_rng(0)
 YEARS = pd.Timestamp("2020-01-01") + pd.to_timedelta(RNG.integers(0, 10**8, 800), unit="s")

@@ -51,8 +51,6 @@ from tabweave.io.register import storable
 from tabweave.tasks.gaps import ENGINES, BlockFiller, Note
 from tabweave.tasks.row_model import Guess, rows_to_learn
 
-_LOOKED_AT = 1000  # cells of text that show how a column is written
-_KEPT = 100  # of which so many are remembered
 _GROUPED = rf"\d{{1,3}}(?:[{BLANKS}{APOSTROPHES}]\d{{3}})+[\d.,]*"  # digits in groups of thousands
 _PARTS = re.compile(rf"(\D*?)({_GROUPED}|[\d.,]*\d[\d.,]*)(\D*)")  # unit, number, unit
 _SIGNS = re.compile(r"[-+−()]")
@@ -320,15 +318,15 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             X = _flattened(X)
             out = X.copy()
             for name, gaps in filled.items():
-                at = self._position(X, name)
-                out.isetitem(at, self._column(X.iloc[:, at], name, *gaps))
+                j = self._position(X, name)
+                out.isetitem(j, self._column(X.iloc[:, j], name, *gaps))
             return out
         table = self._read(X)
-        given = {} if isinstance(X, Table) else self._cells_as_given(X)
-        none = np.zeros(0, np.intp), np.zeros(0)
+        cells_of = {} if isinstance(X, Table) else self._cells_as_given(X)
+        no_gaps = np.zeros(0, np.intp), np.zeros(0)
         columns = {
-            name: self._column(given.get(name), name, *filled.get(name, none), table)
-            for name in (self.schema_.given if given else self.schema_.names)
+            name: self._column(cells_of.get(name), name, *filled.get(name, no_gaps), table)
+            for name in (self.schema_.given if cells_of else self.schema_.names)
         }
         library = type(X).__module__.partition(".")[0]
         if library == "polars":
@@ -352,28 +350,30 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         return dict(zip(names or self.schema_.given, cells, strict=True))
 
     def _column(
-        self, given: Any, name: str, rows: np.ndarray, values: np.ndarray, table: Any = None
+        self, cells: Any, name: str, rows: np.ndarray, values: np.ndarray, table: Any = None
     ) -> Any:
         """Return a column with some cells filled, of the make and the type that it was given in."""
-        library = type(given).__module__.partition(".")[0]
-        if name not in self.schema_.names or (given is not None and not len(rows)):
-            return np.asarray(given) if library == "numpy" else given
-        example = _example(given) if given is not None else None
+        library = type(cells).__module__.partition(".")[0]
+        if name not in self.schema_.names or (cells is not None and not len(rows)):
+            return np.asarray(cells) if library == "numpy" else cells
+        example = None if cells is None else _example(cells)
         typical = self._typical.get(name, [])
         if example is None or (type(example) is float and typical and type(typical[0]) is int):
             example = next(iter(typical), example)  # rows with a gap show less than those of fit
         if isinstance(example, str) and self.schema_[name].kind in ("numeric", "datetime"):
-            values = self._written(given, name, values)
+            values = self._written(cells, name, values)
         elif isinstance(example, int | float) and self.schema_[name].date_order in DIGIT_FORMATS:
             values = self._digits(example, name, values)
         elif isinstance(example, int | Decimal) and values.dtype.kind == "f":
             values = _whole_like(example, values)
+        fills = self._as_cells(name, values, example)
         if library in _FILLED:
-            return _FILLED[library](given, rows, self._as_cells(name, values, example))
-        coded = getattr(getattr(given, "dtype", None), "kind", "") in ("i", "u", "f")
-        kept = coded or isinstance(example, int | str | Decimal | dt.date | dt.time | dt.timedelta)
-        cells = np.asarray(given) if kept and given is not None else cells_of_column(table[name])
-        out = _put(cells, rows, self._as_cells(name, values, example))
+            return _FILLED[library](cells, rows, fills)
+        is_coded = getattr(getattr(cells, "dtype", None), "kind", "") in ("i", "u", "f")
+        as_is = int | str | Decimal | dt.date | dt.time | dt.timedelta
+        if cells is None or not (is_coded or isinstance(example, as_is)):
+            cells = cells_of_column(table[name])
+        out = _put(np.asarray(cells), rows, fills)
         return _as_integers(out) if type(example) is int else out
 
     def _as_cells(self, name: str, values: Any, example: Any) -> Any:
@@ -398,8 +398,8 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     def _written(self, cells: Any, name: str, values: np.ndarray) -> np.ndarray:
         """Return numbers or datetimes as the texts of their column are written."""
         column = self.schema_[name]
-        some = [cell for cell in _python_cells(cells[:_LOOKED_AT]) if isinstance(cell, str)]
-        texts = present_texts(some) or present_texts([_example(cells) or ""])
+        texts = present_texts([c for c in _python_cells(cells[:1000]) if isinstance(c, str)])
+        texts = texts or present_texts([_example(cells) or ""])
         texts = [text for text in texts if text] or self._typical[name]
         if column.decimal == DURATIONS:
             return nearest_written(texts, values)
@@ -461,8 +461,8 @@ def _flattened(X: Any) -> Any:
 
 def _example(cells: Any) -> Any:
     """Return the first cell that is not missing, as Python has it; None if there is none."""
-    for start in range(0, len(cells), _LOOKED_AT):
-        for cell in _python_cells(cells[start : start + _LOOKED_AT]):
+    for start in range(0, len(cells), 1000):
+        for cell in _python_cells(cells[start : start + 1000]):
             if is_missing(cell) or (isinstance(cell, str) and not present_texts([cell])):
                 continue
             return cell
@@ -470,11 +470,14 @@ def _example(cells: Any) -> Any:
 
 
 def typical_cells(cells: Any) -> list[Any]:
-    """Return some cells that show how a column is written: texts, or one cell of another type."""
+    """Return some cells that show how a column is written: texts, or one cell of another type.
+
+    They are 100 texts at most, of the first thousand cells.
+    """
     example = _example(cells)
     if isinstance(example, str):
-        texts = (cell for cell in _python_cells(cells[:_LOOKED_AT]) if isinstance(cell, str))
-        return list(islice(dict.fromkeys(present_texts([*texts, example])), _KEPT))
+        texts = (cell for cell in _python_cells(cells[:1000]) if isinstance(cell, str))
+        return list(islice(dict.fromkeys(present_texts([*texts, example])), 100))
     if isinstance(example, dt.timedelta):
         return [np.timedelta64(example)]
     return [example] if type(example) in (int, Decimal, dt.date, dt.time) else []
@@ -482,11 +485,8 @@ def typical_cells(cells: Any) -> list[Any]:
 
 def _stamps(seconds: np.ndarray) -> np.ndarray:
     """Return datetimes from seconds since 1970."""
-    gap = np.isnan(seconds)
-    whole = np.where(gap, 0, np.round(np.asarray(seconds) * 1e6)).astype(np.int64)
-    out = whole.astype("datetime64[us]")
-    out[gap] = np.datetime64("NaT", "us")
-    return out
+    microseconds = np.nan_to_num(np.round(seconds * 1e6)).astype("datetime64[us]")
+    return np.where(np.isnan(seconds), np.datetime64("NaT", "us"), microseconds)
 
 
 def _whole_like(example: int | Decimal, values: np.ndarray) -> np.ndarray:
@@ -500,9 +500,9 @@ def _whole_like(example: int | Decimal, values: np.ndarray) -> np.ndarray:
 
 def _as_integers(cells: np.ndarray) -> np.ndarray:
     """Return numbers as integers if all of them are whole, and there."""
-    found = typed(cells)
-    whole = found.dtype == float and (found == np.rint(found)).all()
-    return found.astype(np.int64) if whole and np.abs(found).max(initial=0) <= 2**53 else found
+    numbers = typed(cells)
+    is_whole = numbers.dtype == float and (numbers == np.rint(numbers)).all()
+    return numbers.astype(np.int64) if is_whole and (np.abs(numbers) <= 2**53).all() else numbers
 
 
 def _in_pandas(cells: Any, rows: np.ndarray, values: Any) -> Any:
@@ -511,8 +511,8 @@ def _in_pandas(cells: Any, rows: np.ndarray, values: Any) -> Any:
     out = cells.copy()
     try:
         if str(cells.dtype) == "category":  # labels only stand for some, such as intervals
-            known = {canonical(value): value for value in cells.cat.categories}
-            out.iloc[rows] = [known.get(value, value) for value in values]
+            category_of = {canonical(value): value for value in cells.cat.categories}
+            out.iloc[rows] = [category_of.get(value, value) for value in values]
         elif str(cells.dtype) == "boolean":
             out.iloc[rows] = values
         else:
@@ -530,11 +530,9 @@ def _in_polars(cells: Any, rows: np.ndarray, values: Any) -> Any:
         return cells
     polars = require("polars", "frames")
     fills = polars.Series(_python_cells(values), dtype=cells.dtype)
-    at = np.zeros(len(cells), np.uint32)
-    at[rows] = np.arange(len(rows))
-    given = np.ones(len(cells), bool)
-    given[rows] = False
-    return cells.zip_with(polars.Series(given), fills.gather(at))
+    index = np.full(len(cells), -1)
+    index[rows] = np.arange(len(rows))
+    return cells.zip_with(polars.Series(index < 0), fills.gather(np.maximum(index, 0)))
 
 
 def _in_arrow(cells: Any, rows: np.ndarray, values: Any) -> Any:
@@ -549,9 +547,9 @@ def _in_arrow(cells: Any, rows: np.ndarray, values: Any) -> Any:
     both = arrow.chunked_array([*cells.chunks, fills])
     if arrow.types.is_dictionary(cells.type):
         both = both.unify_dictionaries()
-    at = np.arange(len(cells))
-    at[rows] = len(cells) + np.arange(len(fills))
-    return both.take(arrow.array(at))
+    index = np.arange(len(cells))
+    index[rows] = len(cells) + np.arange(len(fills))
+    return both.take(arrow.array(index))
 
 
 _FILLED = {"pandas": _in_pandas, "polars": _in_polars, "pyarrow": _in_arrow}
@@ -595,7 +593,7 @@ def written_like(texts: Sequence[str], values: Iterable[float], decimal: str) ->
     ['1 234,50', '2,00-']
     """
     parts = [_PARTS.fullmatch(_SIGNS.sub("", text)) for text in texts]
-    before, _, after = next((p.groups() for p in parts if p), ("", "", ""))
+    prefix, _, suffix = next((p.groups() for p in parts if p), ("", "", ""))
     numbers = [p.group(2) for p in parts if p]
     places = max((len(n.partition(decimal)[2]) for n in numbers), default=0)
     other = "." if decimal == "," else ","
@@ -609,7 +607,7 @@ def written_like(texts: Sequence[str], values: Iterable[float], decimal: str) ->
         negative = value < 0 and digits.strip("0,.")
         sign, end = (minus, ")" * (minus == "(")) if negative else ("", "")
         sign, end = (end, sign) if behind else (sign, end)
-        out.append(f"{sign}{before}{digits}{after}{end}")
+        out.append(f"{sign}{prefix}{digits}{suffix}{end}")
     return out
 
 

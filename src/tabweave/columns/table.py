@@ -660,15 +660,15 @@ def row_keys(start: int, stop: int) -> np.ndarray:
     return key ^ (key >> np.uint64(31))
 
 
-def sampled_rows(n_rows: int) -> np.ndarray | None:
+def sampled_rows(n_rows: int, max_rows: int = SAMPLED) -> np.ndarray | None:
     """Return the rows that stand for very many: those of the lowest keys; None for all.
 
     A stream gives the same ones, however it is cut.
     """
-    if n_rows <= SAMPLED:
+    if n_rows <= max_rows:
         return None
     keys = row_keys(0, n_rows)
-    return np.flatnonzero(keys < np.partition(keys, SAMPLED)[SAMPLED])
+    return np.flatnonzero(keys < np.partition(keys, max_rows)[max_rows])
 
 
 def as_rows(X: Any, schema: Schema) -> Any:

@@ -5,6 +5,8 @@ import pytest
 
 from tabweave import Counts, DistanceHierarchy, MixedEmbedder, Table, ValueMetric, Weave
 from tabweave.apps.report import describe
+from tabweave.apps.report.notes import describe_associations
+from tabweave.apps.report.reading import read
 from tabweave.datasets import led24, titanic
 
 
@@ -209,7 +211,7 @@ def test_large_tables_are_drawn_in_part():
     assert Counts.of(rows).n == out["rows"]
 
 
-def test_associations_say_how_many_rows_they_are_of(mixed, monkeypatch):
+def test_associations_say_how_many_rows_they_are_of(mixed):
     from tabweave import associations
     from tabweave.columns.table import take_rows
 
@@ -218,8 +220,7 @@ def test_associations_say_how_many_rows_they_are_of(mixed, monkeypatch):
     assert whole["of"] == 300
     strongest = associations(rows).frame().iloc[0]
     assert whole["pairs"][0]["strength"] == pytest.approx(strongest["strength"], rel=1e-3)
-    monkeypatch.setattr("tabweave.apps.report.notes._COMPARED", 100)
-    some = describe(rows)["associations"]
+    some = describe_associations(read(rows, None), max_rows=100)
     part = take_rows(Table.of(rows), np.linspace(0, 299, 100).astype(int))
     assert some["of"] == 100
     strongest = associations(part).frame().iloc[0]

@@ -39,6 +39,11 @@ class Reading:
         """The columns that the embedding sees."""
         return [n for n in self.table.schema.names if n not in self.left_out and n != self.target]
 
+    @property
+    def compared(self) -> list[str]:
+        """The columns that the embedding sees, and the target."""
+        return self.kept + ([self.target] if self.target else [])
+
     @cached_property
     def findings(self) -> dict[str, Finding]:
         """What each column was read as, and why."""
@@ -80,7 +85,7 @@ class Reading:
 
     def values(self) -> Table:
         """The kept columns and the target with a value in every cell: numbers as bins."""
-        table = self.table.select(self.kept + ([self.target] if self.target else []))
+        table = self.table.select(self.compared)
         columns = tuple(
             replace(column, kind="nominal") if isinstance(data, Numbers) else column
             for column, data in table

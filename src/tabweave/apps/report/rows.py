@@ -47,10 +47,9 @@ class DistinctRows:
 
         As many as that are on the map, or up to ``max_map_rows``.
         """
-        names = reading.kept + ([reading.target] if reading.target else [])
-        first, of_row = distinct_rows([reading.codes[name] for name in names])
+        first, of_row = distinct_rows([reading.codes[name] for name in reading.compared])
         max_cells = 120_000  # which bound the size of the page
-        n_columns = min(len(names), MAX_MAP_COLUMNS)
+        n_columns = min(len(reading.compared), MAX_MAP_COLUMNS)
         n_drawn = int(np.clip(max_cells // n_columns, 500, MAX_DRAWN_ROWS))
         drawn = shown = np.arange(len(first))
         if len(first) > n_drawn:

@@ -264,8 +264,7 @@ def test_many_blocks_equal_one(monkeypatch):
     rows, _ = rows_of(X)
     base, values = np.zeros(4), np.random.default_rng(0).normal(size=(rows.n_values, 4))
     one = variational.expect(rows.cells, rows.weight, base, values)
-    few = partial(variational._number_of_blocks, block_rows=100)
-    monkeypatch.setattr(variational, "_number_of_blocks", few)
+    monkeypatch.setattr(variational, "_blocks", partial(variational._blocks, block_rows=100))
     many = variational.expect(rows.cells, rows.weight, base, values)
     for a, b in zip(one, many, strict=True):
         np.testing.assert_allclose(a, b)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -196,17 +197,16 @@ def expect(
     Returns the weighted sum of log normalisers, the expected value counts (V, subspaces) and the
     expected sizes (subspaces).
     """
-    n_blocks = _number_of_blocks(len(cells), values.nbytes)
-    edges = np.linspace(0, len(cells), n_blocks + 1).astype(np.intp)
-    counts = np.zeros((n_blocks, *values.shape))
-    sizes = np.zeros((n_blocks, len(base)))
-    totals = np.zeros(n_blocks)
+    parts = _blocks(len(cells), values.nbytes)
+    counts = np.zeros((len(parts), *values.shape))
+    sizes = np.zeros((len(parts), len(base)))
+    totals = np.zeros(len(parts))
 
     def work(b: int) -> None:
-        part = slice(edges[b], edges[b + 1])
-        totals[b] = _expect(cells[part], weight[part], base, values, counts[b], sizes[b])
+        rows = parts[b]
+        totals[b] = _expect(cells[rows], weight[rows], base, values, counts[b], sizes[b])
 
-    in_threads(work, range(n_blocks))
+    in_threads(work, range(len(parts)))
     return float(totals.sum()), counts.sum(axis=0), sizes.sum(axis=0)
 
 
@@ -216,27 +216,21 @@ def assign(
     """Return the likeliest subspace of each row and its log normaliser (log density)."""
     chosen = np.empty(len(cells), np.intp)
     normaliser = np.empty(len(cells))
-    n_blocks = _number_of_blocks(len(cells), 1)
-    edges = np.linspace(0, len(cells), n_blocks + 1).astype(np.intp)
 
-    def work(b: int) -> None:
-        part = slice(edges[b], edges[b + 1])
-        _assign(cells[part], base, values, chosen[part], normaliser[part])
+    def work(rows: slice) -> None:
+        _assign(cells[rows], base, values, chosen[rows], normaliser[rows])
 
-    in_threads(work, range(n_blocks))
+    in_threads(work, _blocks(len(cells), 1))
     return chosen, normaliser
 
 
-def _number_of_blocks(
-    n_rows: int,
-    bytes_each: int,
-    *,
-    max_blocks: int = 8,
-    block_rows: int = 1 << 14,
-    block_bytes: int = 1 << 28,
-) -> int:
-    room = max(1, block_bytes // max(bytes_each, 1))
-    return int(min(max_blocks, room, max(1, n_rows // block_rows)))
+def _blocks(
+    n_rows: int, bytes_each: int, *, block_rows: int = 1 << 14, max_bytes: int = 1 << 28
+) -> list[slice]:
+    """Return at most 8 blocks of rows, whose tables of so many bytes each fit into memory."""
+    n_blocks = max(1, min(8, max_bytes // max(bytes_each, 1), n_rows // block_rows))
+    edges = np.linspace(0, n_rows, n_blocks + 1).astype(np.intp)
+    return [slice(a, b) for a, b in pairwise(edges.tolist())]
 
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"})

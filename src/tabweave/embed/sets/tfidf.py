@@ -475,18 +475,13 @@ def walk(
 
 def row_blocks(starts: np.ndarray, depth: int | None) -> Iterator[slice]:
     """Cut rows so that a block makes a bounded number of terms."""
-    made = np.minimum(terms_made(np.diff(starts), depth), MAX_CELL_TERMS)
+    sizes, inverse = np.unique(np.diff(starts), return_inverse=True)
+    made_by_size = [min(n_subsets(int(size), depth), MAX_CELL_TERMS) for size in sizes]
+    made = np.array(made_by_size, np.int64)[inverse]
     block = (np.cumsum(made) - made) // BLOCK_TERMS
     edges = np.concatenate([[0], np.flatnonzero(np.diff(block)) + 1, [len(made)]])
     for a, b in pairwise(edges):
         yield slice(int(a), int(b))
-
-
-def terms_made(sizes: np.ndarray, depth: int | None) -> Any:
-    """Return how many subsets of up to ``depth`` elements sets of some sizes have."""
-    distinct, inverse = np.unique(sizes, return_inverse=True)
-    made = [n_subsets(int(size), depth) for size in distinct]
-    return np.array([min(m, 1 << 62) for m in made], np.int64)[inverse]
 
 
 def n_subsets(size: int, depth: int | None) -> int:

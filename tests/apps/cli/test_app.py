@@ -66,7 +66,7 @@ def test_help_and_version(folder):
     assert called("--version", cwd=folder).out.strip() == __import__("tabweave").__version__
     helped = called("--help", cwd=folder)
     assert helped.code == 0
-    commands = "embed map neighbors cluster explain drift report export bench demo studio".split()
+    commands = "embed map neighbors cluster explain drift report export demo studio".split()
     assert [c for c in commands if c not in helped.out] == []
     bare = called(cwd=folder)
     assert bare.code == 2
@@ -126,14 +126,6 @@ def test_drift_of_numbers_looks_at_spread_and_gaps(folder):
         called("drift", "old.csv", "new.csv", "--min-size", "0.9", "--check", cwd=folder).code == 0
     )
     assert called("drift", "old.csv", "new.csv", "--min-size", "-1", cwd=folder).code == 2
-
-
-def test_bench_measures(folder):
-    import json
-
-    done = called("bench", "--rows", "2000", "--json", cwd=folder)
-    assert done.code == 0, done.err
-    assert min(json.loads(done.out)["seconds"].values()) > 0
 
 
 def test_studio_looks_before_it_serves(folder):

@@ -80,7 +80,7 @@ HEAVY = "{'numpy', 'pandas', 'duckdb', 'matplotlib'} & {*sys.modules}"
     "code",
     [
         "import tabweave.apps.cli",
-        "from tabweave.apps.cli.options import methods; assert methods('weav')[0][0] == 'weave'",
+        "from tabweave.apps.cli.options import complete_method as c; assert c('weav')[0][0]",
         "from tabweave.apps.cli.models import methods; methods(json=True)",
     ],
     ids=["before a command", "completing a method", "listing the methods"],

@@ -507,6 +507,38 @@ def test_what_cannot_be_predicted_is_said(people):
     assert "column not found: 'pay'" in lacking
 
 
+def test_words_for_missing_count_in_both_tables(people):
+    train, test = (pd.read_csv(people / f"{n}.csv") for n in ("train", "test"))
+    for rows, word, name in ((train, "?", "train"), (test, "none", "test")):
+        words = rows.assign(born=rows["born"].astype(str))
+        words.loc[[3, 7], "born"] = word
+        words.loc[3, "city"] = word
+        words.to_csv(people / f"{name}-words.csv", index=False)
+        words.replace(word, None).to_csv(people / f"{name}-gaps.csv", index=False)
+    options = ["--target", "old", "--drop", "pay,name", "-o", "-"]
+    said = called("predict", "train-words.csv", "test-words.csv", *options, "--missing", "?,none",
+                  cwd=people)  # fmt: skip
+    plain = called("predict", "train-gaps.csv", "test-gaps.csv", *options, cwd=people)
+    assert said.code == plain.code == 0, said.err
+    columns = [pd.read_csv(io.StringIO(done.out)).filter(like="old") for done in (said, plain)]
+    pd.testing.assert_frame_equal(*columns)
+    wrong = called("drift", "train-words.csv", "test-words.csv", "--missing", "??", cwd=people)
+    assert wrong.code == 1 and "no cell of a categorical column holds '??'" in wrong.err
+    found = told("drift", "train-words.csv", "test-words.csv", "--missing", "?,none", cwd=people)
+    assert found["kinds"] == {}
+
+
+def test_both_tables_are_read_as_declared(tmp_path):
+    codes = ["007", "7", "08", "9"] * 10
+    rows = [f"{code},{'yes' if code == '007' else 'no'}" for code in codes]
+    (tmp_path / "train.csv").write_text("\n".join(["code,y", *rows]))
+    (tmp_path / "test.csv").write_text("code\n7\n9\n7\n")
+    words = ["train.csv", "test.csv", "--target", "y", "--kind", "code=nominal", "--json"]
+    done = called("predict", *words, cwd=tmp_path)
+    assert done.code == 0 and done.err == "", done.err
+    assert json.loads(done.out)["predictions"]["predicted y"] == ["no"] * 3
+
+
 def test_like_takes_the_nearest_spelled_value(people):
     done = called("neighbors", "rows.csv", "--like", "name=otto kel", "--json", cwd=people)
     assert done.code == 0 and "taken for the nearest spelled, 'OTTO KELER'" in done.err, done.err

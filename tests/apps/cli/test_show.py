@@ -41,7 +41,7 @@ def _blocks(terminal):
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_names_of_pairs_are_there_however_narrow_the_terminal(folder, columns):
-    lines = on_terminal("associate", "titanic.csv", "--most", "2", cwd=folder, columns=columns)
+    lines = on_terminal("associate", "titanic.csv", "--limit", "2", cwd=folder, columns=columns)
     assert any({"sex", "fate"} <= set(line.split()) for line in lines), lines
     assert any("Cramér's V" in line for line in lines) == (columns > 60)
     assert max(map(len, lines)) <= columns
@@ -81,7 +81,7 @@ def test_a_terminal_shows_what_is_being_done(folder):
 def test_names_are_whole_however_narrow_the_terminal(tmp_path, columns):
     lines = [f"{'xyz'[i % 3]},{'' if i in (3, 8) else 'uvw'[i % 3]}" for i in range(40)]
     (tmp_path / "rows.csv").write_text("\n".join(["department,kind", *lines]))
-    words = ["fill", "rows.csv", "--most", "0"]
+    words = ["fill", "rows.csv", "--limit", "0"]
     filled = on_terminal(*words, cwd=tmp_path, columns=columns)
     assert any(line.split()[:2] == ["kind", "2"] for line in filled), filled
     words = ["explain", "rows.csv", "-a", "0", "-b", "1"]

@@ -33,7 +33,7 @@ def folder(tmp_path_factory):
 def test_associate(folder):
     found = json.loads(here("associate", "cities.csv", "--json", cwd=folder).out)["pairs"]
     assert [found[0]["left"], found[0]["right"]] == ["city", "country"]
-    shown = here("associate", "cities.csv", "--most", "1", cwd=folder)
+    shown = here("associate", "cities.csv", "--limit", "1", cwd=folder)
     assert shown.code == 0 and "1 of 3 pairs" in shown.out and "luck" not in shown.out
 
 
@@ -65,7 +65,7 @@ def test_what_fills_a_gap_is_said_as_it_is_written(tmp_path):
 
 
 def test_odd(folder):
-    done = here("odd", "cities.csv", "--most", "1", cwd=folder)
+    done = here("odd", "cities.csv", "--limit", "1", cwd=folder)
     assert done.code == 0 and done.out.startswith("row 20: ")
     found = json.loads(here("odd", "cities.csv", "--json", cwd=folder).out)
     assert found["rows"] == 200 and found["cells"][0]["row"] == 20
@@ -253,7 +253,7 @@ def test_fill_says_of_each_column_how_much_it_guessed_and_how_surely(tmp_path):
     rows["c"] = rows["a"] * 2
     rows.loc[:149, "b"], rows.loc[7:8, "c"] = None, None
     rows.to_csv(tmp_path / "gaps.csv", index=False)
-    done = here("fill", "gaps.csv", "--most", "4", cwd=tmp_path)
+    done = here("fill", "gaps.csv", "--limit", "4", cwd=tmp_path)
     told = [line for line in done.out.splitlines() if line.startswith("row ")]
     assert ["b="] * 2 == [line.split()[2][:2] for line in told[:2]]
     assert ["c="] * 2 == [line.split()[2][:2] for line in told[2:]]  # not of the first column only

@@ -1,4 +1,7 @@
-"""The group of all commands: how they end.
+"""The group of all commands: how functions become commands, and how they end.
+
+The module that does the work of a command is imported when the command runs, so that help and tab
+completion are immediate.
 
 0 is success, 1 is trouble with the data, 2 is a wrong command line, 130 is Ctrl-C.
 """
@@ -6,27 +9,29 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from copy import copy
+from functools import wraps
+from importlib import import_module
+from inspect import Parameter, Signature, getdoc, signature
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
 import tabweave
-from tabweave.apps.cli.options import Misuse
+from tabweave.apps.cli.files import Output
+from tabweave.apps.cli.options import Job, Misuse
 from tabweave.apps.cli.show import note
 
-FAILED, MISUSED, STOPPED = 1, 2, 130
-
-
-def examples(*lines: str) -> str:
-    """What stands below a help: example lines."""
-    return "\n".join(["[bold]Examples[/]", *(f"  {escape(line)}" for line in lines)])
+FAILED, MISUSED, STOPPED = 1, 2, 130  # Exit codes.
+INPUT = ("source", "columns", "drop", "kind", "missing", "from_", "encoding")
 
 
 class FlagsWithoutValue:
@@ -133,9 +138,102 @@ def stop_on_terminate() -> None:
     signal.signal(signal.SIGTERM, unwind)
 
 
+# -- How functions become commands
+
+
+def command(
+    panel: str, module: str, *, takes: str = "target method model seed", source: str = "IN"
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function that declares its options; its docstring is the help.
+
+    A parameter of type Job or Output stands for all options of that class.
+
+    Parameters
+    ----------
+    panel : str
+        Under which heading the command is listed.
+    module : str
+        Where the function of the same name is that does the work.
+    takes : str
+        Which options of a Job the command takes, beside those that say what is read.
+    source : str
+        What the help calls the source.
+    """
+
+    def register(declared: Callable[..., None]) -> Callable[..., None]:
+        text, texts, lines = _help_of(declared)
+        texts = _help_of(Output)[1] | texts
+        options = _options_of(declared, texts)
+        groups = {o.name: o.annotation for o in options if o.annotation in (Job, Output)}
+        job = [o for o in _job_options(source, texts) if o.name in (*INPUT, *takes.split())]
+        expanded = {Job: job[:1], Output: _options_of(Output, texts)}
+        parameters = [o for each in options for o in expanded.get(each.annotation, [each])]
+        parameters += job[1:] if "job" in groups else []
+
+        @wraps(declared)
+        def run(**values: Any) -> None:
+            for name, group in groups.items():
+                fields = [field for field in signature(group).parameters if field in values]
+                values[name] = group(**{field: values.pop(field) for field in fields})
+            work = import_module(f"tabweave.apps.cli.{module}")
+            getattr(work, declared.__name__)(**values)
+
+        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {option.name: option.annotation for option in parameters}
+        name = declared.__name__.rstrip("_")
+        epilog = _examples(*lines)
+        app.command(name, cls=Command, help=text, epilog=epilog, rich_help_panel=panel)(run)
+        return declared
+
+    return register
+
+
+def _help_of(declared: Any) -> tuple[str, dict[str, str], list[str]]:
+    """The text of a docstring, that of each parameter, and the examples."""
+    text, *parts = re.split(r"\n\n(\w+)\n-+\n", str(getdoc(declared)))
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    entries = re.findall(r"(?m)^(\w+)\n((?:    .*\n?)+)", sections.get("Parameters", ""))
+    texts = {name: " ".join(words.split()) for name, words in entries}
+    return text, texts, sections.get("Examples", "").splitlines()
+
+
+def _options_of(declared: Any, texts: dict[str, str]) -> list[Parameter]:
+    """The parameters of a function or a class, with their help, as Typer takes them."""
+    types = get_type_hints(declared, include_extras=True)
+    options = []
+    for parameter in signature(declared).parameters.values():
+        kind = types[parameter.name]
+        base, *infos = get_args(kind) if get_origin(kind) is Annotated else (kind,)
+        if base not in (Job, Output):
+            is_flag = parameter.default is False
+            info = copy(infos[0]) if infos else typer.Option(*[f"--{parameter.name}"] * is_flag)
+            info.help = texts.get(parameter.name)
+            base = Annotated[base, info]
+        options.append(parameter.replace(annotation=base, kind=Parameter.KEYWORD_ONLY))
+    return options
+
+
+def _job_options(metavar: str, texts: dict[str, str]) -> list[Parameter]:
+    """The options of a Job, under the headings that they have in every help."""
+    options = _options_of(Job, _help_of(Job)[1] | texts)
+    for option in options:
+        info = option.annotation.__metadata__[0]
+        if option.name == "source":
+            info.metavar = metavar
+        elif option.name != "id":
+            is_input = option.name in (*INPUT, "target")
+            info.rich_help_panel = "Input options" if is_input else "Method options"
+    return options
+
+
+def _examples(*lines: str) -> str:
+    """What stands below a help: example lines."""
+    return "\n".join(["[bold]Examples[/]", *(f"  {escape(line)}" for line in lines)])
+
+
 app = typer.Typer(
     cls=Group,
-    epilog=examples(
+    epilog=_examples(
         "tabweave report people.csv",
         "tabweave neighbors people.csv --row 17",
         "tabweave embed people.csv -o vectors.parquet",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,42 +11,43 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tabweave._compat import one_thread
 from tabweave.apps.cli.files import Output
-from tabweave.apps.cli.job import OpenJob, Then, open_job
+from tabweave.apps.cli.job import KnownVectors, OpenJob, open_job
 from tabweave.apps.cli.options import Job, Misuse
-from tabweave.apps.cli.show import as_json, cell, emit, plural, say, table, working
+from tabweave.apps.cli.show import as_json, bold, cell, emit, plural, say, working
+from tabweave.apps.cli.show import table as show_table
 from tabweave.apps.report.clusters import describe_clusters, how_many
 from tabweave.apps.report.reading import read
 
 
-def cluster(
-    job: Job, clusters: str, output: Path | None, form: str | None, force: bool, json: bool
-) -> None:
+def cluster(job: Job, clusters: str, out: Output) -> None:
     """Cluster the rows and describe each cluster."""
-    out = Output.checked(output, form, force, json=json)
     if clusters != "auto" and (not clusters.isdigit() or int(clusters) < 2):
         raise Misuse(f"--clusters: expected auto or a whole number of at least 2, got {clusters!r}")
     with open_job(job) as opened:
         n_clusters = _number_of_clusters(opened) if clusters == "auto" else int(clusters)
-        embedder, rows, features = opened.learned(keep_map=True, n_clusters=n_clusters)
+        learned = opened.learned(n_clusters=n_clusters)
+        rows = learned.rows
         with working("grouping"):
-            labels_of = _grouping(embedder.transform(features), n_clusters, job.seed)
-        if output is not None:
+            labels = _labels(learned.vectors, n_clusters, job.seed)
+        if out.path is not None:
             name = "cluster"
             while name in rows.columns:
                 name += "_"
-            labelled = Then(embedder, lambda vectors: labels_of(vectors)[:, None], [name])
-            out.write_vectors(labelled, opened.to_write(), list(rows.columns))
-        if not out.is_piped:
-            labels = labels_of(embedder.transform(features))
-            values = read(opened.table(rows, with_target=True, rules="all"), opened.target).values()
-            described = describe_clusters(values, labels, n_clusters, opened.target)
-    if json:
-        groups = [{"cluster": k, **about} for k, about in enumerate(described)]
-        as_json({"rows": rows.n_rows, "output": output and str(output), "clusters": groups})
-    elif not out.is_piped:
-        _print_clusters(described, rows.n_rows, opened.target)
-        if output is not None:
-            say("Every row with its cluster is in [bold]{output}[/]", output=str(output))
+            names = list(rows.columns)
+            labelled = KnownVectors(labels[:, None], [name], names[0])
+            out.write_vectors(labelled, opened.to_write(), names)
+        if out.is_piped:
+            return
+        reading = read(opened.table(rows, with_target=True, rules="all"), opened.target)
+    found = describe_clusters(reading.values(), labels, n_clusters, opened.target)
+    if out.json:
+        groups = [{"cluster": k, **about} for k, about in enumerate(found)]
+        path = out.path and str(out.path)
+        as_json({"rows": rows.n_rows, "output": path, "clusters": groups})
+        return
+    _print_clusters(found, rows.n_rows, opened.target)
+    if out.path is not None:
+        say(f"Every row with its cluster is in {bold(out.path)}")
 
 
 def _number_of_clusters(job: OpenJob) -> int:
@@ -60,8 +59,8 @@ def _number_of_clusters(job: OpenJob) -> int:
         return how_many(read(table, job.target).features(), job.options.seed)
 
 
-def _grouping(vectors: Any, n_clusters: int, seed: int) -> Callable[[Any], Any]:
-    """A function from vectors to clusters, the largest cluster first."""
+def _labels(vectors: Any, n_clusters: int, seed: int) -> Any:
+    """The cluster of each vector, the largest cluster first."""
     if not vectors.shape[1]:
         raise ValueError("expected rows that differ, got the same values in every row")
     with one_thread(), warnings.catch_warnings():
@@ -75,7 +74,7 @@ def _grouping(vectors: Any, n_clusters: int, seed: int) -> Callable[[Any], Any]:
         )
     rank = np.empty(n_clusters, dtype=np.int64)
     rank[np.argsort(-sizes, kind="stable")] = np.arange(n_clusters)
-    return lambda v: rank[model.predict(np.asarray(v, dtype=vectors.dtype, order="C"))]
+    return rank[model.predict(np.ascontiguousarray(vectors))]
 
 
 def _print_clusters(clusters: list[dict[str, Any]], n_rows: int, target: str | None) -> None:
@@ -91,4 +90,4 @@ def _print_clusters(clusters: list[dict[str, Any]], n_rows: int, target: str | N
             row.append(", ".join(f"{cell(v['value'], 24)} {v['share']:.0%}" for v in targets))
         cells.append(row)
     title = f"{plural(n_rows, 'row')} in {plural(len(clusters), 'cluster')}"
-    emit(table(heads, cells, right=heads[:3], title=title, long=True))
+    emit(show_table(heads, cells, right=heads[:3], title=title, long=True))

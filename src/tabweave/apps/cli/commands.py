@@ -1,35 +1,23 @@
-"""Every command and its options, with their help; what a command does is in a module beside this.
-
-That module is imported when the command runs, so that help and tab completion are immediate.
-"""
+"""Every command and its options, with their help; what it does is in a module beside this."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
-from functools import wraps
-from importlib import import_module
-from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated
 
 import typer
 
-from tabweave.apps.cli.app import Command, app, examples
+from tabweave.apps.cli.app import command
+from tabweave.apps.cli.files import Output
 from tabweave.apps.cli.options import (
-    JOB_OPTIONS,
+    ColumnName,
+    Columns,
+    Conditions,
     Force,
-    Format,
-    Id,
     Job,
-    Json,
-    Names,
-    Seed,
-    column,
-    columns,
-    input_option,
-    output_option,
-    settings,
+    Limit,
+    OutputPath,
 )
 
 
@@ -40,454 +28,416 @@ class Layout(StrEnum):
     tsne = "tsne"
 
 
-def command(
-    panel: str,
-    module: str,
-    *lines: str,
-    name: str | None = None,
-    without: tuple[str, ...] = (),
-    source: Any = None,
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a function that declares its options and has the help as its docstring.
-
-    Parameters
-    ----------
-    panel : str
-        Under which heading the command is listed.
-    module : str
-        Where the function of the same name is that does the work.
-    *lines : str
-        Examples.
-    name : str, optional
-        What the command is called, if not as the function.
-    without : tuple of str
-        Of a function with the parameter ``job``, which options that say what to compare, and how,
-        the command does not take.
-    source : type, optional
-        What the help says of the source, if it is not IN.
-    """
-
-    def register(declared: Callable[..., None]) -> Callable[..., None]:
-        types = get_type_hints(declared, include_extras=True)
-        own = list(signature(declared).parameters.values())
-        shared = [] if own[0].name != "job" else [o for o in JOB_OPTIONS if o.name not in without]
-        if source is not None:
-            shared[0] = shared[0].replace(annotation=source)
-
-        @wraps(declared)
-        def run(**options: Any) -> None:
-            if shared:
-                options["job"] = Job(**{option.name: options.pop(option.name) for option in shared})
-            work = import_module(f"tabweave.apps.cli.{module}")
-            getattr(work, declared.__name__)(**options)
-
-        own = [
-            p.replace(annotation=types[p.name], kind=Parameter.KEYWORD_ONLY)
-            for p in own
-            if p.name != "job"
-        ]
-        parameters = [*shared[:1], *own, *shared[1:]]
-        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {p.name: p.annotation for p in parameters}
-        texts = examples(*(f"tabweave {line}" for line in lines))
-        app.command(name, cls=Command, rich_help_panel=panel, epilog=texts)(run)
-        return declared
-
-    return register
-
-
 # -- Rows
 
 
-@command(
-    "Rows",
-    "embed",
-    "embed people.csv -o vectors.parquet",
-    "embed people.csv --target job --save people.tabweave -o vectors.csv",
-    "embed \"SELECT * FROM 'people.csv' WHERE age > 30\" --components 5 -o -",
-)
+@command("Rows", "embed")
 def embed(
     job: Job,
-    output: Annotated[Path | None, output_option("File to write the vectors to")] = None,
-    keep: Annotated[
-        Names,
-        input_option(
-            "--keep", "A,B,...", "Copy these columns to the output without embedding them.", columns
-        ),
-    ] = None,
-    save: Annotated[
-        Path | None, typer.Option(help="Save the fitted model, for --model and 'tabweave export'.")
-    ] = None,
-    components: Annotated[
-        int | None,
-        typer.Option(min=1, help="Reduce the vectors to this many principal components."),
-    ] = None,
-    vector: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Write each vector as a list, in a column of this name."),
-    ] = None,
-    form: Format = None,
-    force: Force = False,
-    json: Json = False,
+    out: Output,
+    keep: Columns = None,
+    save: Path | None = None,
+    components: Annotated[int | None, typer.Option(min=1)] = None,
+    vector: Annotated[str | None, typer.Option(metavar="NAME")] = None,
 ) -> None:
-    """Embed rows: write one vector per row."""
+    """Embed rows: write one vector per row.
+
+    Parameters
+    ----------
+    keep
+        Copy these columns to the output without embedding them.
+    save
+        Save the fitted model, for --model and 'tabweave export'.
+    components
+        Reduce the vectors to this many principal components.
+    vector
+        Write each vector as a list, in a column of this name.
+
+    Examples
+    --------
+    tabweave embed people.csv -o vectors.parquet
+    tabweave embed people.csv --target job --save people.tabweave -o vectors.csv
+    tabweave embed "SELECT * FROM 'people.csv' WHERE age > 30" --components 5 -o -
+    """
 
 
-@command("Rows", "map", "map people.csv", "map people.csv --color job -o map.png", name="map")
+@command("Rows", "map")
 def map_(
     job: Job,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            help="File to write: a page (.html), an image (.png, .svg, .pdf), or a table of "
-            "coordinates (.csv, .parquet, ...).",
-        ),
-    ] = Path("map.html"),
-    color: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Colour by this column; by default the target, or the first.",
-            autocompletion=column,
-        ),
-    ] = None,
-    layout: Annotated[
-        Layout,
-        typer.Option(help="Projection: principal components, or t-SNE (needs tabweave\\[map])."),
-    ] = Layout.pca,
+    output: OutputPath = Path("map.html"),
+    color: ColumnName = None,
+    layout: Layout = Layout.pca,
     force: Force = False,
-    json: Json = False,
+    json: bool = False,
 ) -> None:
-    """Draw a two-dimensional map, in which similar rows lie close together."""
+    """Draw a two-dimensional map, in which similar rows lie close together.
+
+    Parameters
+    ----------
+    output
+        File to write: a page (.html), an image (.png, .svg, .pdf), or a table of coordinates
+        (.csv, .parquet, ...).
+    color
+        Colour by this column; by default the target, or the first.
+    layout
+        Projection: principal components, or t-SNE (needs the extra map).
+
+    Examples
+    --------
+    tabweave map people.csv
+    tabweave map people.csv --color job -o map.png
+    """
 
 
-@command(
-    "Rows",
-    "neighbors",
-    "neighbors people.csv --row 17",
-    "neighbors people.csv --like job=cook,age=30 -k 3",
-    "neighbors people.csv --row 17 --where age=30..40",
-)
+@command("Rows", "neighbors", takes="target method model seed id")
 def neighbors(
     job: Job,
-    row: Annotated[
-        str | None,
-        typer.Option(help="Query row: its number, counting from 0, or with --id its id."),
-    ] = None,
-    like: Annotated[
-        Names,
-        typer.Option(
-            metavar="COLUMN=VALUE,...",
-            help="Query described by values; other columns are not compared. Write a set as its "
-            "elements: tags=a|b.",
-            autocompletion=settings,
-        ),
-    ] = None,
-    k: Annotated[int, typer.Option("-k", "--count", min=1, help="Number of neighbours.")] = 10,
-    where: Annotated[
-        Names,
-        typer.Option(
-            metavar="COLUMN=VALUE,...",
-            help="Search only rows with these values, or in a range: age=30..40, age=65..",
-            autocompletion=settings,
-        ),
-    ] = None,
-    radius: Annotated[
-        float | None, typer.Option(min=0, help="Return only rows within this distance.")
-    ] = None,
-    id: Id = None,
-    json: Json = False,
+    row: str | None = None,
+    like: Conditions = None,
+    k: Annotated[int, typer.Option("-k", "--count", min=1)] = 10,
+    where: Conditions = None,
+    radius: Annotated[float | None, typer.Option(min=0)] = None,
+    json: bool = False,
 ) -> None:
-    """Find the rows most similar to a row of the table, or to one that you describe."""
+    """Find the rows most similar to a row of the table, or to one that you describe.
+
+    Parameters
+    ----------
+    row
+        Query row: its number, counting from 0, or with --id its id.
+    like
+        Query described by values; other columns are not compared. Write a set as its elements:
+        tags=a|b.
+    k
+        Number of neighbours.
+    where
+        Search only rows with these values, or in a range: age=30..40, age=65..
+    radius
+        Return only rows within this distance.
+
+    Examples
+    --------
+    tabweave neighbors people.csv --row 17
+    tabweave neighbors people.csv --like job=cook,age=30 -k 3
+    tabweave neighbors people.csv --row 17 --where age=30..40
+    """
 
 
-@command("Rows", "cluster", "cluster people.csv", "cluster people.csv -k 4 -o clusters.csv")
+@command("Rows", "cluster")
 def cluster(
     job: Job,
-    clusters: Annotated[
-        str,
-        typer.Option(
-            "--clusters", "-k", help="Number of clusters; auto estimates it, as in reports."
-        ),
-    ] = "auto",
-    output: Annotated[
-        Path | None, output_option("File to write every row and its cluster to")
-    ] = None,
-    form: Format = None,
-    force: Force = False,
-    json: Json = False,
+    out: Output,
+    clusters: Annotated[str, typer.Option("--clusters", "-k")] = "auto",
 ) -> None:
-    """Cluster the rows (k-means on their vectors) and describe each cluster."""
+    """Cluster the rows (k-means on their vectors) and describe each cluster.
+
+    The file to write holds every row and its cluster.
+
+    Parameters
+    ----------
+    clusters
+        Number of clusters; auto estimates it, as in reports.
+
+    Examples
+    --------
+    tabweave cluster people.csv
+    tabweave cluster people.csv -k 4 -o clusters.csv
+    """
 
 
-@command("Rows", "neighbors", "explain people.csv --a 3 --b 9")
+@command("Rows", "neighbors", takes="target method model seed id")
 def explain(
     job: Job,
-    a: Annotated[
-        str,
-        typer.Option(
-            "--a", "-a", help="First row: its number, counting from 0, or with --id its id."
-        ),
-    ],
-    b: Annotated[str, typer.Option("--b", "-b", help="Second row, likewise.")],
-    id: Id = None,
-    json: Json = False,
+    a: Annotated[str, typer.Option("--a", "-a")],
+    b: Annotated[str, typer.Option("--b", "-b")],
+    json: bool = False,
 ) -> None:
-    """Explain the distance between two rows: how much each column contributes."""
+    """Explain the distance between two rows: how much each column contributes.
+
+    Parameters
+    ----------
+    a
+        First row: its number, counting from 0, or with --id its id.
+    b
+        Second row, likewise.
+
+    Examples
+    --------
+    tabweave explain people.csv --a 3 --b 9
+    """
 
 
-@command(
-    "Rows",
-    "neighbors",
-    "duplicates people.csv",
-    "duplicates people.csv --radius 0.5 -o pairs.csv",
-    without=("target",),
-)
+@command("Rows", "neighbors", takes="method model seed id")
 def duplicates(
     job: Job,
-    radius: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            help="List all pairs of rows at most this far apart; by default each row with its "
-            "nearest.",
-        ),
-    ] = None,
-    output: Annotated[Path | None, output_option("File to write all pairs to")] = None,
-    form: Format = None,
-    force: Force = False,
-    most: Annotated[int, typer.Option(min=1, help="Maximum number of pairs to show.")] = 20,
-    id: Id = None,
-    json: Json = False,
+    out: Output,
+    radius: Annotated[float | None, typer.Option(min=0)] = None,
+    limit: Limit = 20,
 ) -> None:
-    """Find rows that may be the same twice: near duplicates, nearest first, and how they differ."""
+    """Find rows that may be the same twice: near duplicates, nearest first, and how they differ.
+
+    The file to write holds all pairs.
+
+    Parameters
+    ----------
+    radius
+        List all pairs of rows at most this far apart; by default each row with its nearest.
+    limit
+        Maximum number of pairs to show.
+
+    Examples
+    --------
+    tabweave duplicates people.csv
+    tabweave duplicates people.csv --radius 0.5 -o pairs.csv
+    """
 
 
 # -- Tables
 
 
-@command(
-    "Tables",
-    "tables",
-    "report people.csv",
-    "report people.csv --target job -o people.html",
-    without=("model",),
-)
+@command("Tables", "tables", takes="target method seed")
 def report(
     job: Job,
-    output: Annotated[Path, output_option("HTML file to write")] = Path("report.html"),
+    output: OutputPath = Path("report.html"),
     force: Force = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the content of the page as JSON.")
-    ] = False,
+    json: bool = False,
 ) -> None:
-    """Write a page about a table: columns, dependences, map, clusters, neighbours, warnings."""
+    """Write a page about a table: columns, dependences, map, clusters, neighbours, warnings.
+
+    Parameters
+    ----------
+    output
+        HTML file to write; - is standard output.
+    json
+        Print the content of the page as JSON.
+
+    Examples
+    --------
+    tabweave report people.csv
+    tabweave report people.csv --target job -o people.html
+    """
 
 
-@command(
-    "Tables",
-    "tables",
-    "kinds people.csv",
-    "kinds people.csv --kind age=nominal",
-    without=("model", "method", "target", "seed"),
-)
-def kinds(job: Job, json: Json = False) -> None:
-    """Show how each column is read, and why."""
+@command("Tables", "tables", takes="")
+def kinds(job: Job, json: bool = False) -> None:
+    """Show how each column is read, and why.
+
+    Examples
+    --------
+    tabweave kinds people.csv
+    tabweave kinds people.csv --kind age=nominal
+    """
 
 
-@command(
-    "Tables",
-    "tables",
-    "associate people.csv --most 10",
-    without=("model", "method", "target", "seed"),
-)
-def associate(
-    job: Job,
-    level: Annotated[
-        float, typer.Option(help="Show pairs whose adjusted p-value is at most this.")
-    ] = 1.0,
-    most: Annotated[int, typer.Option(min=1, help="Maximum number of pairs to show.")] = 30,
-    json: Json = False,
-) -> None:
-    """Measure how strongly each pair of columns is associated, strongest first."""
+@command("Tables", "tables", takes="")
+def associate(job: Job, level: float = 1.0, limit: Limit = 30, json: bool = False) -> None:
+    """Measure how strongly each pair of columns is associated, strongest first.
+
+    Parameters
+    ----------
+    level
+        Show pairs whose adjusted p-value is at most this.
+    limit
+        Maximum number of pairs to show.
+
+    Examples
+    --------
+    tabweave associate people.csv --limit 10
+    """
 
 
-@command(
-    "Tables",
-    "cells",
-    "fill people.csv",
-    "fill people.csv -o filled.csv",
-    without=("model", "method", "target"),
-)
+@command("Tables", "tables", takes="seed")
 def fill(
     job: Job,
-    output: Annotated[Path | None, output_option("File to write the filled table to")] = None,
-    form: Format = None,
-    force: Force = False,
-    most: Annotated[
-        int, typer.Option(min=0, help="Maximum number of filled cells to explain.")
-    ] = 20,
-    json: Json = False,
+    out: Output,
+    limit: Annotated[int, typer.Option(min=0)] = 20,
 ) -> None:
-    """Fill in missing cells from the other cells of their rows, and explain each guess."""
+    """Fill in missing cells from the other cells of their rows, and explain each guess.
+
+    The file to write holds the filled table.
+
+    Parameters
+    ----------
+    limit
+        Maximum number of filled cells to explain.
+
+    Examples
+    --------
+    tabweave fill people.csv
+    tabweave fill people.csv -o filled.csv
+    """
 
 
-@command("Tables", "cells", "odd people.csv --most 5", without=("model", "method", "target"))
-def odd(
-    job: Job,
-    level: Annotated[
-        float,
-        typer.Option(
-            help="Significance level: expected share of rows, and of cells in a column, that are "
-            "flagged by chance."
-        ),
-    ] = 0.01,
-    most: Annotated[int, typer.Option(min=1, help="Maximum number of cells to show.")] = 20,
-    id: Id = None,
-    json: Json = False,
-) -> None:
-    """Find cells that do not fit the rest of their row, most unusual first."""
+@command("Tables", "tables", takes="seed id")
+def odd(job: Job, level: float = 0.01, limit: Limit = 20, json: bool = False) -> None:
+    """Find cells that do not fit the rest of their row, most unusual first.
+
+    Parameters
+    ----------
+    level
+        Significance level: expected share of rows, and of cells in a column, that are flagged by
+        chance.
+    limit
+        Maximum number of cells to show.
+
+    Examples
+    --------
+    tabweave odd people.csv --limit 5
+    """
 
 
-@command(
-    "Tables",
-    "two_tables",
-    "predict train.csv test.csv --target y -o predicted.csv",
-    without=("model", "method"),
-    source=Annotated[
-        str,
-        typer.Argument(
-            metavar="TRAIN", help="Rows with the target; takes what IN of other commands takes."
-        ),
-    ],
-)
-def predict(
-    job: Job,
-    test: Annotated[str, typer.Argument(metavar="TEST", help="Rows to predict the target of.")],
-    output: Annotated[Path | None, output_option("File to write TEST with predictions to")] = None,
-    form: Format = None,
-    force: Force = False,
-    json: Json = False,
-) -> None:
-    """Predict a column of one table from another that has it, with probabilities of classes."""
+@command("Tables", "two_tables", takes="target seed", source="TRAIN")
+def predict(job: Job, test: Annotated[str, typer.Argument(metavar="TEST")], out: Output) -> None:
+    """Predict a column of one table from another that has it, with probabilities of classes.
+
+    The file to write holds TEST with predictions, as standard output does without one.
+
+    Parameters
+    ----------
+    source
+        Rows with the target; takes what IN of other commands takes.
+    test
+        Rows to predict the target of.
+
+    Examples
+    --------
+    tabweave predict train.csv test.csv --target y -o predicted.csv
+    """
 
 
-@command(
-    "Tables",
-    "two_tables",
-    "drift monday.csv tuesday.csv",
-    "drift monday.csv tuesday.csv --check",
-    without=("model", "method", "target"),
-    source=Annotated[
-        str,
-        typer.Argument(
-            metavar="OLD", help="Reference table; takes what IN of other commands takes."
-        ),
-    ],
-)
+@command("Tables", "two_tables", takes="seed", source="OLD")
 def drift(
     job: Job,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="Table to compare with it.")],
-    level: Annotated[
-        float, typer.Option(help="Significance level: chance of a false alarm over all tests.")
-    ] = 0.05,
-    min_size: Annotated[
-        float, typer.Option(help="Smallest effect size (KS, Cramér's V) that counts as a change.")
-    ] = 0.0,
-    check: Annotated[
-        bool, typer.Option("--check", help="Exit with code 3 if anything changed.")
-    ] = False,
-    json: Json = False,
+    new: Annotated[str, typer.Argument(metavar="NEW")],
+    level: float = 0.05,
+    min_size: float = 0.0,
+    check: bool = False,
+    json: bool = False,
 ) -> None:
-    """Compare two tables: which columns, and which dependences between columns, changed."""
+    """Compare two tables: which columns, and which dependences between columns, changed.
+
+    Parameters
+    ----------
+    source
+        Reference table; takes what IN of other commands takes.
+    new
+        Table to compare with it.
+    level
+        Significance level: chance of a false alarm over all tests.
+    min_size
+        Smallest effect size (KS, Cramér's V) that counts as a change.
+    check
+        Exit with code 3 if anything changed.
+
+    Examples
+    --------
+    tabweave drift monday.csv tuesday.csv
+    tabweave drift monday.csv tuesday.csv --check
+    """
 
 
-@command("Tables", "studio", "studio", "studio people.csv")
+@command("Tables", "studio")
 def studio(
-    path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="File to open, or folder whose files to list.")
-    ] = Path(),
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")
-    ] = 0,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
-    ] = True,
+    path: Annotated[Path, typer.Argument(metavar="PATH")] = Path(),
+    host: str = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
+    browser: bool = True,
 ) -> None:
-    """Open a local web page to explore a table, compare methods and download results."""
+    """Open a local web page to explore a table, compare methods and download results.
+
+    Parameters
+    ----------
+    path
+        File to open, or folder whose files to list.
+    host
+        Address to listen on.
+    port
+        Port to listen on; 0 chooses a free one.
+    browser
+        Open the page in a browser.
+
+    Examples
+    --------
+    tabweave studio
+    tabweave studio people.csv
+    """
 
 
 # -- Models, and more
 
 
-@command(
-    "Models",
-    "models",
-    "export people.tabweave --sql --dialect postgres",
-    "export people.tabweave -o people.onnx",
-)
+@command("Models", "models")
 def export(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="Model file written by 'tabweave embed --save'.")
-    ],
-    sql: Annotated[bool, typer.Option("--sql", help="Write a SQL query.")] = False,
-    onnx: Annotated[
-        bool, typer.Option("--onnx", help="Write an ONNX graph (needs tabweave\\[export]).")
-    ] = False,
-    parquet: Annotated[
-        bool, typer.Option("--parquet", help="Write the value tables as Parquet.")
-    ] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="File to write; SQL goes to standard output by default."
-        ),
-    ] = None,
-    dialect: Annotated[
-        str, typer.Option(help="SQL dialect: duckdb, postgres, sqlite or bigquery.")
-    ] = "duckdb",
-    table: Annotated[
-        str, typer.Option(help="SQL: name of the table that holds the rows.")
-    ] = "rows",
-    keep: Annotated[
-        Names, typer.Option(metavar="A,B,...", help="SQL: columns to copy to the result.")
-    ] = None,
-    types: Annotated[
-        Names,
-        typer.Option(
-            "--type",
-            metavar="COLUMN=TYPE",
-            help="SQL: type of a column in the database, such as day=date.",
-        ),
-    ] = None,
+    model: Annotated[Path, typer.Argument(metavar="MODEL")],
+    sql: bool = False,
+    onnx: bool = False,
+    parquet: bool = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
+    dialect: str = "duckdb",
+    table: str = "rows",
+    keep: Annotated[list[str] | None, typer.Option(metavar="A,B,...")] = None,
+    types: Annotated[list[str] | None, typer.Option("--type", metavar="COLUMN=TYPE")] = None,
     force: Force = False,
 ) -> None:
-    """Export a saved model to SQL, ONNX or Parquet, to run it without tabweave."""
+    """Export a saved model to SQL, ONNX or Parquet, to run it without tabweave.
+
+    Parameters
+    ----------
+    model
+        Model file written by 'tabweave embed --save'.
+    sql
+        Write a SQL query.
+    onnx
+        Write an ONNX graph (needs the extra export).
+    parquet
+        Write the value tables as Parquet.
+    output
+        File to write; SQL goes to standard output by default.
+    dialect
+        SQL dialect: duckdb, postgres, sqlite or bigquery.
+    table
+        SQL: name of the table that holds the rows.
+    keep
+        SQL: columns to copy to the result.
+    types
+        SQL: type of a column in the database, such as day=date.
+
+    Examples
+    --------
+    tabweave export people.tabweave --sql --dialect postgres
+    tabweave export people.tabweave -o people.onnx
+    """
 
 
-@command("Models", "models", "methods")
-def methods(json: Json = False) -> None:
-    """List the methods that --method accepts."""
+@command("Models", "models")
+def methods(json: bool = False) -> None:
+    """List the methods that --method accepts.
+
+    Examples
+    --------
+    tabweave methods
+    """
 
 
-@command("More", "demo", "demo")
+@command("More", "demo")
 def demo(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Image file to write (.png).")
-    ] = Path("tabweave-demo.png"),
-    rows: Annotated[int, typer.Option(min=200, help="Number of rows to generate.")] = 2000,
-    seed: Seed = 0,
+    output: OutputPath = Path("tabweave-demo.png"),
+    rows: Annotated[int, typer.Option(min=200)] = 2000,
+    seed: int = 0,
     force: Force = False,
 ) -> None:
-    """Embed generated data with Weave and one-hot, and compare the results in an image."""
+    """Embed generated data with Weave and one-hot, and compare the results in an image.
 
+    Parameters
+    ----------
+    output
+        Image file to write (.png).
+    rows
+        Number of rows to generate.
+    seed
+        Random seed.
 
-@command("More", "demo", "bench")
-def bench(
-    rows: Annotated[int, typer.Option(min=1000, help="Number of rows to generate.")] = 200_000,
-    json: Json = False,
-) -> None:
-    """Measure the speed of counting, fitting and transforming on this machine."""
+    Examples
+    --------
+    tabweave demo
+    """

@@ -1,9 +1,8 @@
-"""``tabweave demo`` and ``bench``: what it does, and how fast, on generated data."""
+"""``tabweave demo``: what Weave does with generated data, beside one-hot."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,11 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
-from tabweave import Counts, OneHot, Table, Weave
+from tabweave import OneHot, Weave
 from tabweave._compat import require
 from tabweave.apps.cli.files import check_output
 from tabweave.apps.cli.options import Misuse
-from tabweave.apps.cli.show import as_json, emit, table
-from tabweave.datasets import led24, make_codes
+from tabweave.datasets import led24
 from tabweave.evaluate import clustering_f
 from tabweave.io.files import replacing
 from tabweave.plots import scatter_map
@@ -81,35 +79,3 @@ def _draw(output: Path, maps: dict[str, Any], y: Any, weights: dict[str, float])
     right.set(title="Weave: weight of each column", xlabel="column (0-6 are segments)")
     with replacing(output) as part:
         figure.savefig(part, dpi=110, format="png")
-
-
-def bench(rows: int, json: bool) -> None:
-    """Measure the speed of counting, fitting and transforming on this machine."""
-    seconds = _seconds_by_task(rows)
-    if json:
-        as_json({"rows": rows, "columns": 10, "seconds": seconds})
-        return
-    cells = [[name, f"{1000 * s:,.0f}", f"{rows / s / 1e6:.1f}"] for name, s in seconds.items()]
-    heads = ["task", "ms", "million rows/s"]
-    title = f"{rows:,} rows × 10 columns of 20 values"
-    emit(table(heads, cells, right=heads[1:], title=title))
-
-
-def _seconds_by_task(n_rows: int) -> dict[str, float]:
-    """The best time of three of each task; the first use compiles and does not count."""
-    rows = Table.of(make_codes(n_rows, 10, 20, random_state=0), numbers="nominal")
-    counts = Counts.of(rows)
-    weave, onehot = Weave().fit_counts(counts), OneHot().fit_counts(counts)
-    tasks: dict[str, Callable[[], Any]] = {
-        "count all pairs of values": lambda: Counts.of(rows),
-        "learn Weave from counts": lambda: Weave().fit_counts(counts),
-        "look up Weave vectors": lambda: weave.transform(rows),
-        "look up one-hot vectors": lambda: onehot.transform(rows),
-    }
-    return {name: min(_seconds(task) for _ in range(3)) for name, task in tasks.items()}
-
-
-def _seconds(task: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    task()
-    return time.perf_counter() - start

@@ -14,11 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 import tabweave
 from tabweave._compat import require
-from tabweave.apps.cli.options import FORMATS, Misuse
+from tabweave.apps.cli.options import FORMATS, Force, Misuse, complete_format
 from tabweave.apps.cli.show import progress
 from tabweave.io.dialects import sql_name, sql_text
 from tabweave.io.files import replacing
@@ -131,43 +133,57 @@ def known_format(form: str) -> str:
 
 @dataclass(frozen=True)
 class Output:
-    """Where rows go, and in which format."""
+    """Where rows go, and in which format: the options of commands that write rows.
 
-    path: Path | None
-    form: str
+    What cannot be written is refused before any work is done.
 
-    @classmethod
-    def checked(
-        cls, path: Path | None, form: str | None, force: bool, *, json: bool, content: str = "rows"
-    ) -> Output:
-        """Say where rows go; refuse, before any work is done, what cannot be.
+    Parameters
+    ----------
+    path
+        File to write; - is standard output.
+    form
+        Output format (csv, tsv, parquet, json, jsonl or arrow); by default from the file extension,
+        or CSV on standard output.
+    force
+        Overwrite existing files.
+    json
+        Print the result as JSON.
+    """
 
-        The format is the one asked for, what the name of the file says, or CSV for a pipe.
-        """
-        output = cls(path, known_format(form or "csv"))
-        if form is None and not output.is_stdout:
-            suffix = Path(str(path)).suffix.lower()
-            output = cls(path, _SUFFIXES.get(suffix, suffix[1:]))
-        if output.form not in FORMATS:
+    path: Annotated[Path | None, typer.Option("--output", "-o")] = None
+    form: Annotated[
+        str | None, typer.Option("--format", metavar="FORMAT", autocompletion=complete_format)
+    ] = None
+    force: Force = False
+    json: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in FORMATS:
+            endings = ", ".join(f".{form}" for form in FORMATS)
             raise Misuse(
-                f"--output: expected an extension among {', '.join('.' + f for f in FORMATS)}, "
-                f"got {Path(str(path)).name!r}; rename the file or add --format"
+                f"--output: expected an extension among {endings}, got "
+                f"{Path(str(self.path)).name!r}; rename the file or add --format"
             )
-        check_output(path, force)
-        if json and output.is_piped:
-            raise Misuse(
-                f"--json prints a summary instead of {content}; add --output FILE for the {content}"
-            )
-        return output
+        check_output(self.path, self.force)
+        if self.json and self.is_piped:
+            raise Misuse("--json prints a summary instead of rows; add --output FILE for the rows")
+
+    @property
+    def kind(self) -> str:
+        """The format that is asked for, that the name of the file says, or CSV for a pipe."""
+        if self.form or self.is_stdout:
+            return known_format(self.form or "csv")
+        suffix = Path(str(self.path)).suffix.lower()
+        return _SUFFIXES.get(suffix, suffix[1:])
 
     @property
     def is_stdout(self) -> bool:
-        """Whether rows go to standard output, by wish or because no file is named."""
+        """Whether rows go to standard output, if they are written."""
         return is_stdout(self.path)
 
     @property
     def is_piped(self) -> bool:
-        """Whether rows are to go to standard output."""
+        """Whether standard output is named."""
         return self.path is not None and self.is_stdout
 
     def write_vectors(
@@ -177,9 +193,9 @@ class Output:
         direct = ("csv", "arrow", "parquet") if tabweave.engines.has_arrow() else ("arrow", "csv")
         with self._target() as path, progress() as show:
             options: dict[str, Any] = {"keep": list(keep), "vector": vector, "progress": show}
-            if self.form in direct:
+            if self.kind in direct:
                 return tabweave.engines.transform(
-                    embedder, source, path, format=self.form, **options
+                    embedder, source, path, format=self.kind, **options
                 )
             with tempfile.TemporaryDirectory(prefix=".tabweave-", dir=path.parent) as folder:
                 rows = Path(folder, f"rows.{direct[-1]}")
@@ -195,7 +211,7 @@ class Output:
         """
         arrow = require("pyarrow", "files")
         typed = (arrow.Array, arrow.ChunkedArray)
-        mixed = [n for n in columns if types.get(n) == "JSON" and self.form in ("json", "jsonl")]
+        mixed = [n for n in columns if types.get(n) == "JSON" and self.kind in ("json", "jsonl")]
         mixed = [n for n in mixed if not isinstance(columns[n], typed)]
         columns = columns | {n: list(map(tabweave.engines.in_json, columns[n])) for n in mixed}
         rows = arrow.table(
@@ -208,9 +224,9 @@ class Output:
             if arrow.types.is_dictionary(kind) and not types.get(name, "").startswith("dictionary"):
                 rows = rows.set_column(i, name, rows[name].cast(kind.value_type))
         with self._target() as path:
-            if self.form == "arrow":
+            if self.kind == "arrow":
                 require("pyarrow.feather", "files").write_feather(rows, path, "uncompressed")
-            elif self.form == "parquet":
+            elif self.kind == "parquet":
                 require("pyarrow.parquet", "files").write_table(rows, path)
             else:
                 self._copy(rows, path, mixed)
@@ -240,7 +256,7 @@ class Output:
                 connection.register(name, rows)
             casts = ", ".join(f"CAST({sql_name(n)} AS JSON) AS {sql_name(n)}" for n in in_json)
             query = f"SELECT * REPLACE ({casts}) FROM {name}" if casts else f"FROM {name}"
-            options = _COPY_OPTIONS[self.form]
+            options = _COPY_OPTIONS[self.kind]
             connection.execute(f"COPY ({query}) TO {sql_text(str(path))} ({options})")
 
 

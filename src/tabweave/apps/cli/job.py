@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,12 +33,25 @@ from tabweave.engines import estimate, family, open_source
 LARGE_BYTES = 1 << 28  # Size of files from which on an estimate is made and told.
 
 
-class Learned(NamedTuple):
+@dataclass(frozen=True)
+class Learned:
     """A fitted embedder, the rows as they were read, and those columns that it embeds."""
 
     embedder: Any
     rows: Rows
     table: Any
+    fitted_vectors: Any = None  # which the rows of fit got there, if they are others than later
+
+    @cached_property
+    def vectors(self) -> Any:
+        """The vectors of the rows."""
+        if self.fitted_vectors is not None:
+            return self.fitted_vectors
+        return self.embedder.transform(self.table)
+
+    def on_axes(self, n_axes: int) -> Any:
+        """The coordinates of the rows along the first principal axes; fewer if fewer vary."""
+        return Axes.of(self.vectors, np.ones(self.rows.n_rows), n_axes).project(self.vectors)
 
     def column(self, name: str) -> Any:
         """A table of one column, as the embedder reads it or as its values look."""
@@ -82,9 +96,10 @@ def open_job(
         if options.source == "-":
             source.name = STDIN
         known = list(source.types)
+        ids = [options.id] if options.id else []
         columns, drop, kept = (
             tuple(full_name(name, known) for name in names)
-            for names in (listed(options.columns), listed(options.drop), keep)
+            for names in (listed(options.columns), listed(options.drop), [*keep, *ids])
         )
         kinds = {full_name(name, known): kind for name, kind in _kinds(options.kind or ())}
         target = options.target and full_name(options.target, known)
@@ -120,11 +135,10 @@ class OpenJob:
 
     def without_words(self, must_find_words: bool) -> OpenJob:
         """The job on rows in memory, nothing in the cells that mean missing."""
-        bound = self._bound(list(self.source.types))
-        if bound is not None and not self._fits(bound):
+        if large := self._too_large(list(self.source.types)):
             raise MemoryError(
                 f"{self.source.name}: --missing reads all rows into memory, about "
-                f"{(bound.rows_bytes or 0) / 1e9:,.1f} GB; replace the words in a query instead, "
+                f"{_gigabytes(large.rows_bytes)}; replace the words in a query instead, "
                 "as in \"SELECT NULLIF(a, 'NA') AS a, ... FROM 'x.parquet'\""
             )
         rows = Rows.read(self.as_written(self.source.types))
@@ -185,13 +199,11 @@ class OpenJob:
 
     # -- learning --------------------------------------------------------------------------
 
-    def learned(
-        self, *, keep_map: bool = False, cross_fit: bool = False, n_clusters: int | None = None
-    ) -> Learned:
+    def learned(self, *, cross_fit: bool = False, n_clusters: int | None = None) -> Learned:
         """Read the rows and learn from them, or take a saved model.
 
-        With ``keep_map``, rows that were laid out on a map stay where they are. With ``cross_fit``,
-        a method that can gives the rows of fit vectors that have not seen their classes.
+        Rows that were laid out on a map stay where they are. With ``cross_fit``, a method that can
+        gives the rows of fit vectors that have not seen their classes.
         """
         if self.options.model is not None:
             return self._loaded(self.options.model)
@@ -219,10 +231,10 @@ class OpenJob:
                 note("vectors are cross-fitted: none has seen its own row's target")
             else:
                 embedder.fit(table, y)
-                vectors = getattr(embedder, "map_", None) if keep_map else None
+                vectors = getattr(embedder, "map_", None)
         if line := getattr(embedder, "_coupling_line", str)():
             note(line)
-        return Learned(embedder if vectors is None else FittedRows(embedder, vectors), rows, table)
+        return Learned(embedder, rows, table, vectors)
 
     def _built(self, *, mixed: bool, kinds: Any = None, n_clusters: int | None = None) -> Any:
         """The embedder that is asked for, not fitted."""
@@ -259,46 +271,38 @@ class OpenJob:
         if self.options.model is not None:
             return self._load(self.options.model)
         names = self.names
-        bound = self._bound(names)
-        if bound is not None and not self._fits(bound):
-            return self._streamed(names, bound)
-        if self.kinds or not self._all_values(names):
+        large = self._too_large(names)
+        by_value = all(family(self.source.types[n]) in ("text", "bool") for n in names)
+        if large is None and (self.kinds or not by_value):
             return None
-        embedder = self._built(mixed=False)
-        if getattr(embedder, "_rules", False):  # text may hold dates: rows will show
-            return None
-        return self._fitted_to_counts(embedder, names) if _is_counted(embedder) else None
-
-    def _bound(self, names: list[str]) -> Any:
-        """What a large source will take, told before work starts; None for a small one."""
-        if sum(path.stat().st_size for path in self.source.paths) < LARGE_BYTES:
-            return None
-        bound = estimate(self.source, columns=names)
-        note(f"{self.source.name}: {bound}")
-        return bound
-
-    @staticmethod
-    def _fits(bound: Any) -> bool:
-        """Whether all rows can be held at a time."""
-        return bound.available is None or 2 * (bound.rows_bytes or 0) <= bound.available
-
-    def _streamed(self, names: list[str], bound: Any) -> Any:
-        """An embedder that was fitted in batches: the rows do not fit into memory."""
-        embedder = self._built(mixed=not self._all_values(names))
-        if not _is_counted(embedder) or self.kinds or names != list(self.source.types):
+        embedder = self._built(mixed=not by_value)
+        is_counted = isinstance(embedder, ValueEmbedder) and not learns_from_rows(embedder)
+        if large is None:  # text may hold dates: rows will show
+            reads_dates = getattr(embedder, "_rules", False)
+            return self._counted(embedder, names) if is_counted and not reads_dates else None
+        if not is_counted or self.kinds or names != list(self.source.types):
             raise MemoryError(
-                f"{self.source.name}: all rows take about {(bound.rows_bytes or 0) / 1e9:,.1f} GB, "
-                f"but only {(bound.available or 0) / 1e9:,.1f} GB are free; fit on a sample with "
+                f"{self.source.name}: all rows take about {_gigabytes(large.rows_bytes)}, "
+                f"but only {_gigabytes(large.available)} are free; fit on a sample with "
                 "--save (IN may be a query: SELECT ... USING SAMPLE 1000000 ROWS), then embed "
                 "all rows with --model, which reads them in batches"
             )
         return embedder.fit(self.source)
 
-    def _all_values(self, names: list[str]) -> bool:
-        """Whether columns hold single values, and no numbers, as far as their types tell."""
-        return all(family(self.source.types[name]) in ("text", "bool") for name in names)
+    def _too_large(self, names: list[str]) -> Any:
+        """What rows take that cannot be held at a time; None if they can.
 
-    def _fitted_to_counts(self, embedder: Any, names: list[str]) -> Any:
+        What a large source takes is told before work starts.
+        """
+        if sum(path.stat().st_size for path in self.source.paths) < LARGE_BYTES:
+            return None
+        bound = estimate(self.source, columns=names)
+        note(f"{self.source.name}: {bound}")
+        fits = bound.available is None or 2 * (bound.rows_bytes or 0) <= bound.available
+        return None if fits else bound
+
+    def _counted(self, embedder: Any, names: list[str]) -> Any:
+        """The embedder, fitted to counts of the values."""
         classes = self.target if embedder._uses_classes else None
         with progress() as show, naming_target(self.target):
             counts = tabweave.count(self.source, columns=names, y=classes, progress=show)
@@ -372,63 +376,27 @@ def _level(text: str, option: str) -> float:
         ) from None
 
 
-def _is_counted(embedder: Any) -> bool:
-    """Whether counts of the values are all that an embedder needs."""
-    return isinstance(embedder, ValueEmbedder) and not learns_from_rows(embedder)
+def _gigabytes(n_bytes: int | None) -> str:
+    return f"{(n_bytes or 0) / 1e9:,.1f} GB"
 
 
-# -- What follows an embedder on the way to a file
+class KnownVectors:
+    """Vectors of rows in memory, with what the engines need of an embedder to write them.
 
-
-class Then:
-    """An embedder, then a step: what the engines need of an embedder, and no more."""
-
-    def __init__(self, embedder: Any, step: Callable[[Any], Any], names: Sequence[str]) -> None:
-        self.embedder = embedder
-        self.step = step
-        self.names = names
-        if hasattr(embedder, "counts_"):  # by which the engines read text as it was in fit
-            self.counts_, self.schema_ = embedder.counts_, embedder.schema_
-
-    def transform(self, X: Any) -> Any:
-        """The step's result for each row."""
-        return self.step(self.embedder.transform(X))
-
-    def get_feature_names_out(self, _: Any = None) -> list[str]:
-        """The names of the step's dimensions."""
-        return list(self.names)
-
-    @property
-    def feature_names_in_(self) -> Any:
-        """The columns that the embedder reads."""
-        return self.embedder.feature_names_in_
-
-
-class FittedRows:
-    """An embedder whose rows of fit keep the vectors that they got there.
-
-    They come all at once, or in parts from the first on.
+    The engines read the rows once more, in order and in parts, for the columns that are copied.
     """
 
-    def __init__(self, embedder: Any, vectors: Any) -> None:
-        self.embedder = embedder
+    def __init__(self, vectors: Any, names: Sequence[str], column: str) -> None:
         self.vectors = vectors
+        self.names = names
+        self.feature_names_in_ = [column]  # any one: it says how many rows there are
         self.n_read = 0
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Mapping[str, Any]) -> Any:
         """The vectors of the next rows."""
-        n_rows = X.n_rows if hasattr(X, "n_rows") else len(next(iter(X.values())))
-        if n_rows == len(self.vectors):
-            return self.vectors
-        self.n_read += n_rows
-        return self.vectors[self.n_read - n_rows : self.n_read]
+        start, self.n_read = self.n_read, self.n_read + len(X[self.feature_names_in_[0]])
+        return self.vectors[start : self.n_read]
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.embedder, name)
-
-
-def projected(embedder: Any, table: Any, n_axes: int, name: str) -> Then:
-    """The embedder, then the first principal axes of the rows; fewer if fewer vary."""
-    vectors = embedder.transform(table)
-    axes = Axes.of(vectors, np.ones(len(vectors)), n_axes)
-    return Then(embedder, axes.project, [f"{name}{i}" for i in range(axes.axes.shape[1])])
+    def get_feature_names_out(self) -> list[str]:
+        """The names of the dimensions."""
+        return list(self.names)

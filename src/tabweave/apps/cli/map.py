@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.markup import escape
 
 import tabweave
 from tabweave._compat import require
 from tabweave.apps.cli.files import Output, check_output
-from tabweave.apps.cli.job import Learned, open_job, projected
+from tabweave.apps.cli.job import KnownVectors, Learned, open_job
 from tabweave.apps.cli.options import FORMATS, Job, Misuse
 from tabweave.apps.cli.rows import check_columns, full_name
-from tabweave.apps.cli.show import as_json, cell, plural, say, working
+from tabweave.apps.cli.show import as_json, bold, cell, plural, say, working
 from tabweave.apps.report import page
 from tabweave.apps.report.clusters import assign, describe_clusters, find_centers, how_many
 from tabweave.apps.report.html import rounded
@@ -41,10 +42,10 @@ def map_(job: Job, output: Path, color: str | None, layout: str, force: bool, js
     with open_job(job) as opened:
         color = color and full_name(color, opened.source.types)
         check_columns(filter(None, [color]), opened.source.types)
-        learned = opened.learned(keep_map=True)
+        learned = opened.learned()
         color = color or opened.target or learned.table.schema.names[0]
         if form in FORMATS:
-            _write_table(learned, opened.to_write(), Output(output, form))
+            _write_table(learned, opened.to_write(), Output(output, form, force))
         else:
             with working("drawing"):
                 points = _points(learned, layout, job.seed)
@@ -54,28 +55,22 @@ def map_(job: Job, output: Path, color: str | None, layout: str, force: bool, js
                     _draw_page(part, points, learned, color, title)
                 else:
                     _draw_picture(part, form, _jittered(points), learned, color, title)
-    result = {"rows": learned.rows.n_rows, "output": str(output), "color": color}
+    n_rows = learned.rows.n_rows
     if json:
-        as_json(result)
+        as_json({"rows": n_rows, "output": str(output), "color": color})
     else:
-        result["rows"] = plural(learned.rows.n_rows, "row")
-        say("{rows} mapped in [bold]{output}[/], coloured by {color}", **result)
-
-
-def _on_axes(learned: Learned, n_axes: int) -> Any:
-    """The coordinates of the rows along the first principal axes."""
-    return projected(learned.embedder, learned.table, n_axes, "axis").transform(learned.table)
+        say(f"{plural(n_rows, 'row')} mapped in {bold(output)}, coloured by {escape(color)}")
 
 
 def _points(learned: Learned, layout: str, seed: int) -> Any:
     """Two coordinates for each row."""
     if layout == "tsne":
-        vectors = _on_axes(learned, 50)
+        vectors = learned.on_axes(50)
         perplexity = min(30, max(1, (len(vectors) - 1) // 3))
         tsne = require("openTSNE", "map").TSNE
         return np.asarray(tsne(perplexity=perplexity, random_state=seed, n_jobs=1).fit(vectors))
     plane = np.zeros((learned.rows.n_rows, 2))
-    points = _on_axes(learned, 2)
+    points = learned.on_axes(2)
     plane[:, : points.shape[1]] = points
     return plane
 
@@ -96,7 +91,9 @@ def _write_table(learned: Learned, source: Any, output: Output) -> None:
     keep, name = list(learned.rows.columns), "map"
     while {f"{name}0", f"{name}1"}.intersection(keep):
         name += "_"
-    output.write_vectors(projected(learned.embedder, learned.table, 2, name), source, keep)
+    plane = learned.on_axes(2)
+    names = [f"{name}{i}" for i in range(plane.shape[1])]
+    output.write_vectors(KnownVectors(plane, names, keep[0]), source, keep)
 
 
 def _draw_picture(
@@ -149,7 +146,7 @@ def _draw_page(path: Path, points: Any, learned: Learned, color: str, title: str
 
 def _clusters(learned: Learned) -> tuple[dict[str, Any] | None, Any]:
     """Clusters of the rows as reports have them, and that of each row; none of equal rows."""
-    points = _on_axes(learned, N_AXES)
+    points = learned.on_axes(N_AXES)
     drawn = np.unique(np.linspace(0, len(points) - 1, MAX_DRAWN_ROWS).astype(int))
     if len(np.unique(points[drawn], axis=0)) < 3:
         return None, None

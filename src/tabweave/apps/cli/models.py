@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from rich.markup import escape
 
 import tabweave
 from tabweave.apps.cli.files import check_output, is_stdout
-from tabweave.apps.cli.options import Misuse, Names, listed
-from tabweave.apps.cli.show import as_json, emit, say, table
+from tabweave.apps.cli.options import Misuse, listed
+from tabweave.apps.cli.show import as_json, bold, emit, say, table
 from tabweave.apps.methods import offered
 from tabweave.io.files import replacing
 
@@ -33,8 +34,8 @@ def export(
     output: Path | None,
     dialect: str,
     table: str,
-    keep: Names,
-    types: Names,
+    keep: list[str] | None,
+    types: list[str] | None,
     force: bool,
 ) -> None:
     """Write a saved model as SQL, ONNX or Parquet."""
@@ -60,7 +61,7 @@ def export(
             part.write_text(text, encoding="utf-8")
         else:
             getattr(tabweave.export, form)(embedder, part)
-    say("{model} as {form} in [bold]{output}[/]", model=str(model), form=form, output=str(output))
+    say(f"{escape(str(model))} as {form} in {bold(output)}")
 
 
 def _types(texts: list[str]) -> dict[str, str]:

@@ -7,17 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.markup import escape
 from rich.text import Text
 
 from tabweave import SimilarityIndex
 from tabweave.apps.cli.files import Output
 from tabweave.apps.cli.job import Learned, open_job
-from tabweave.apps.cli.options import Job, Misuse, Names
+from tabweave.apps.cli.options import Job, Misuse
 from tabweave.apps.cli.rows import Ids, check_columns, full_name, row_number
 from tabweave.apps.cli.show import (
     ACCENT,
     as_json,
     bar,
+    bold,
     cell,
     emit,
     fitting,
@@ -37,25 +39,24 @@ MAX_COLUMNS_SHOWN = 8  # Columns side by side; where there are more, each neighb
 def neighbors(
     job: Job,
     row: str | None,
-    like: Names,
+    like: list[str] | None,
     k: int,
-    where: Names,
+    where: list[str] | None,
     radius: float | None,
-    id: str | None,
     json: bool,
 ) -> None:
     """Find the rows most similar to a row."""
     if (row is None) == (not like):
         raise Misuse("expected either --row or --like, as in --row 17 or --like color=red,size=big")
     texts = pairs(like or [], "--like"), pairs(where or [], "--where")
-    if row is not None and id is None:
+    if row is not None and job.id is None:
         row_number(row, "--row")
-    with open_job(job, keep=[id] if id else []) as opened:
+    with open_job(job) as opened:
         known = list(opened.source.types)
         values, limits = ({full_name(n, known): v for n, v in part.items()} for part in texts)
         check_columns([*values, *limits], known)
         learned = opened.learned()
-    ids = Ids.of(learned.rows, id)
+    ids = Ids.of(learned.rows, job.id)
     names = list(learned.embedder.schema_.names)
     position = None if row is None else ids.number(row, "--row")
     if position is None:
@@ -86,7 +87,7 @@ def _nearest(
     radius: float | None,
 ) -> list[dict[str, Any]]:
     """The nearest rows, each with what sets it apart; the row itself is not among them."""
-    embedder, rows, _ = learned
+    embedder, rows = learned.embedder, learned.rows
     index = SimilarityIndex(embedder).fit(rows.columns)
     _, distances, positions = index.query(query, min(k + 1, rows.n_rows), where)
     compared = [name for name in embedder.schema_.names if name in query]
@@ -122,7 +123,7 @@ def _print(
         cells.append([*_row_and_distance(one), *values, _differs_in(one)])
     texts = [[str(text) for text in line] for line in cells]
     if len(names) > MAX_COLUMNS_SHOWN or fitting(heads, texts) < len(heads):
-        say("[bold]{title}[/]", title=title)
+        say(bold(title))
         for one in near:
             _print_block(query, one, names)
     else:
@@ -139,8 +140,7 @@ def _print_block(query: dict[str, Any], near: dict[str, Any], names: list[str]) 
     differing = [n for n in names if n in query and (values[n] != query[n] or n in shares)]
     differing.sort(key=lambda n: -shares.get(n, 0.0))
     row, distance, nearer = _row_and_distance(near)
-    head = f"row {row}, distance {distance}, {nearer} of all pairs are closer"
-    say("\n[bold]{head}[/]", head=head)
+    say("\n" + bold(f"row {row}, distance {distance}, {nearer} of all pairs are closer"))
     cells = []
     for name in differing[:MAX_COLUMNS_SHOWN]:
         share = shares.get(name, 0.0)
@@ -155,11 +155,11 @@ def _print_block(query: dict[str, Any], near: dict[str, Any], names: list[str]) 
         n_same > 0
     )
     if words:
-        say("{words}.", words=", ".join(words))
+        say(f"{', '.join(words)}.")
     others = [f"{n}={cell(values[n])}" for n in names if n not in query]
     if others:
         texts = [*others[:MAX_COLUMNS_SHOWN], *(["…"] if len(others) > MAX_COLUMNS_SHOWN else [])]
-        say("Other columns: {cells}", cells=", ".join(texts))
+        say(f"Other columns: {escape(', '.join(texts))}")
 
 
 def _highlighted(value: Any, differs: bool) -> Text:
@@ -181,20 +181,21 @@ def _differs_in(near: dict[str, Any]) -> str:
 # -- explain
 
 
-def explain(job: Job, a: str, b: str, id: str | None, json: bool) -> None:
+def explain(job: Job, a: str, b: str, json: bool) -> None:
     """Explain the distance between two rows."""
-    if id is None:
+    if job.id is None:
         row_number(a, "--a"), row_number(b, "--b")
-    with open_job(job, keep=[id] if id else []) as opened:
-        embedder, rows, features = opened.learned()
-    ids = Ids.of(rows, id)
+    with open_job(job) as opened:
+        learned = opened.learned()
+    embedder, rows = learned.embedder, learned.rows
+    ids = Ids.of(rows, job.id)
     positions = ids.number(a, "--a"), ids.number(b, "--b")
     left, right = map(rows.row, positions)
     if not hasattr(embedder, "explain"):
         raise ValueError(
             f"{type(embedder).__name__} cannot explain distances by column; use another --method"
         )
-    pair = [take_rows(features, np.array([position])) for position in positions]
+    pair = [take_rows(learned.table, np.array([position])) for position in positions]
     shares = embedder.explain(*pair)
     distance = float(embedder.pairwise_distances(*pair)[0, 0])
     names = [ids.name(position) for position in positions]
@@ -227,31 +228,18 @@ def _print_shares(
     emit(table(heads, cells, right=["contribution", "share"], title=title))
     together = sum(shares.values())
     root = abs(together - distance) > 1e-6 * abs(together) + 1e-9  # Euclidean: squares add up
-    say(
-        "The contributions add up to {sum}{what}.",
-        sum=number(together),
-        what=", the square of the distance" if root else ", the distance",
-    )
+    what = "the square of the distance" if root else "the distance"
+    say(f"The contributions add up to {number(together)}, {what}.")
 
 
 # -- duplicates
 
 
-def duplicates(
-    job: Job,
-    radius: float | None,
-    output: Path | None,
-    form: str | None,
-    force: bool,
-    most: int,
-    id: str | None,
-    json: bool,
-) -> None:
+def duplicates(job: Job, radius: float | None, out: Output, limit: int) -> None:
     """Find rows that may be the same twice."""
-    out = Output.checked(output, form, force, json=json)
-    with open_job(job, output, keep=[id] if id else []) as opened:
+    with open_job(job, out.path) as opened:
         learned = opened.learned()
-    ids = Ids.of(learned.rows, id)
+    ids = Ids.of(learned.rows, job.id)
     with working("comparing rows"):
         index, positions = _near_pairs(learned, radius)
         nearer = index.share_nearer([d for *_, d in positions]) if positions else []
@@ -259,19 +247,19 @@ def duplicates(
             {"first": ids.name(a), "second": ids.name(b), "distance": d, "nearer": share}
             for (a, b, d), share in zip(positions, nearer, strict=True)
         ]
-        explained = len(found) if output is not None or json else most
+        explained = len(found) if out.path is not None or out.json else limit
         for pair, (first, second, _) in zip(found[:explained], positions, strict=False):
             row = learned.rows.row(first)
             query = {name: row[name] for name in learned.embedder.schema_.names}
             pair["why"] = index.explain(query, second)
-    if output is not None:
+    if out.path is not None:
         columns = {key: [pair[key] for pair in found] for key in ("first", "second", "distance")}
         columns["differs in"] = [_differs_in(pair) for pair in found]
         out.write_columns(columns, {})
-    if json:
+    if out.json:
         as_json({"rows": learned.rows.n_rows, "pairs": found})
     elif not out.is_piped:
-        _print_pairs(found[:most], len(found), output)
+        _print_pairs(found[:limit], len(found), out.path)
 
 
 def _near_pairs(learned: Learned, radius: float | None) -> tuple[Any, list[tuple[int, int, float]]]:
@@ -308,4 +296,4 @@ def _print_pairs(pairs: list[dict[str, Any]], total: int, output: Path | None) -
     title = f"{len(pairs)} of {plural(total, 'pair')} of similar rows"
     emit(table(heads, cells, right=heads[:4], title=title))
     if output is not None:
-        say("All of them are in [bold]{output}[/]", output=str(output))
+        say(f"All of them are in {bold(output)}")

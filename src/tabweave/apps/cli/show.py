@@ -58,10 +58,14 @@ def cell(value: Any, max_chars: int = 40) -> str:
     return shortened("".join(c if c.isprintable() else " " for c in text), max_chars)
 
 
-def say(template: str, **values: Any) -> None:
-    """Print a line of markup; values are shown as they are."""
-    safe = {k: escape(v) if isinstance(v, str) else v for k, v in values.items()}
-    emit(template.format(**safe))
+def say(markup: str) -> None:
+    """Print a line of markup; what comes from a table has to be escaped in it."""
+    emit(markup)
+
+
+def bold(value: Any) -> str:
+    """A value as bold markup."""
+    return f"[bold]{escape(str(value))}[/]"
 
 
 def table(

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from math import isnan
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -46,15 +45,12 @@ def _refuse_two_pipes(first: str, second: str, names: str) -> None:
 # -- predict
 
 
-def predict(
-    job: Job, test: str, output: Path | None, form: str | None, force: bool, json: bool
-) -> None:
+def predict(job: Job, test: str, out: Output) -> None:
     """Predict a column of one table from another that has it."""
     if job.target is None:
         raise Misuse("expected the column to predict, as in --target churned")
     _refuse_two_pipes(job.source, test, "TRAIN and TEST")
-    out = Output.checked(output, form, force, json=json)
-    with open_job(job, output, must_find_words=False) as train:
+    with open_job(job, out.path, must_find_words=False) as train:
         model, names = _predictor(train)
         with _opened_alike(train, test, names) as opened:
             check_columns(names, opened.source.types)
@@ -64,10 +60,10 @@ def predict(
     for name in predictions:
         if name in rows.columns and name != train.target:
             raise ValueError(f"TEST already has a column {name!r}; rename it")
-    if output is not None or not json:
+    if out.path is not None or not out.json:
         columns = {n: cells for n, cells in rows.columns.items() if n != train.target}
         out.write_columns(columns | predictions, {})
-    if json:
+    if out.json:
         as_json({"rows": rows.n_rows, "predictions": predictions})
 
 
@@ -166,15 +162,11 @@ def _print_drift(report: Any, before: Any, n_after: int) -> None:
         if findings:
             emit(_as_table(title, findings, report, dated))
     n_pairs = len(report.couplings)
+    n_columns = len(report.columns) + len(report.kinds)
+    couplings = f", and {len(changed)} of {n_pairs} couplings," if n_pairs else ""
     say(
-        "{n} of {all} columns changed{pairs} from {before:,} to {after:,} rows "
-        "(level {level:g}, adjusted for the number of tests).",
-        n=len(report.changed),
-        all=len(report.columns) + len(report.kinds),
-        pairs=f", and {len(changed)} of {n_pairs} couplings," if n_pairs else "",
-        before=before.n_rows,
-        after=n_after,
-        level=report.level,
+        f"{len(report.changed)} of {n_columns} columns changed{couplings} from {before.n_rows:,} "
+        f"to {n_after:,} rows (level {report.level:g}, adjusted for the number of tests)."
     )
     for name, change in report.kinds.items():
         note(f"{name!r} changed in kind: {change}; not compared further")

@@ -489,7 +489,7 @@ def test_transform_wants_what_fit_had():
     with pytest.raises(TypeError, match="expected Sources"):
         model.transform(raw["a"][1])
     plain = CoCA(2).fit(raw["a"][1])
-    with pytest.raises(TypeError, match="expected a plain table"):
+    with pytest.raises(TypeError, match="expected plain rows as in fit"):
         plain.transform(Sources(raw))
     with pytest.raises(ValueError, match="table 'a': expected column 'x3'"):
         model.transform(Sources({"a": (IDS, raw["a"][1][:, :3])}))

@@ -22,7 +22,7 @@ from tabweave._compat import Interval, StrOptions, eigh, fix_signs, warn_caller
 from tabweave.base import Estimator
 from tabweave.columns.inputs import numbers_only
 from tabweave.io.register import storable
-from tabweave.sources.container import Sources
+from tabweave.sources.container import Sources, check_form, positions_in
 from tabweave.sources.tables import IdIndex, labels_of_rows, read_labels, without_attributes
 
 MIN_EDGES_TO_JUDGE = 10  # between labels, from which on these judge a graph
@@ -277,7 +277,7 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         graph = self._blend(sources, alone=not self.components_)
         around = np.zeros_like(base) if graph is None else graph @ base
         out = base + around if self.components_ else around - self._center
-        return out[sources.index(X.ids)] if isinstance(X, Sources) else out
+        return out[positions_in(sources, X)]
 
     def _blend(self, sources: Sources, alone: bool) -> sp.csr_array | None:
         graphs = [sources.graph(name) for name in sources.graph_names]
@@ -305,17 +305,15 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     # -- reading ---------------------------------------------------------------------------
 
     def _read(self, X: Any, *, reset: bool) -> Sources:
-        if isinstance(X, Sources):
-            if reset:
-                without_attributes(self, "n_features_in_", "feature_names_in_")
-            elif hasattr(self, "n_features_in_"):
-                raise TypeError("expected a plain table as in fit, got Sources")
-            if not len(X):
-                raise ValueError("expected at least one id, got empty sources")
-            return X.surroundings
-        if not reset and not hasattr(self, "n_features_in_"):
-            raise TypeError(f"expected Sources as in fit, got {type(X).__name__}")
-        return plain_source(self, X, reset)
+        if not reset:
+            check_form(X, not hasattr(self, "n_features_in_"))
+        if not isinstance(X, Sources):
+            return plain_source(self, X, reset)
+        if reset:
+            without_attributes(self, "n_features_in_", "feature_names_in_")
+        if not len(X):
+            raise ValueError("expected at least one id, got empty sources")
+        return X.surroundings
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

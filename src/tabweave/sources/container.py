@@ -357,6 +357,21 @@ class Sources:
         return _summary(self)
 
 
+def check_form(X: Any, fitted_on_sources: bool) -> None:
+    """Check that a model is asked about sources or plain rows, whichever it was fitted on."""
+    if isinstance(X, Sources) and not fitted_on_sources:
+        raise TypeError("expected plain rows as in fit, got Sources")
+    if fitted_on_sources and not isinstance(X, Sources):
+        raise TypeError(
+            f"expected Sources with some of the tables and graphs of fit, got {type(X).__name__}"
+        )
+
+
+def positions_in(sources: Sources, X: Any) -> np.ndarray:
+    """The index of the ids (or rows) of X; sources may have others around them."""
+    return sources.index(X.ids) if isinstance(X, Sources) else np.arange(len(sources))
+
+
 def _by_name(by_name: Any, what: str) -> dict[str, Any]:
     """Return tables or graphs by name; without names nobody could tell them apart."""
     if by_name is not None and not isinstance(by_name, Mapping):

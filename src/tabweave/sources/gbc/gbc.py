@@ -24,7 +24,7 @@ from tabweave.columns.column import Schema
 from tabweave.columns.table import Table, check_feature_names, remember_names, require_rows
 from tabweave.columns.targets import check_class_labels, check_target, target_array, target_numbers
 from tabweave.io.register import storable
-from tabweave.sources.container import Sources
+from tabweave.sources.container import Sources, check_form, positions_in
 from tabweave.sources.gbc.prediction import (
     ClassSmoother,
     Fused,
@@ -231,7 +231,7 @@ class GBC(TabularInput, Estimator):
         """Return what each source says of every id: its scores, NaN where it has no row."""
         sources = self._read(X)
         scores = self._start + self._scores(sources)
-        by_source = dict(zip(self.boosters_, scores[:, _index_in(sources, X)], strict=True))
+        by_source = dict(zip(self.boosters_, scores[:, positions_in(sources, X)], strict=True))
         by_source.pop(JOINED, None)
         return by_source
 
@@ -259,7 +259,7 @@ class GBC(TabularInput, Estimator):
             raise ValueError(
                 f"expected no table of the name {name!r}, which is a share of no table: rename it"
             )
-        index = _index_in(sources, X) if ids is None else sources._index_of_all(ids)
+        index = positions_in(sources, X) if ids is None else sources._index_of_all(ids)
         final, _ = self._smoothed(sources)
         unsmoothed, fused = self._smoothed(sources, smooth=False)
         certainty, shares = self._column_shares(sources.select(sources.ids[index]))
@@ -348,7 +348,7 @@ class GBC(TabularInput, Estimator):
         """Return fused and smoothed predictions of every id, or of those asked for."""
         sources = self._read(X)
         out = self._smoothed(sources)[0]
-        return out[_index_in(sources, X) if ids is None else sources._index_of_all(ids)]
+        return out[positions_in(sources, X) if ids is None else sources._index_of_all(ids)]
 
     def _smoothed(self, sources: Sources, smooth: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Return predictions of all ids, with or without what neighbours add, and fused scores."""
@@ -663,11 +663,6 @@ def _weights_of(ids: np.ndarray, labeled: np.ndarray, sample_weight: Any) -> np.
     return out
 
 
-def _index_in(sources: Sources, X: Any) -> np.ndarray:
-    """Return the index of the ids asked for; sources may have others around them."""
-    return sources.index(X.ids) if isinstance(X, Sources) else np.arange(len(sources))
-
-
 def refused(model: Any) -> dict[str, str]:
     """Return sources and graphs of no use, and why."""
     out = {n: "no gain on held-out rows" for n, s in model.graph_smoothing_.items() if not s}
@@ -733,17 +728,12 @@ def split_joined(parts: dict[str, np.ndarray], like: Sources) -> dict[str, np.nd
 
 
 def read_rows(model: Any, X: Any) -> Sources:
-    """Return what to predict, as the model was trained to read it."""
-    if isinstance(X, Sources):
-        if hasattr(model, "schema_"):
-            raise TypeError("expected plain rows as in fit, got Sources")
-        sources = X.surroundings.like(model.reference_)
-        return with_joined(sources, model.reference_) if model.joined_weight_ else sources
-    if not hasattr(model, "schema_"):
-        raise TypeError(
-            f"expected Sources with some of the tables and graphs of fit, got {type(X).__name__}"
-        )
-    return _read_rows(model, X, reset=False).like(model.reference_)
+    """What to predict, as the model was trained to read it."""
+    check_form(X, not hasattr(model, "schema_"))
+    if not isinstance(X, Sources):
+        return _read_rows(model, X, reset=False).like(model.reference_)
+    sources = X.surroundings.like(model.reference_)
+    return with_joined(sources, model.reference_) if model.joined_weight_ else sources
 
 
 def _read_rows(model: Any, X: Any, *, reset: bool) -> Sources:

@@ -31,7 +31,7 @@ from tabweave.columns.targets import check_class_labels, target_array, target_nu
 from tabweave.columns.vocabulary import canonical
 from tabweave.io.register import storable
 from tabweave.sources.coca import cells, column_means
-from tabweave.sources.container import Sources
+from tabweave.sources.container import Sources, check_form
 from tabweave.sources.hemap.transfer import (
     Align,
     Options,
@@ -360,8 +360,7 @@ class HeMap(Estimator):
     def _read(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "refused_")
         if isinstance(X, Sources):
-            if not hasattr(self, "reference_"):
-                raise TypeError("expected plain rows as in fit, got Sources")
+            check_form(X, hasattr(self, "reference_"))
             X = self._target_rows(X)[0]
         X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
         return filled(X, self._means)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import solve, svd
 from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
-from scipy.stats import skew
+from scipy.stats import rankdata, skew
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 
@@ -219,29 +219,22 @@ def _scores(scaled: Scaled) -> tuple[np.ndarray, np.ndarray]:
     """
     options, target, source, T, S, _ = scaled
     labeled = T[target.labeled]
-    target_learner = options.make(len(labeled)).fit(labeled, target.y)
-    v = np.unique(source.v, return_inverse=True)[1] if options.numeric else source.v
-    v = source.v if options.numeric and source.numeric else v
+    learner = options.make(len(labeled)).fit(labeled, target.y)
     if options.numeric:
-        scores = target_learner.predict(T), _out_of_fold(options, S, v.astype(float), None)[:, 0]
-        ranks = [np.argsort(np.argsort(s, kind="stable"), kind="stable") for s in scores]
+        v = source.v if source.numeric else np.unique(source.v, return_inverse=True)[1]
+        scores = learner.predict(T), _out_of_fold(options, S, v.astype(float), None)[:, 0]
+        ranks = [rankdata(s, method="ordinal") - 1 for s in scores]
         return ranks[0][:, None] / len(T), ranks[1][:, None] / len(S)
-    v = quantile_codes(v) if source.numeric else v
+    v = quantile_codes(source.v) if source.numeric else source.v
     names = np.unique(v)
-    target_proba, source_proba = (
-        probabilities(target_learner, T),
-        _out_of_fold(options, S, v, names),
-    )
+    target_proba, source_proba = probabilities(learner, T), _out_of_fold(options, S, v, names)
     if not source.numeric and same_classes(target.y, v):
-        common = np.intersect1d(target_learner.classes_, names)
-        return target_proba[:, np.isin(target_learner.classes_, common)], source_proba[
-            :, np.isin(names, common)
-        ]
+        common = np.intersect1d(learner.classes_, names)
+        shared = np.isin(learner.classes_, common), np.isin(names, common)
+        return target_proba[:, shared[0]], source_proba[:, shared[1]]
     k = min(target_proba.shape[1], source_proba.shape[1])
-    by_size = [
-        P[:, np.argsort(-P.sum(axis=0), kind="stable")[:k]] for P in (target_proba, source_proba)
-    ]
-    return by_size[0], by_size[1]
+    orders = [np.argsort(-P.sum(axis=0), kind="stable")[:k] for P in (target_proba, source_proba)]
+    return target_proba[:, orders[0]], source_proba[:, orders[1]]
 
 
 def _out_of_fold(

@@ -400,8 +400,8 @@ def indicator_density(
     from scipy.stats import gaussian_kde
 
     curves = {}
-    for name, given in indicators.items():
-        values = np.asarray(given, dtype=float)
+    for name, numbers in indicators.items():
+        values = np.asarray(numbers, dtype=float)
         values = values[np.isfinite(values)]
         if len(np.unique(values)) < 2:
             raise ValueError(f"{name!r} needs two different numbers to have a density")

@@ -10,6 +10,8 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import squareform
 
 from tabweave.columns.frames import is_missing
 from tabweave.plots.style import (
@@ -19,8 +21,8 @@ from tabweave.plots.style import (
     axes,
     beside_legend,
     colours,
+    heatmap,
     in_legend,
-    ink_on,
     marker,
     sequence,
     whole_numbers,
@@ -91,28 +93,25 @@ def coupling_graph(
 
 
 def _short(name: Any, longest: int = 24) -> str:
-    """Return a name that fits beside the circle."""
+    """A name that fits beside the circle."""
     text = str(name)
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _bent(start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Return a curve bent towards the centre, so that it stays off the names of neighbours."""
+    """A curve bent towards the centre, so that it stays off the names of neighbours."""
     t = np.linspace(0, 1, 24)[:, None]
     middle = 0.2 * (start + end)
     return ((1 - t) ** 2 * start + 2 * t * (1 - t) * middle + t**2 * end).T
 
 
 def circle_order(strength: np.ndarray) -> np.ndarray:
-    """Return an order of columns in which strongly coupled ones are neighbours."""
+    """An order of columns in which strongly coupled ones are neighbours."""
     return likeness_order(1 - np.minimum((strength + strength.T) / 2, 1))
 
 
 def likeness_order(distances: np.ndarray) -> np.ndarray:
-    """Return an order in which what is near is side by side: that of the leaves of a tree."""
-    from scipy.cluster.hierarchy import leaves_list, linkage
-    from scipy.spatial.distance import squareform
-
+    """An order in which what is near is side by side: that of the leaves of a tree."""
     if len(distances) < 3 or not np.isfinite(distances).all():
         return np.arange(len(distances))
     distances = (distances + distances.T) / 2
@@ -120,11 +119,8 @@ def likeness_order(distances: np.ndarray) -> np.ndarray:
     steps = linkage(squareform(distances, checks=False), "average", optimal_ordering=True)
     order = leaves_list(steps)
     # Either way round is as good: the one that is more like the order they came in.
-    return (
-        order
-        if order @ np.arange(len(order)) >= order[::-1] @ np.arange(len(order))
-        else order[::-1]
-    )
+    is_forward = order @ np.arange(len(order)) >= order[::-1] @ np.arange(len(order))
+    return order if is_forward else order[::-1]
 
 
 def dendrogram(tree: Any, *, max_leaves: int = 100, ax: Axes | None = None) -> Axes:
@@ -178,7 +174,7 @@ def dendrogram(tree: Any, *, max_leaves: int = 100, ax: Axes | None = None) -> A
 
 
 def leaves_in_order(tree: Any) -> list[int]:
-    """Return the leaves as they come from top to bottom."""
+    """The leaves as they come from top to bottom."""
     leaves, waiting = [], [0]
     while waiting:
         node = waiting.pop()
@@ -219,11 +215,7 @@ def weights_heatmap(weights: Mapping[str, Mapping[str, float]], *, ax: Axes | No
     table, columns = table[order], [columns[i] for i in order]
     width = float(np.clip(0.22 * len(couplings) + 2, 3.5, 14))
     ax = axes(ax, (width, float(np.clip(0.22 * len(columns) + 1.8, 2.5, 14))))
-    image = ax.imshow(table, cmap=sequence(), vmin=0, aspect="auto")
-    ax.figure.colorbar(image, ax=ax, label="weight")
-    ax.set_xticks(np.arange(len(couplings)), couplings, rotation=90, fontsize="small", **PLAIN)
-    ax.set_yticks(np.arange(len(columns)), columns, fontsize="small", **PLAIN)
-    return ax
+    return heatmap(ax, table, couplings, columns, label="weight", aspect="auto")
 
 
 def column_weights(weights: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
@@ -247,11 +239,8 @@ def column_weights(weights: Mapping[str, Any], *, ax: Axes | None = None) -> Axe
     if not weights:
         raise ValueError("there are no weights to draw; pass weights_ of a fitted embedder")
     totals = [sum(w.values()) if isinstance(w, Mapping) else w for w in weights.values()]
-    ax = axes(ax, (5, float(np.clip(0.24 * len(totals) + 1, 2, 14))))
-    rows = np.arange(len(totals))
-    ax.barh(rows, totals, color=QUALITATIVE[0])
-    ax.set_yticks(rows, [str(name) for name in weights], fontsize="small", **PLAIN)
-    ax.invert_yaxis()
+    ax = _bar_axes(ax, list(weights))
+    ax.barh(np.arange(len(totals)), totals, color=QUALITATIVE[0])
     ax.set_xlabel("weight")
     return ax
 
@@ -280,30 +269,34 @@ def drift(report: Any, *, n_couplings: int = 10, ax: Axes | None = None) -> Axes
     >>> [text.get_text() for text in ax.get_yticklabels()]
     ['color']
     """
-    found = [*report.columns, *report.couplings[:n_couplings]]
-    if not found:
+    findings = [*report.columns, *report.couplings[:n_couplings]]
+    if not findings:
         raise ValueError("expected a report with columns, got one without")
-    ax = axes(ax, (5, float(np.clip(0.24 * len(found) + 1, 2, 14))))
-    rows = np.arange(len(found))
-    effects = [f.effect if np.isfinite(f.effect) else 0.0 for f in found]
-    for changed, colour, name in (
-        (True, QUALITATIVE[0], "changed"), (False, "#c9ccd1", "may be chance"),
-    ):  # fmt: skip
-        some = [i for i, f in enumerate(found) if report.is_changed(f) == changed]
-        if some:
-            ax.barh(some, [effects[i] for i in some], color=colour, label=name)
-        for i in some if changed else ():
-            style = {"textcoords": "offset points", "va": "center", "fontsize": "x-small"}
-            ax.annotate(f"p {_p_value(found[i].adjusted)}", (effects[i], i), (4, 0), **style)
+    ax = _bar_axes(ax, [finding.name for finding in findings])
+    effects = np.array([f.effect if np.isfinite(f.effect) else 0.0 for f in findings])
+    changed = np.array([report.is_changed(finding) for finding in findings])
+    looks = ((changed, QUALITATIVE[0], "changed"), (~changed, "#c9ccd1", "may be chance"))
+    for mask, colour, name in looks:
+        if mask.any():
+            ax.barh(np.flatnonzero(mask), effects[mask], color=colour, label=name)
+    for i in np.flatnonzero(changed):
+        style = {"textcoords": "offset points", "va": "center", "fontsize": "x-small"}
+        ax.annotate(f"p {_p_value(findings[i].adjusted)}", (effects[i], i), (4, 0), **style)
     ax.set_xscale("symlog", linthresh=1)
     ax.set_xlim(right=3 * max([*effects, 1.0]))
     ax.axvline(0, color="0.4", linewidth=0.8)
     beside_legend(ax)
     if report.couplings[:n_couplings]:
         ax.axhline(len(report.columns) - 0.5, color="0.4", linewidth=0.8, linestyle=":")
-    ax.set_yticks(rows, [f.name for f in found], fontsize="small", **PLAIN)
-    ax.invert_yaxis()
     ax.set_xlabel("standard deviations above no change")
+    return ax
+
+
+def _bar_axes(ax: Any, names: Sequence[Any]) -> Any:
+    """Axes for horizontal bars with names, the first on top."""
+    ax = axes(ax, (5, float(np.clip(0.24 * len(names) + 1, 2, 14))))
+    ax.set_yticks(np.arange(len(names)), list(map(str, names)), fontsize="small", **PLAIN)
+    ax.invert_yaxis()
     return ax
 
 
@@ -336,15 +329,10 @@ def overlap(sources: Any, *, ax: Axes | None = None) -> Axes:
     names = [*sources.names, *sources.graph_names]
     side = float(np.clip(0.55 * len(names) + 1.8, 3, 12))
     ax = axes(ax, (side + 0.8, side))
-    image = ax.imshow(shared, cmap=sequence(), vmin=0, vmax=max(len(sources), 1))
-    bar = ax.figure.colorbar(image, ax=ax, label=f"ids of {len(sources):,}")
-    whole_numbers(bar.ax.yaxis, shared)
-    for i, row in enumerate(shared):
-        for j, count in enumerate(row):
-            style = {"ha": "center", "va": "center", "fontsize": "x-small"}
-            ax.text(j, i, f"{count:.0f}", color=ink_on(count / max(len(sources), 1)), **style)
-    ax.set_xticks(np.arange(len(names)), names, rotation=90, fontsize="small", **PLAIN)
-    ax.set_yticks(np.arange(len(names)), names, fontsize="small", **PLAIN)
+    label, largest = f"ids of {len(sources):,}", max(len(sources), 1)
+    texts = shared.astype(int).astype(str)
+    heatmap(ax, shared, names, names, label=label, texts=texts, vmax=largest)
+    whole_numbers(ax.images[0].colorbar.ax.yaxis, shared)
     return ax
 
 
@@ -431,17 +419,8 @@ def value_heatmap(distances: Any, labels: Sequence[Any], *, ax: Axes | None = No
     distances, names = distances[np.ix_(order, order)], [names[i] for i in order]
     side = float(np.clip(0.45 * len(names) + 1.5, 3, 12))
     ax = axes(ax, (side + 0.8, side))
-    image = ax.imshow(distances, cmap=sequence(), vmin=0)
-    ax.figure.colorbar(image, ax=ax, shrink=0.8, label="distance")
-    positions = np.arange(len(names))
-    ax.set_xticks(positions, names, rotation=90, **PLAIN)
-    ax.set_yticks(positions, names, **PLAIN)
-    if len(names) <= 12:
-        far = max(float(np.nanmax(distances, initial=0.0)), 1e-300)
-        for (i, j), value in np.ndenumerate(distances):
-            colour = ink_on(value / far)
-            ax.text(j, i, f"{value:.2g}", ha="center", va="center", color=colour, fontsize="small")
-    return ax
+    texts = np.vectorize("{:.2g}".format)(distances) if len(names) <= 12 else None
+    return heatmap(ax, distances, names, names, label="distance", texts=texts)
 
 
 # -- factorial maps -------------------------------------------------------------------------------
@@ -472,10 +451,10 @@ def biplot(
     >>> sorted(text.get_text() for text in ax.texts)
     ['hat=no', 'hat=yes', 'sky=fog', 'sky=rain', 'sky=sun']
     """
-    found = model.column_coordinates()
-    if max(dims) >= found.shape[1] or min(dims) < 0:
-        raise ValueError(f"expected two of {found.shape[1]} axes, got dims={dims}")
-    points = found.to_numpy()[:, list(dims)]
+    coordinates = model.column_coordinates()
+    if max(dims) >= coordinates.shape[1] or min(dims) < 0:
+        raise ValueError(f"expected two of {coordinates.shape[1]} axes, got dims={dims}")
+    points = coordinates.to_numpy()[:, list(dims)]
     numeric = set(model.schema_.names) - set(model.counts_.names)
     ax = axes(ax, (6, 6))
     if X is not None:
@@ -484,7 +463,7 @@ def biplot(
     ax.axvline(0, color="0.6", lw=0.6)
     order = {name: i for i, name in enumerate(model.schema_.names)}
     shades = colours(len(order))
-    for (column, value), (x, y) in zip(found.index, points, strict=True):
+    for (column, value), (x, y) in zip(coordinates.index, points, strict=True):
         shade = shades[order[column]]
         if column in numeric:
             ax.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "->", "color": shade})
@@ -525,12 +504,14 @@ def scree(model: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def association_heatmap(found: Any, measure: str = "strength", *, ax: Axes | None = None) -> Axes:
+def association_heatmap(
+    associations: Any, measure: str = "strength", *, ax: Axes | None = None
+) -> Axes:
     """Draw how strongly each pair of columns is associated; similar columns stand side by side.
 
     Parameters
     ----------
-    found : Associations
+    associations : Associations
         From :func:`tabweave.associations`.
     measure : str, default="strength"
         What to draw; see :class:`tabweave.tasks.associations.Associations`.
@@ -546,16 +527,11 @@ def association_heatmap(found: Any, measure: str = "strength", *, ax: Axes | Non
     >>> [text.get_text() for text in ax.get_xticklabels()]
     ['crop', 'soil', 'luck']
     """
-    matrix = found.matrix(measure)
+    matrix = associations.matrix(measure)
     ax = axes(ax, (0.45 * len(matrix) + 2, 0.45 * len(matrix) + 1.5))
     values = np.nan_to_num(np.abs(np.asarray(matrix, dtype=float)))
     order = likeness_order(values.max(initial=1.0) - values)
     matrix, values = matrix.iloc[order, order], values[np.ix_(order, order)]
-    ax.imshow(values, cmap=sequence(), vmin=0, vmax=1)
-    ax.set_xticks(range(len(matrix)), matrix.columns, rotation=90, **PLAIN)
-    ax.set_yticks(range(len(matrix)), matrix.index, **PLAIN)
-    for (i, j), value in np.ndenumerate(values):
-        if i != j and value >= 0.005:
-            style = {"ha": "center", "va": "center", "fontsize": 6, "color": ink_on(value)}
-            ax.text(j, i, f"{value:.2f}", **style)
-    return ax
+    texts = np.vectorize("{:.2f}".format, otypes=[object])(values)
+    texts[(values < 0.005) | np.eye(len(values), dtype=bool)] = ""
+    return heatmap(ax, values, matrix.columns, matrix.index, texts=texts, vmax=1)

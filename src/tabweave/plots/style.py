@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import cycle, islice
 from typing import Any
@@ -33,7 +33,7 @@ DASHES = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1))]
 
 
 def axes(ax: Any, size: tuple[float, float]) -> Any:
-    """Return the given Axes, or those of a new figure that pyplot does not know of.
+    """The given Axes, or those of a new figure that pyplot does not know of.
 
     New ones show themselves in a notebook.
     """
@@ -46,39 +46,62 @@ def axes(ax: Any, size: tuple[float, float]) -> Any:
 
 
 def as_png(ax: Any) -> bytes:
-    """Return the figure of some Axes as a picture."""
+    """The figure of some Axes as a picture."""
     out = io.BytesIO()
     ax.figure.savefig(out, format="png", dpi=120)
     return out.getvalue()
 
 
 def colours(n: int) -> list[str]:
-    """Return a colour for each class; the next eight are pale, then they repeat; markers differ."""
+    """A colour for each class; the next eight are pale, then they repeat; markers differ."""
     pale = [_mixed(colour, 0.55) for colour in QUALITATIVE]
     return list(islice(cycle([*QUALITATIVE, *pale]), n))
 
 
 def _mixed(colour: str, white: float) -> str:
-    """Return a colour mixed with a share of white."""
+    """A colour mixed with a share of white."""
     parts = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return "#" + "".join(f"{round(part + white * (255 - part)):02x}" for part in parts)
 
 
 def marker(i: int) -> str:
-    """Return the marker of a class: one that its colour has not had before."""
+    """The marker of a class: one that its colour has not had before."""
     return MARKERS[(i + i // len(QUALITATIVE)) % len(MARKERS)]
 
 
 def sequence() -> Any:
-    """Return the colours of numbers, from pale to dark, as a Matplotlib colour map."""
+    """The colours of numbers, from pale to dark, as a Matplotlib colour map."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("tabweave", ["#f6f9fc", *SEQUENTIAL])
 
 
 def ink_on(shade: float) -> str:
-    """Return the colour of text on a shade of `sequence`, from 0 to 1."""
+    """The colour of text on a shade of `sequence`, from 0 to 1."""
     return "white" if shade > 0.6 else "black"
+
+
+def heatmap(
+    ax: Any,
+    table: np.ndarray,
+    columns: Sequence[str],
+    rows: Sequence[str],
+    *,
+    label: str = "",
+    texts: Any = None,
+    **image: Any,
+) -> Any:
+    """Draw a table in shades on empty Axes, with a scale if that has a label, and with texts."""
+    shades = ax.imshow(table, cmap=sequence(), vmin=0, **image)
+    if label:
+        ax.figure.colorbar(shades, ax=ax, label=label)
+    ax.set_xticks(np.arange(len(columns)), columns, rotation=90, fontsize="small", **PLAIN)
+    ax.set_yticks(np.arange(len(rows)), rows, fontsize="small", **PLAIN)
+    style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "x-small"}
+    for (i, j), text in () if texts is None else np.ndenumerate(texts):
+        if text:
+            ax.text(j, i, text, color=ink_on(shades.norm(table[i, j])), **style)
+    return ax
 
 
 def whole_numbers(axis: Any, values: Any) -> None:
@@ -101,15 +124,14 @@ def draw_series(ax: Any, series: Mapping[str, tuple[Any, Any]], **style: Any) ->
             raise ValueError(
                 f"curve {name!r}: expected as many x as y, got shapes {x.shape} and {y.shape}"
             )
-        look = {"linestyle": DASHES[i % len(DASHES)], "marker": marker(i), **style}
-        look |= {"label": in_legend(name), "color": shades[i]}
-        every = max(1, x.size // 12)  # a dozen markers are enough to tell lines apart
-        ax.plot(x, y, markersize=4, markevery=every, **look)
+        line = {"linestyle": DASHES[i % len(DASHES)], "marker": marker(i), "markersize": 4}
+        line["markevery"] = max(1, x.size // 12)  # a dozen are enough to tell lines apart
+        ax.plot(x, y, label=in_legend(name), color=shades[i], **(line | style))
     beside_legend(ax)
 
 
 def in_legend(name: Any) -> str:
-    """Return a name as legends list it: Matplotlib leaves out what is blank or begins with _."""
+    """A name as legends list it: Matplotlib leaves out what is blank or begins with _."""
     text = str(name)
     if not text.strip():
         return repr(text)

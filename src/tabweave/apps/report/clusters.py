@@ -84,9 +84,7 @@ def describe_clusters(
         The column whose values are listed beside those of the others.
     """
     sizes = np.bincount(labels, minlength=n_clusters)
-    by_column = {
-        column.name: _values_of_clusters(column.name, data, labels, sizes) for column, data in values
-    }
+    by_column = {c.name: _values_of_clusters(c.name, data, labels, sizes) for c, data in values}
     classes = by_column.pop(target) if target in by_column else [[] for _ in sizes]
     clusters = []
     for k, size in enumerate(sizes.tolist()):

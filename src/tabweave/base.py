@@ -258,7 +258,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         return left, None if Y is None or Y is X else self._read_asked(Y)
 
     def kinds(self) -> Kinds:
-        """Return what each column was read as, why, and which were set aside.
+        """Return what each column was read as, why, and which were dropped.
 
         Examples
         --------
@@ -273,7 +273,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         size    numeric   yes   numbers
         >>> model
         Weave()
-        set aside: id (counts the rows)
+        dropped: id (counts the rows)
         """
         check_is_fitted(self, "counts_")
         own = {column.name for column in self._own_columns()}

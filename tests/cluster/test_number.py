@@ -111,10 +111,10 @@ def test_columns_whose_values_hardly_repeat_are_set_aside():
     found = number_of_clusters(rows, max_clusters=6)
     assert found.best == 3 and list(found.aside) == ["id"]
     assert str(found).startswith("3 by aic3\n  1: ")
-    assert str(found).endswith("set aside: id (an identifier: its values hardly repeat)")
+    assert str(found).endswith("dropped: id (an identifier: its values hardly repeat)")
     assert number_of_clusters(rows, max_clusters=6, schema={"id": "nominal"}).aside == {}
     assert "aside" not in str(number_of_clusters(rows.drop(columns="id"), max_clusters=6))
-    with pytest.raises(ValueError, match=r"every column would be set aside: 'id' .* declare"):
+    with pytest.raises(ValueError, match=r"every column would be dropped: 'id' .* declare"):
         number_of_clusters(rows[["id"]], max_clusters=3)
 
 

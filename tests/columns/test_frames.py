@@ -363,7 +363,7 @@ def test_codes_of_ours_have_the_smallest_type(monkeypatch):
 
 
 def test_whole_numbers_beyond_floats_in_a_frame_of_objects_are_not_merged():
-    """They were one and the same float, and the column was set aside as constant."""
+    """They were one and the same float, and the column was dropped as constant."""
     cells = [10**20 + i % 3 for i in range(30)] + [None]
     for column in (pd.Series(cells, dtype=object), cells):
         table = Table.of({"a": column, "b": ["x", "y", "z"] * 10 + ["x"]}, rules="whole")

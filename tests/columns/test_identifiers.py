@@ -50,7 +50,7 @@ def test_strength_is_cramers_v_less_chance():
 @pytest.mark.parametrize("model", [SupervisedWeave(), WeaveClassifier()])
 def test_a_classifier_says_so_and_the_remedy_works(model):
     rows = {"id": IDS, "color": COLOR}
-    said = r"'id' was set aside .*, but its order predicts the target .* schema=\{'id': 'numeric'\}"
+    said = r"'id' was dropped .*, but its order predicts the target .* schema=\{'id': 'numeric'\}"
     with pytest.warns(UserWarning, match=said):
         model.fit(rows, CLASSES)
     kept = WeaveClassifier(schema={"id": "numeric"}, random_state=0).fit(rows, CLASSES)
@@ -61,7 +61,7 @@ def test_a_regression_on_a_row_count_says_so_and_the_remedy_works():
     x, noise = np.arange(100), RNG.normal(size=100)
     with pytest.raises(ValueError, match=r"schema=\{'x': 'numeric'\}, or --kind x=numeric"):
         WeaveRegressor().fit({"x": x}, 3.0 * x)
-    with pytest.warns(UserWarning, match=r"'x' was set aside .* schema=\{'x': 'numeric'\}"):
+    with pytest.warns(UserWarning, match=r"'x' was dropped .* schema=\{'x': 'numeric'\}"):
         WeaveRegressor(random_state=0).fit({"x": x, "noise": noise}, 3.0 * x)
     rows = {"x": x, "noise": noise}
     model = WeaveRegressor(schema={"x": "numeric"}, random_state=0).fit(rows, 3.0 * x)

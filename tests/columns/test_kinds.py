@@ -120,12 +120,12 @@ class TestRules:
         rows = {name: cells, "size": RNG.choice(["S", "L"], N), "w": RNG.normal(size=N)}
         model = Weave().fit(rows)
         assert model.schema_.names == ["size", "w"] and model.n_features_in_ == 3
-        assert f"set aside: {name}" in repr(model)
+        assert f"dropped: {name}" in repr(model)
         np.testing.assert_array_equal(
             model.transform(rows), model.transform({n: rows[n] for n in ("size", "w")})
         )
         kept = Weave(schema={name: "nominal"}).fit(rows)
-        assert name in kept.schema_.names and "set aside" not in repr(kept)
+        assert name in kept.schema_.names and "dropped" not in repr(kept)
         assert kept.kinds()[0] == Finding(name, "nominal", "declared")
 
     @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ class TestRules:
         np.testing.assert_array_equal(whole.transform(frame), once.transform(frame))
 
     def test_nothing_is_left_says_what_to_do(self):
-        with pytest.raises(ValueError, match=r"every column would be set aside: 'id' .* schema="):
+        with pytest.raises(ValueError, match=r"every column would be dropped: 'id' .* schema="):
             Weave().fit({"id": [f"F{i}" for i in range(30)]})
         kept = Weave(schema={"id": "nominal"}).fit({"id": [f"F{i}" for i in range(30)]})
         assert kept.transform({"id": ["F1"]}).shape[1] > 0
@@ -640,7 +640,7 @@ def test_numbers_named_ids_are_set_aside_if_95_of_100_are_distinct(repeated, kep
 def test_six_columns_are_named_and_the_others_counted():
     aside = {f"c{i}": "constant" for i in range(7)}
     line = aside_line(aside)
-    assert line.startswith("set aside: c0 (constant), ") and line.endswith(
+    assert line.startswith("dropped: c0 (constant), ") and line.endswith(
         "c5 (constant), and 1 more"
     )
     del aside["c6"]
@@ -1061,7 +1061,7 @@ def test_names_of_several_lines_take_one_line():
         "''",
         r"'same\n'",
     ]
-    assert aside_line(kinds.aside) == r"set aside: 'same\n' (constant)"
+    assert aside_line(kinds.aside) == r"dropped: 'same\n' (constant)"
 
 
 def test_reasons_that_ask_the_user_are_told_from_those_that_do_not():

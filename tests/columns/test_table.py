@@ -676,12 +676,12 @@ UNREADABLE_CELLS = {
 def test_a_column_that_cannot_be_read_is_set_aside_with_a_word(name):
     color = ["red", "blue", "green"] * 10
     rows = {"color": color, name: UNREADABLE_CELLS[name], "size": ["S", "L"] * 15}
-    with pytest.warns(UserWarning, match=f"column '{name}': expected .*; the column is set aside"):
+    with pytest.warns(UserWarning, match=f"column '{name}': expected .*; the column is dropped"):
         table = Table.of(rows, rules="whole")
     assert table.schema.names == ["color", "size"] and table.schema.given == list(rows)
     assert table.kinds().aside == {name: UNREADABLE}
     assert Table.of(rows, table.schema).schema == table.schema  # without another word
-    with pytest.warns(UserWarning, match="the column is set aside"):
+    with pytest.warns(UserWarning, match="the column is dropped"):
         model = Weave().fit(rows)
     alone = {"color": color, "size": rows["size"]}
     np.testing.assert_array_equal(model.transform(rows), Weave().fit(alone).transform(alone))

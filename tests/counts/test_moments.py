@@ -96,7 +96,7 @@ def test_unknown_column():
 
 
 def test_a_variance_below_float64_is_not_none():
-    """Or a column of tiny numbers would be set aside as constant."""
+    """Or a column of tiny numbers would be dropped as constant."""
     tiny = {"x": [1e-300, 2e-300, 3e-300]}
     assert 0 < Counts.of(tiny).moments("x")[2] < 1e-300
     assert Counts.of({"x": [2e-300] * 3}).moments("x")[2] == 0

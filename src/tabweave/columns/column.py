@@ -24,7 +24,7 @@ class Origin(NamedTuple):
 
     why: str = ""  # in words
     judged: bool = False  # whether rules were asked
-    position: int | None = None  # where the column was before it was set aside
+    position: int | None = None  # where the column was before it was dropped
     asks: Asks = ""  # what only the user knows of it
     delimiter: str = ""  # of what may be lists
     unreadable: tuple[tuple[str, int], ...] = ()  # values read as missing, and their cells
@@ -129,7 +129,7 @@ class Column:
 
     @property
     def position(self) -> int | None:
-        """Where the column was before it was set aside."""
+        """Where the column was before it was dropped."""
         return self.origin.position
 
     @property
@@ -209,7 +209,7 @@ class Schema:
     named : bool
         Whether columns have names; those of an array are found by position.
     aside : tuple of Column
-        Columns that were set aside, and why.
+        Columns that were dropped, and why.
     coupled : bool
         Whether values are counted in pairs; not where there are too many columns for that.
 
@@ -283,7 +283,7 @@ class Schema:
 
     @property
     def given(self) -> list[str]:
-        """The names of all columns given, including those that are set aside."""
+        """The names of all columns given, including those that are dropped."""
         names = self.names
         for column in self.aside:
             names.insert(column.position or 0, column.name)

@@ -23,7 +23,7 @@ _MIN_STRENGTH = 0.2  # Cramér's V above chance, from which a column is worth ke
 
 
 def predictive_identifiers(X: Any, schema: Schema, y: Any) -> dict[str, float]:
-    """Return the columns set aside that predict a target, and how strongly (Cramér's V).
+    """Return the columns dropped that predict a target, and how strongly (Cramér's V).
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ def predictive_identifiers(X: Any, schema: Schema, y: Any) -> dict[str, float]:
 
 
 def warn_of_predictive(X: Any, schema: Schema, y: Any) -> None:
-    """Warn of columns that were set aside although they predict the target."""
+    """Warn of columns that were dropped although they predict the target."""
     found = predictive_identifiers(X, schema, y)
     for column in schema.aside:
         if column.name in found:
             warn_caller(
-                f"column {column.name!r} was set aside ({column.why}), but its order predicts the "
+                f"column {column.name!r} was dropped ({column.why}), but its order predicts the "
                 f"target (Cramér's V {found[column.name]:.2f}); if new rows have it, too, keep it "
                 f"by schema={{{column.name!r}: {column.kind!r}}}, if not, drop it"
             )

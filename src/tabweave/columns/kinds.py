@@ -33,12 +33,12 @@ reports, the command line); what a schema declares is never asked. In words:
 - Of numbers, nines such as -999 that lie farther from all others than those from each other may
   stand for missing: the reason says so, and they stay numbers.
 - Whole numbers are ``nominal`` if one of them, beyond 2**53, is no float (2**53 + 1).
-- Identifiers are set aside: text of one word, or bytes, 95 of 100 of which are distinct, whole
+- Identifiers are dropped: text of one word, or bytes, 95 of 100 of which are distinct, whole
   numbers that rise from row to row with few gaps, unless their name says what they measure
   (``year``, ``day``, ``age``), an ``id`` whose values hardly repeat, the index of pandas, the row
   names of R (``rownames``), whatever their order. A table of less than 20 rows has none; of a
   stream, the first 200 rows must not repeat one.
-- A constant column is set aside, too, if all rows are there to see it; of a stream it counts for
+- A constant column is dropped, too, if all rows are there to see it; of a stream it counts for
   nothing as long as it is constant.
 - Text of more than 129 values stays ``nominal``, and counts by its spelling, too; with five words
   on average it is called sentences (:mod:`tabweave.columns.spelling`).
@@ -50,7 +50,7 @@ reports, the command line); what a schema declares is never asked. In words:
 - Where up to a fifth of its values keep text from being numbers, dates or times of day, the reason
   names two of them; so it does with values that differ only in case, blanks or type.
 - Lists are ``set``, ordered categories ``ordinal``, records are flattened to ``record.field``.
-  Vectors (lists of equal length, most of whose numbers occur once, not all whole) are set aside:
+  Vectors (lists of equal length, most of whose numbers occur once, not all whole) are dropped:
   each number means something by its position.
 """
 
@@ -126,7 +126,7 @@ _TOLD_BY_MOST: tuple[tuple[str, Callable[[str], Any]], ...] = (
 
 
 class Kinds(tuple[Finding, ...]):
-    """What each column of a table is, why, and whether it is kept or set aside.
+    """What each column of a table is, why, and whether it is kept or dropped.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class Kinds(tuple[Finding, ...]):
 
     @property
     def aside(self) -> dict[str, str]:
-        """The columns that are set aside, and why."""
+        """The columns that are dropped, and why."""
         return {found.column: found.why for found in self if not found.kept}
 
     def __repr__(self) -> str:
@@ -162,10 +162,10 @@ def one_line(name: str) -> str:
 
 
 def aside_line(aside: dict[str, str]) -> str:
-    """Return one line that says what was set aside; empty if nothing was."""
+    """Return one line that says what was dropped; empty if nothing was."""
     shown = [f"{one_line(name)} ({why})" for name, why in list(aside.items())[:6]]
     more = [f"and {len(aside) - 6} more"] if len(aside) > 6 else []
-    return f"set aside: {', '.join([*shown, *more])}" if aside else ""
+    return f"dropped: {', '.join([*shown, *more])}" if aside else ""
 
 
 def decide_kind(name: str, data: Any, n_rows: int, rules: Rules) -> Decision | None:

@@ -122,7 +122,7 @@ def names_of_rows(texts: TextColumn) -> Decision | None:
 
 
 def identifiers(texts: TextColumn) -> Decision | None:
-    """Words that hardly repeat are set aside, whatever else they may be."""
+    """Words that hardly repeat are dropped, whatever else they may be."""
     if not (is_one_word(texts.labels) and texts.hardly_repeat):
         return None
     return (texts.doubt or Decision("nominal", IDENTIFIER))._replace(aside=True)

@@ -143,7 +143,7 @@ class Table:
         return _apply_rules(table, by_name, open_columns, rules, n_rows or n_here)
 
     def kinds(self) -> Kinds:
-        """Return what each column is, why, and whether it is set aside.
+        """Return what each column is, why, and whether it is dropped.
 
         Of a table that was read by its types alone, this is what the rules of
         :mod:`tabweave.columns.kinds` make of it where any table may come: in
@@ -218,7 +218,7 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
 def _readable_columns(
     by_name: Mapping[str, Any], schema: Schema, n_rows: int, leave_out: Sequence[str]
 ) -> Table:
-    """Return a table of the columns that can be read, those of ``leave_out`` set aside if not.
+    """Return a table of the columns that can be read, those of ``leave_out`` dropped if not.
 
     They hold lists of records, nested lists or other objects; a warning names each.
     """
@@ -232,7 +232,7 @@ def _readable_columns(
             if column.name not in leave_out or only:
                 raise
             aside.append(replace(column, origin=Origin(UNREADABLE, True, position)))
-            warn_caller(f"{_shortened(error)}; the column is set aside")
+            warn_caller(f"{_shortened(error)}; the column is dropped")
     return Table(replace(schema, columns=tuple(kept), aside=tuple(aside)), tuple(parts), n_rows)
 
 
@@ -248,7 +248,7 @@ def _shortened(error: Exception) -> str:
 def _apply_rules(
     table: Table, by_name: Mapping[str, Any], undeclared: Sequence[str], rules: Rules, n_rows: int
 ) -> Table:
-    """Return a table whose columns are what the rules say, identifiers set aside."""
+    """Return a table whose columns are what the rules say, identifiers dropped."""
     kept, parts, aside = [], [], list(table.schema.aside)
     asked = frozenset(undeclared)
     some = sampled_rows(table.n_rows)
@@ -307,7 +307,7 @@ def _tell_exceptions(column: Column) -> None:
 
 
 def _with_verdict(column: Column, verdict: Decision, position: int | None) -> Column:
-    """Return a column that is what the rules say, and where it was if it is set aside."""
+    """Return a column that is what the rules say, and where it was if it is dropped."""
     where = position if verdict.aside else None
     origin = Origin(verdict.why, True, where, verdict.asks, verdict.delimiter, verdict.unreadable)
     return replace(
@@ -316,11 +316,11 @@ def _with_verdict(column: Column, verdict: Decision, position: int | None) -> Co
 
 
 def _nothing_kept(aside: Sequence[Column]) -> str:
-    """Return what was set aside, and how to keep the column most worth it."""
+    """Return what was dropped, and how to keep the column most worth it."""
     named = ", ".join(f"{column.name!r} ({column.why})" for column in aside)
     keep = max(aside, key=lambda column: column.kind == "nominal" and not is_index(column.name))
     return (
-        f"every column would be set aside: {named}; declare what to keep, as in "
+        f"every column would be dropped: {named}; declare what to keep, as in "
         f"schema={{{keep.name!r}: {keep.kind!r}}}, or --kind {keep.name}={keep.kind} in a shell"
     )
 
@@ -716,7 +716,7 @@ def append_rows(table: Table, more: Table) -> Table:
 
 
 def set_aside(table: Table, names: Sequence[str], why: str) -> Table:
-    """Return a table some of whose columns are set aside, unless no other is left."""
+    """Return a table some of whose columns are dropped, unless no other is left."""
     kept = [column.name for column in table.schema.columns if column.name not in names]
     if not names or not kept:
         return table
@@ -739,7 +739,7 @@ def values_schema(schema: Schema) -> Schema:
     return replace(schema, columns=tuple(columns))
 
 
-# -- Identifiers that predict: columns set aside whose order tells the target --------------------
+# -- Identifiers that predict: columns dropped whose order tells the target --------------------
 
 
 def remember_names(estimator: Any, schema: Schema) -> None:
@@ -760,7 +760,7 @@ def require_rows(table: Table) -> None:
 
 
 def check_feature_names(estimator: Any, X: Any, schema: Schema) -> None:
-    """Check the names of columns as scikit-learn does; what was set aside may be there or not."""
+    """Check the names of columns as scikit-learn does; what was dropped may be there or not."""
     names = list(getattr(X, "columns", ()))
     if names in (schema.names, schema.given) and schema.named:
         return

@@ -61,7 +61,7 @@ class Associations:
     values : dict of str to ndarray
         Each measure of each pair; NaN where it does not apply.
     aside : dict of str to str
-        The columns that were set aside, and why.
+        The columns that were dropped, and why.
     """
 
     names: list[str]
@@ -108,7 +108,7 @@ class Associations:
         return len(self.pairs)
 
     def __repr__(self) -> str:
-        dropped = f"; set aside: {', '.join(self.aside)}" if self.aside else ""
+        dropped = f"; dropped: {', '.join(self.aside)}" if self.aside else ""
         n_pairs = f"{len(self.pairs)} pair{'s' * (len(self.pairs) != 1)}"
         return f"Associations({len(self.names)} columns, {n_pairs}{dropped})"
 
@@ -135,7 +135,7 @@ def associations(
         The rows, or their counts, of which only the categorical columns are used.
     schema : Schema or mapping of column to kind, optional
         The kinds of the columns that it names; the others are inferred by the rules of
-        :mod:`tabweave.columns.kinds`. Identifiers are set aside, since they predict every column.
+        :mod:`tabweave.columns.kinds`. Identifiers are dropped, since they predict every column.
     n_bins : int, default=10
         Number of quantile bins of numbers, for ``strength`` and for comparisons with categories.
     missing : {"value", "drop"}, default="value"

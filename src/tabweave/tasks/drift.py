@@ -127,7 +127,7 @@ def drift_report(
         Two windows, or a window and what came before it: no row may be in both. Counts hold
         thousands of buckets of numbers; those in one count as equal. How columns are read is
         inferred (:mod:`tabweave.columns.kinds`: dates, times of day and money in text are
-        compared as numbers), identifiers are set aside. Columns that both sides have are
+        compared as numbers), identifiers are dropped. Columns that both sides have are
         compared; the report also names the other columns, and those whose kind changed: words or
         lists instead of numbers.
     level : float, default=0.05

@@ -79,7 +79,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         Largest number of rows to learn from, drawn at random if there are more.
     schema : Schema or mapping of column to kind, optional
         The kinds of the columns that it names; the others are inferred by the rules of
-        :mod:`tabweave.columns.kinds`. Identifiers are set aside: their missing cells stay missing.
+        :mod:`tabweave.columns.kinds`. Identifiers are dropped: their missing cells stay missing.
     random_state : int, RandomState or None, default=0
         Seed of the mixture, and of the rows that are drawn.
 
@@ -345,7 +345,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         return out
 
     def _cells_as_given(self, X: Any) -> dict[str, Any]:
-        """Return the cells of the columns as they were given, those set aside among them."""
+        """Return the cells of the columns as they were given, those dropped among them."""
         names, cells, _ = columns_of(X)
         return dict(zip(names or self.schema_.given, cells, strict=True))
 

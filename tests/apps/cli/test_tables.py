@@ -147,7 +147,7 @@ def test_numbers_with_decimal_commas_are_numbers(orders):
     done = here("associate", "orders.csv", "--json", cwd=orders)
     first = json.loads(done.out)["pairs"][0]
     assert {first["left"], first["right"]} == {"price", "tax"} and first["spearman"] > 0.9
-    assert "set aside: key" in done.err
+    assert "dropped: key" in done.err
     found = json.loads(here("cluster", "orders.csv", "-k", "2", "--json", cwd=orders).out)
     said = [v for c in found["clusters"] for v in c["values"] if v["column"] == "price"]
     assert any(" to " in v["value"] for v in said)  # a range of numbers, not one text
@@ -332,7 +332,7 @@ def test_a_number_that_counts_the_rows_is_not_called_aside_where_it_is_used(orde
         Table.of(pd.read_parquet(orders / "orders.parquet"), rules="texts")
     )
     assert "key" in used.schema_.names
-    assert "set aside" not in here("odd", "orders.parquet", cwd=orders).err
+    assert "dropped" not in here("odd", "orders.parquet", cwd=orders).err
 
 
 def test_a_p_value_below_all_floats_is_not_nought(folder):

@@ -566,7 +566,7 @@ def test_a_table_of_identifiers_says_that_nothing_is_left(driver, tmp_path):
     driver.get((tmp_path / "ids.html").as_uri())
     for section in SECTIONS[SECTIONS.index("couplings") :]:
         words = driver.find_element(By.CSS_SELECTOR, f"#{section} .empty").text
-        assert words == "All columns are set aside, so there is nothing to compare rows by."
+        assert words == "All columns are dropped, so there is nothing to compare rows by."
 
 
 def test_what_is_listed_and_counted_is_what_is_there(driver, tmp_path):

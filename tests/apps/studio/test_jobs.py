@@ -242,7 +242,7 @@ def test_failure_cancelling_and_how_many_run_at_once(client_of, tmp_path):
     poor = ended(client, start(client, "onehot", None, "ids.csv").json())
     assert (
         poor["state"] == "failed"
-        and "no column is left to compare rows by; set aside: id" in poor["error"]
+        and "no column is left to compare rows by; dropped: id" in poor["error"]
     )
 
 

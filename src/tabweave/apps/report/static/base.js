@@ -57,7 +57,7 @@ tabweave.row = (row, id) => (id === undefined || id === null ? tabweave.whole(ro
 tabweave.rowOf = (m, i) => tabweave.row(m.rows[i], m.ids && m.ids[i]);
 tabweave.rowHead = (d) => (d.id ? `row (${d.id})` : "row");
 tabweave.letter = (i) => String.fromCharCode(65 + i);
-tabweave.nothingLeft = "All columns are set aside, so there is nothing to compare rows by.";
+tabweave.nothingLeft = "All columns are dropped, so there is nothing to compare rows by.";
 tabweave.text = (value) => (value === null ? "missing" : value);
 /* A value as text, whatever it holds. Names break where their parts meet; a word is cut only where
    no line would hold it. */

@@ -8,14 +8,10 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
-from scipy.spatial.distance import cdist
-from sklearn.cluster import KMeans
-from sklearn.metrics import silhouette_score
 
 from tabweave._compat import one_thread
 from tabweave.apps.report.html import rounded, shown
 from tabweave.cluster.describe import value_counts_by_cluster
-from tabweave.cluster.number import number_of_clusters
 from tabweave.cluster.number import number_of_clusters
 from tabweave.columns.table import Table, take_rows
 

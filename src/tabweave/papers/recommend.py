@@ -19,7 +19,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.metrics import root_mean_squared_error
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -138,6 +137,8 @@ class MatrixFactorization(Estimator):
         user_groups, item_groups : mapping or series of name to group, optional
             Group of each user or item, those without ratings included; one group without it.
         """
+        from sklearn.metrics import root_mean_squared_error  # loads much
+
         self._validate_params()
         if self.burn_in >= self.n_iter:
             raise ValueError(f"expected burn_in below n_iter={self.n_iter}, got {self.burn_in}")

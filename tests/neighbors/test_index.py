@@ -638,7 +638,7 @@ def test_the_index_chooses_the_least_breadth_that_finds_enough(large, measured):
     rows, asked = part(large, range(6000)), part(large, range(6000, 6100))
     embedder = Weave().fit(rows)
     index = SimilarityIndex(embedder, backend="faiss-hnsw", links=4).fit(rows)
-    ladder = graph_module._LADDER
+    ladder = graph_module.BREADTHS
     assert index.breadth_ in ladder[1:-1] and 0.95 < index.recall_ < 0.99
     exact = SimilarityIndex(embedder).fit(rows).query(asked, 10).distances[:, -1:]
     new = (index.query(asked, 10).distances <= exact * (1 + 1e-9)).mean()

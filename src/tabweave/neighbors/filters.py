@@ -78,23 +78,23 @@ def matching(table: Table, where: Mapping[str, Any]) -> np.ndarray:
     """Return which rows pass every condition: a value, several values, or a function."""
     out = np.ones(table.n_rows, bool)
     names = given_names(table.schema)
-    for name, wanted in where.items():
+    for name, condition in where.items():
         if name not in names:
             raise ValueError(
                 f"where: column not found: {name!r}; the columns are {', '.join(map(repr, names))}"
             )
-        out &= _passes(name, table[name], _parse_condition(table.schema[name], wanted))
+        out &= _passes(name, table[name], _parse_condition(table.schema[name], condition))
     return out
 
 
-def _parse_condition(column: Column, wanted: Any) -> Any:
+def _parse_condition(column: Column, condition: Any) -> Any:
     """Return a condition in what a column holds: text as its numbers, a range as its levels."""
-    if isinstance(wanted, Between):
-        return _parse_range(column, wanted)
+    if isinstance(condition, Between):
+        return _parse_range(column, condition)
     written = column.kind == "datetime" or (column.kind == "numeric" and column.decimal is not None)
-    if not written or callable(wanted):
-        return wanted
-    listed = _as_list(wanted)
+    if not written or callable(condition):
+        return condition
+    listed = _as_list(condition)
     days = [_parse_range(column, Between(v, v)) for v in listed if _spans_days(column, v)]
     others = [_cell_number(column, value) for value in listed if not _spans_days(column, value)]
     if not days:
@@ -104,15 +104,15 @@ def _parse_condition(column: Column, wanted: Any) -> Any:
     )
 
 
-def _parse_range(column: Column, wanted: Between) -> Any:
+def _parse_range(column: Column, condition: Between) -> Any:
     """Return a range of levels as the levels in it, another with both ends in numbers."""
-    low, high = _days_of(column, wanted.low)[0], _days_of(column, wanted.high)[1]
+    low, high = _days_of(column, condition.low)[0], _days_of(column, condition.high)[1]
     lasting = _is_day(column, high)
     if column.kind == "ordinal" and column.levels is not None:
         return _levels_within(column.name, list(column.levels), low, high)
     if column.kind in ("datetime", "numeric"):
         low, high = (_cell_number(column, end) for end in (low, high))
-    _check_ends(wanted.low, wanted.high, low, high)
+    _check_ends(condition.low, condition.high, low, high)
     return Between(low, high + 86_399.999999 if lasting else high)
 
 
@@ -141,11 +141,11 @@ def _days_of(column: Column, value: Any) -> tuple[Any, Any]:
     """
     if column.kind != "datetime" or column.is_clock or not isinstance(value, str | np.datetime64):
         return value, value
-    found = _YEAR_OR_MONTH.fullmatch(str(value).strip())
-    if found is None or (found[2] and column.date_order == PERIODS):
+    match = _YEAR_OR_MONTH.fullmatch(str(value).strip())
+    if match is None or (match[2] and column.date_order == PERIODS):
         return value, value
-    first, last = (int(found[2]), int(found[2])) if found[2] else (1, 12)
-    year = int(found[1])
+    first, last = (int(match[2]), int(match[2])) if match[2] else (1, 12)
+    year = int(match[1])
     return dt.date(year, first, 1), dt.date(year, last, monthrange(year, last)[1])
 
 
@@ -170,18 +170,18 @@ def _cell_number(column: Column, value: Any) -> float | None:
     return float(Table.of({column.name: [value]}, schema)[column.name].values[0])
 
 
-def _passes(name: str, column: Any, wanted: Any) -> np.ndarray:
+def _passes(name: str, column: Any, condition: Any) -> np.ndarray:
     if isinstance(column, Numbers):
-        if callable(wanted):
-            return _test_numbers(name, wanted, column.values)
-        listed = np.array([_number(name, v) for v in _as_list(wanted)], float)
+        if callable(condition):
+            return _test_numbers(name, condition, column.values)
+        listed = np.array([_number(name, v) for v in _as_list(condition)], float)
         return np.isin(column.values, listed) | (np.isnan(column.values) & np.isnan(listed).any())
-    if callable(wanted):
+    if callable(condition):
         passing = np.array(
-            [v is not None and _test_value(name, wanted, v) for v in column.labels], bool
+            [v is not None and _test_value(name, condition, v) for v in column.labels], bool
         )
     else:
-        listed = [canonical(value) for value in _as_list(wanted)]
+        listed = [canonical(value) for value in _as_list(condition)]
         passing = np.zeros(len(column.labels) + 1, bool)
         passing[positions(column.labels, listed)] = True
         passing = passing[:-1]
@@ -197,11 +197,12 @@ def _report_absent(name: str, listed: Sequence[Label], labels: Sequence[Label]) 
     """Refuse values of another type than a column has, warn of others that no row has."""
     if listed == [None]:
         return
-    asked, held = types_of(listed), types_of(labels)
-    if asked and held and not asked & held:
+    asked_types, held_types = types_of(listed), types_of(labels)
+    if asked_types and held_types and not asked_types & held_types:
         raise ValueError(
-            f"where: column {name!r} has {' and '.join(sorted(held))}, e.g. {_some(labels)}; got "
-            f"{' and '.join(sorted(asked))}, {_some(listed)}"
+            f"where: column {name!r} has {' and '.join(sorted(held_types))}, e.g. "
+            f"{_some(labels)}; got "
+            f"{' and '.join(sorted(asked_types))}, {_some(listed)}"
         )
     warn_caller(f"where: no row has {_some(listed)} in column {name!r}{hint(listed[0], labels)}")
 
@@ -217,10 +218,10 @@ def hint(value: Label, labels: Sequence[Label]) -> str:
     return f"; did you mean {close[0]!r}?" if close else f"; there are, e.g., {_some(labels)}"
 
 
-def _as_list(wanted: Any) -> list[Any]:
-    if isinstance(wanted, Iterable) and not isinstance(wanted, str | bytes):
-        return list(wanted)  # a series, a range, keys of a mapping
-    return [wanted]
+def _as_list(condition: Any) -> list[Any]:
+    if isinstance(condition, Iterable) and not isinstance(condition, str | bytes):
+        return list(condition)  # a series, a range, keys of a mapping
+    return [condition]
 
 
 def _number(name: str, value: Any) -> float:

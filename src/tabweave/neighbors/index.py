@@ -33,7 +33,7 @@ from tabweave.neighbors.stored import (
     row_ids,
     space_of,
 )
-from tabweave.space.graph import WIDEST, Graph, Walker
+from tabweave.space.graph import BREADTHS, Graph, Walker
 from tabweave.space.kernels import all_distances
 from tabweave.space.near_pairs import row_pairs
 from tabweave.space.scan import (
@@ -542,7 +542,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         measured = self._measured
         if measured is not None:
             breadth, recall = measured
-            if type(breadth) is not int or not 1 <= breadth <= WIDEST or not 0 <= recall <= 1:
+            if type(breadth) is not int or not 1 <= breadth <= BREADTHS[-1] or not 0 <= recall <= 1:
                 raise ValueError(f"expected a breadth and its recall, got {measured!r}")
 
     @exclusive
@@ -691,10 +691,10 @@ class IndexState:
         queries.
         """
         view, n_queries = self.view(names), queries.n_rows
-        space, asked, arrays = view.space, view.queries(queries), view.nodes.arrays()
+        space, rows_asked, arrays = view.space, view.queries(queries), view.nodes.arrays()
         total, summed = np.zeros(len(view.nodes)), np.empty((1, len(view.nodes)))
         for i in range(n_queries):
-            all_distances(asked.asked(slice(i, i + 1)), arrays, summed)
+            all_distances(rows_asked.asked(slice(i, i + 1)), arrays, summed)
             one = np.maximum(summed[0], 0)
             total = np.maximum(total, one) if together == "all" else total + one / n_queries
         if together == "mean" and space.root and space.power == 2:

@@ -326,16 +326,14 @@ def column_factors(
         nodes = nodes[:, :width]
         others_line, rows_line = fold.lines
         residuals = fold.targets.means(fold.targets.targets.values - linear * others_line)[nodes]
-        wanted = targets.values[rows] - linear * rows_line[:n_fold_rows]
+        truth = targets.values[rows] - linear * rows_line[:n_fold_rows]
         by_part = distances.parts(Neighbors(rows, squared[:, :width], nodes), share)
-        parts.append((by_part, fold.targets.sizes[nodes], residuals, farthest, wanted, rows))
-    by_part, sizes, residuals, farthest, wanted, rows = map(
-        np.concatenate, zip(*parts, strict=True)
-    )
+        parts.append((by_part, fold.targets.sizes[nodes], residuals, farthest, truth, rows))
+    by_part, sizes, residuals, farthest, truth, rows = map(np.concatenate, zip(*parts, strict=True))
     # Most rows may have k twins.
     usual = float(np.median(farthest)) or float(farthest.max()) or 1.0
     sharpness = vote_sharpness / np.where(farthest > 0, farthest, usual)
-    return learned_factors(by_part, sizes, residuals, sharpness, wanted, targets.take(rows).weight)
+    return learned_factors(by_part, sizes, residuals, sharpness, truth, targets.take(rows).weight)
 
 
 def learned_factors(
@@ -343,7 +341,7 @@ def learned_factors(
     sizes: np.ndarray,
     values: np.ndarray,
     sharpness: np.ndarray,
-    wanted: np.ndarray,
+    truth: np.ndarray,
     weight: np.ndarray | None = None,
 ) -> np.ndarray:
     """``exp(θ)``, by which columns should count for rows to be foretold by those near them.
@@ -362,15 +360,15 @@ def learned_factors(
         How many rows n_j a node stands for, and the number v that they have.
     sharpness : ndarray of shape (rows,)
         How fast votes fall with the distance from each row, s.
-    wanted : ndarray of shape (rows,)
+    truth : ndarray of shape (rows,)
         The numbers of the rows.
     weight : ndarray of shape (rows,), optional
         How many rows each of them counts for.
     """
     n_near, n_columns = parts.shape[1:]
     flat = parts.reshape(len(parts) * n_near, n_columns)
-    targets = Targets(wanted, weight)
-    row_weight, n = (1.0, len(wanted)) if weight is None else (weight, float(weight.sum()))
+    targets = Targets(truth, weight)
+    row_weight, n = (1.0, len(truth)) if weight is None else (weight, float(weight.sum()))
     prior = 1 / (0.35**2 * n)
 
     def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -379,7 +377,7 @@ def learned_factors(
         votes = sizes * np.exp(distances.min(axis=1, keepdims=True) - distances)
         votes /= votes.sum(axis=1, keepdims=True)
         answers = (votes * values).sum(axis=1)
-        error = answers - wanted
+        error = answers - truth
         mean = max(targets.mean(error**2), 1e-300)
         votes *= (values - answers[:, None]) * (row_weight * error * sharpness / (mean * n))[
             :, None

@@ -428,8 +428,8 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
             its weight around the row included.
         """
         check_is_fitted(self, "_stored")
-        whole = isinstance(n_neighbors, Integral) and not isinstance(n_neighbors, bool)
-        if not whole or n_neighbors < 1:
+        is_whole = isinstance(n_neighbors, Integral) and not isinstance(n_neighbors, bool)
+        if not is_whole or n_neighbors < 1:
             value = repr(n_neighbors) if np.isscalar(n_neighbors) else type(n_neighbors).__name__
             raise TypeError(
                 f"expected n_neighbors to be a whole number >= 1, got {value}; the distance of two "

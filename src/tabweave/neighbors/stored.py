@@ -43,8 +43,8 @@ from tabweave.neighbors.filters import hint, matching
 from tabweave.space.block import Block
 from tabweave.space.space import HIDDEN, Space, Vectors, given_names
 
-LARGEST_COORDINATE = 1e150  # The squares of larger ones, summed, are infinite.
-_BY_HAND = 20  # rows asked about, below which a value that was not seen may be misspelt
+# The squares of larger coordinates, summed, are infinite.
+LARGEST_COORDINATE = 1e150
 
 
 @storable
@@ -64,8 +64,8 @@ class Stored:
     def of(cls, table: Table, ids: Any) -> Stored:
         """Store the first rows."""
         none = np.zeros(0, np.int64)
-        named, next_id = _new_ids(ids, table.n_rows, none, 0)
-        return cls(table, named, np.ones(table.n_rows, bool), next_id)
+        new_ids, next_id = _new_ids(ids, table.n_rows, none, 0)
+        return cls(table, new_ids, np.ones(table.n_rows, bool), next_id)
 
     def _check_loaded(self) -> None:
         n = self.table.n_rows
@@ -75,35 +75,30 @@ class Stored:
     def append(self, table: Table, ids: Any) -> Stored:
         """Return these rows and more; raise for ids that are in use already."""
         held = self.ids[self.alive]
-        named, next_id = _new_ids(ids, table.n_rows, held, self.next_id)
-        if not len(held) and len(self.ids) and named.dtype.kind != held.dtype.kind:
+        new_ids, next_id = _new_ids(ids, table.n_rows, held, self.next_id)
+        if not len(held) and len(self.ids) and new_ids.dtype.kind != held.dtype.kind:
             return self.compacted().append(table, ids)
         return Stored(
             append_rows(self.table, table),
-            np.concatenate([self.ids, named]) if len(self.ids) else named,
+            np.concatenate([self.ids, new_ids]) if len(self.ids) else new_ids,
             np.concatenate([self.alive, np.ones(table.n_rows, bool)]),
             next_id,
         )
 
     def rows_of(self, ids: Any) -> np.ndarray:
         """Return the rows of each id, more than one where labels repeat; raise for absent ids."""
-        asked = _asked_ids(ids, self.ids)
-        same = asked.dtype.kind == self.ids.dtype.kind
-        held, wanted = _comparable(self.ids, asked) if same else (self.ids, asked)
-        met = np.flatnonzero(np.isin(held, wanted)) if same else np.zeros(0, np.intp)
-        rows = met[self.alive[met]]
+        labels = _asked_ids(ids, self.ids)
+        held, sought = _comparable(self.ids, labels)
+        matches = np.flatnonzero(np.isin(held, sought))
+        rows = matches[self.alive[matches]]
         rows = rows[np.argsort(held[rows], kind="stable")]
-        begin, end = (
-            np.searchsorted(held[rows], wanted, side) if same else np.zeros(len(asked), np.intp)
-            for side in ("left", "right")
-        )
+        begin, end = (np.searchsorted(held[rows], sought, side) for side in ("left", "right"))
         absent = np.flatnonzero(begin == end)
         if len(absent):
-            first = asked[absent[0]]
-            was = same and (held[met] == wanted[absent[0]]).any()
-            why = "was removed" if was else "is not in the index"
+            was_removed = (held[matches] == sought[absent[0]]).any()
+            fault = "was removed" if was_removed else "is not in the index"
             n = np.count_nonzero(self.alive)
-            raise KeyError(f"id {label_as_python(first)!r} {why}; there are {n} rows")
+            raise KeyError(f"id {label_as_python(labels[absent[0]])!r} {fault}; there are {n} rows")
         sizes = end - begin
         inside = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return rows[np.repeat(begin, sizes) + inside]
@@ -139,10 +134,10 @@ class Stored:
         if cells and all(is_missing(cell) or type(cell) is bool for cell in cells):
             mask = np.array([cell is True for cell in cells])  # a comparison with gaps has gaps
         if mask.dtype != bool or mask.shape != (n,):
-            found = repr(where) if mask.ndim == 0 else f"{mask.dtype} of shape {mask.shape}"
+            kind = repr(where) if mask.ndim == 0 else f"{mask.dtype} of shape {mask.shape}"
             raise TypeError(
                 "expected where to be a mapping of column to value, values, range or function, or "
-                f"{n} booleans, one for each of ids_, got {found}"
+                f"{n} booleans, one for each of ids_, got {kind}"
             )
         out = self.alive.copy()
         out[self.alive] = mask
@@ -154,11 +149,11 @@ class Stored:
         ids, mask = self.ids[self.alive], np.asarray(where)
         if labels is None or labels.values.shape != ids.shape or (labels.values == ids).all():
             return mask
-        same = labels.values.dtype.kind == ids.dtype.kind
-        held, own = _comparable(labels.values, ids) if same else (labels.values, ids)
-        order = np.argsort(held, kind="stable") if same else np.zeros(0, np.intp)
-        if same and (held[order] == np.sort(own)).all() and len(np.unique(own)) == len(own):
-            return mask[order[np.searchsorted(held[order], own)]]
+        mask_ids, stored_ids = _comparable(labels.values, ids)
+        order = np.argsort(mask_ids, kind="stable")
+        unique = np.unique(stored_ids)
+        if len(unique) == len(stored_ids) and (mask_ids[order] == unique).all():
+            return mask[order[np.searchsorted(mask_ids[order], stored_ids)]]
         if labels.is_default:
             return mask
         raise ValueError(
@@ -223,14 +218,21 @@ def _asked_ids(ids: Any, held: np.ndarray) -> np.ndarray:
     return object_array(list(ids) if several else [ids])
 
 
-def _comparable(held: np.ndarray, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return both as arrays that can be sorted: labels of several types as numbers."""
+def _comparable(held: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both as arrays that can be sorted: labels of several types as numbers.
+
+    Ids of one kind equal none of another.
+    """
+    if held.dtype.kind != others.dtype.kind:
+        return np.zeros(len(held), np.int64), np.full(len(others), -1)
     if held.dtype.kind != "O":
-        return held, asked
+        return held, others
     numbers = {label: i for i, label in enumerate(dict.fromkeys(held.tolist()))}
-    known, wanted = (np.array([numbers.get(label, -1) for label in part.tolist()], np.int64)
-                     for part in (held, asked))  # fmt: skip
-    return known, wanted
+    held, others = (
+        np.array([numbers.get(label, -1) for label in labels.tolist()], np.int64)
+        for labels in (held, others)
+    )
+    return held, others
 
 
 def _new_ids(ids: Any, n_rows: int, held: np.ndarray, next_id: int) -> tuple[np.ndarray, int]:
@@ -260,9 +262,9 @@ def _new_ids(ids: Any, n_rows: int, held: np.ndarray, next_id: int) -> tuple[np.
             f"{_kind_name(out)}"
         )
     before, new = _comparable(held if len(held) else out[:0], out)
-    sort = np.sort(new)
-    if not from_frame and (sort[1:] == sort[:-1]).any():
-        twice = sort[1:][sort[1:] == sort[:-1]]
+    ordered = np.sort(new)
+    if not from_frame and (ordered[1:] == ordered[:-1]).any():
+        twice = ordered[1:][ordered[1:] == ordered[:-1]]
         raise ValueError(f"expected ids that differ, got {twice[0].item()!r} twice")
     used = held[np.isin(before, new)]
     if len(used):
@@ -272,7 +274,7 @@ def _new_ids(ids: Any, n_rows: int, held: np.ndarray, next_id: int) -> tuple[np.
             "or use another"
         )
     if out.dtype.kind == "i" and n_rows:
-        next_id = max(next_id, int(sort[-1]) + 1)
+        next_id = max(next_id, int(ordered[-1]) + 1)
     return out, next_id
 
 
@@ -290,8 +292,8 @@ def row_ids(X: Any, ids: Any, schema: Schema | None = None) -> Any:
         return row_labels(X)
     if not isinstance(ids, str) or isinstance(X, Table):
         return ids
-    found, columns, n_rows = columns_of(X if schema is None else as_rows(X, schema))
-    names = found or []
+    names, columns, n_rows = columns_of(X if schema is None else as_rows(X, schema))
+    names = names or []
     if ids in names:
         try:
             return _as_ids(objects(columns[names.index(ids)]))
@@ -351,10 +353,10 @@ def _table(embedder: Any, X: Any) -> Table:
     """Read the first rows: the embedder's columns as it reads them, others as their values look."""
     if not isinstance(embedder, Embedder):
         return with_vectors(embedder, X, Table.of(X, rules="all"))
-    known = embedder.schema_
-    if isinstance(X, Table) or names_of(X) is None or not known.named:
-        return _checked(Table.of(X, known), known)
-    table = Table.of(X, replace(known, complete=False, aside=()), rules="all")
+    schema = embedder.schema_
+    if isinstance(X, Table) or names_of(X) is None or not schema.named:
+        return _checked(Table.of(X, schema), schema)
+    table = Table.of(X, replace(schema, complete=False, aside=()), rules="all")
     require_rows(table)
     return table
 
@@ -422,30 +424,26 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
     if not isinstance(embedder, Embedder):
         X = _as_fitted(embedder, X)
         return with_vectors(embedder, X, Table.of(X)), None
-    own, given = embedder.schema_, names_of(X)
-    if given is None or (not own.named and not {*given} <= {*own.names}):
-        table = embedder._vocabulary().in_words(Table.of(X, own))
-        require_rows(table)
-        _report_unknown(embedder, table)
-        return table, None
-    given = [field for name in given for field in schema.fields(name)]
-    check_names(given, schema)
-    names = compared_names(given, own)
-    if isinstance(X, list):
-        _check_same_keys(X, names)
-    if isinstance(X, Table):
-        X = X.select(names)
-    table = Table.of(X, replace(own.select(names), named=True))
-    table = embedder._vocabulary().in_words(table)
+    compared, names, listed = embedder.schema_, None, names_of(X)
+    if listed is not None and (compared.named or {*listed} <= {*compared.names}):
+        fields = [field for name in listed for field in schema.fields(name)]
+        check_names(fields, schema)
+        names = compared_names(fields, compared)
+        if isinstance(X, list):
+            _check_same_keys(X, names)
+        if isinstance(X, Table):
+            X = X.select(names)
+        compared = replace(compared.select(names), named=True)
+    table = embedder._vocabulary().in_words(Table.of(X, compared))
     require_rows(table)
     _report_unknown(embedder, table)
-    return table, None if names == own.names else names
+    return table, None if names == embedder.schema_.names else names
 
 
-def check_names(given: Iterable[str], schema: Schema) -> None:
+def check_names(asked: Iterable[str], schema: Schema) -> None:
     """Refuse columns that an index does not have: they may be misspelt."""
     names = given_names(schema)
-    for name in given:
+    for name in asked:
         if name not in names:
             raise ValueError(
                 f"column {name!r} is not in the index; the columns are "
@@ -453,13 +451,13 @@ def check_names(given: Iterable[str], schema: Schema) -> None:
             )
 
 
-def compared_names(given: Sequence[str], own: Schema) -> list[str]:
+def compared_names(asked: Sequence[str], compared: Schema) -> list[str]:
     """Return the columns of an embedder that are given, in its order; refuse to have none."""
-    names = [name for name in own.names if name in given]
+    names = [name for name in compared.names if name in asked]
     if not names:
         raise ValueError(
             f"expected columns that are compared, got none of the columns "
-            f"{', '.join(map(repr, own.names))}"
+            f"{', '.join(map(repr, compared.names))}"
         )
     return names
 
@@ -469,8 +467,9 @@ def _report_unknown(embedder: Embedder, table: Table) -> None:
     if embedder._policy() == "error":
         return
     report_unknown(embedder, table)
-    vocabulary, few = embedder._vocabulary(), table.n_rows < _BY_HAND
-    if few:
+    vocabulary = embedder._vocabulary()
+    by_hand = table.n_rows < 20  # so a value that was not seen may be misspelt
+    if by_hand:
         _warn_of_levels(table)
     for name, values in vocabulary.unknown(table).items():
         column = table[name]
@@ -478,20 +477,21 @@ def _report_unknown(embedder: Embedder, table: Table) -> None:
             continue
         if not isinstance(column, Codes):
             _check_elements(name, column, values)
-        elif few and (value := next(iter(values))) is not None:
-            known = vocabulary.labels[vocabulary.index(name)]
-            _warn_asked(name, value, "average", hint(value, known))
+        elif by_hand and (value := next(iter(values))) is not None:
+            labels = vocabulary.labels[vocabulary.index(name)]
+            _warn_asked(name, value, "average", hint(value, labels))
 
 
 def _check_elements(name: str, column: Any, unknown: Mapping[Label, int]) -> None:
     """Refuse sets that are not empty, but have no element that was seen."""
     new = np.isin(column.codes, positions(column.labels, list(unknown)))
     lengths, n_new = np.diff(column.starts), np.append(0, np.cumsum(new))[column.starts]
-    odd = np.flatnonzero((lengths > 0) & (np.diff(n_new) == lengths))
-    if len(odd):
-        own = column.codes[column.starts[odd[0]] : column.starts[odd[0] + 1]]
+    all_new = np.flatnonzero((lengths > 0) & (np.diff(n_new) == lengths))
+    if len(all_new):
+        row = all_new[0]
+        elements = column.codes[column.starts[row] : column.starts[row + 1]]
         raise ValueError(
-            f"column {name!r}: no element of {[column.labels[c] for c in own]} (row {odd[0]}) "
+            f"column {name!r}: no element of {[column.labels[c] for c in elements]} (row {row}) "
             "was seen in fit, so no row can be similar to it; leave the column out of the "
             "query, or use elements that were seen"
         )
@@ -531,19 +531,19 @@ def _as_fitted(embedder: Any, X: Any) -> Any:
     names = getattr(embedder, "feature_names_in_", None)
     if names is None or not isinstance(X, Mapping | list | tuple):
         return X
-    given, parts, _ = columns_of(X)
-    if given is None and len(parts) != len(names):
+    names_of_x, parts, _ = columns_of(X)
+    if names_of_x is None and len(parts) != len(names):
         raise ValueError(f"expected {len(names)} cells per row, got {len(parts)}")
-    columns = dict(zip(given or names, parts, strict=True))
-    wanted = fitted_names(embedder) or []
-    for name in wanted:
+    columns = dict(zip(names_of_x or names, parts, strict=True))
+    fitted = fitted_names(embedder) or []
+    for name in fitted:
         if name not in columns:
             raise ValueError(
                 f"column {name!r} is not given; {type(embedder).__name__} does not say which "
                 "column its coordinates come from, so a row needs all of them"
             )
     library = "pandas" if find_spec("pandas") else "polars"
-    return require(library, "frames").DataFrame({name: columns[name] for name in wanted})
+    return require(library, "frames").DataFrame({name: columns[name] for name in fitted})
 
 
 def space_of(embedder: Any, schema: Schema, metric: str) -> Space:

@@ -10,28 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from tabweave._compat import require
 from tabweave.io.register import storable
+from tabweave.space import kernels
 from tabweave.space.scan import Found, Nodes, Queries, merge, nearest_nodes
 
-_WIDEST = 512  # dimensions a graph is built in
-_NARROWEST = 64  # of them, where memory is short
-_ROOM = 1 << 29  # coordinates of all nodes while it is built: 2 GB
-_QUERIES = 64  # that one call walks for
-_SAMPLE = 1 << 16  # nodes that say which dimensions matter
-_SEEDS = 1024  # nodes, evenly spread over the graph, of which the nearest begin a walk
-_BUILD = 128  # breadth of the search for the links of a new node: with 80, walks find less
-_LADDER = (  # breadths of a walk that are tried
+# Breadths of a walk that are tried.
+BREADTHS = (
     32, 48, 64, 80, 96, 112, 128, 144, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 1024,
 )  # fmt: skip
-WIDEST = _LADDER[-1]
-_RECALL = 0.95  # what the breadth of a walk is chosen for, of so many neighbours
-_NEIGHBOURS = 10
-_MEASURED = 4096  # nodes that the choice is measured by
 
 Vectors = Callable[[int], Iterator[np.ndarray]]  # those of every so many nodes, some at a time
 
@@ -72,8 +64,10 @@ class Graph:
         """
         faiss = require("faiss", "search")
         blocks, width = _reduced(vectors, n_nodes, power)
-        index = faiss.IndexHNSWFlat(width, n_links, _metric(faiss, power))
-        index.hnsw.efConstruction = max(_BUILD, 2 * n_links)
+        index = faiss.IndexHNSWFlat(
+            width, n_links, faiss.METRIC_L1 if power == 1 else faiss.METRIC_L2
+        )
+        index.hnsw.efConstruction = max(128, 2 * n_links)  # with 80, walks find less
         threads = faiss.omp_get_max_threads()
         try:
             faiss.omp_set_num_threads(1)  # or the links would depend on timing
@@ -85,21 +79,11 @@ class Graph:
             faiss.vector_to_array(getattr(index.hnsw, name))
             for name in ("neighbors", "offsets", "cum_nneighbor_per_level")
         )
-        base = _base(links, offsets.astype(np.int64), int(levels[1]))
-        return cls(base, np.arange(len(base)))._renumbered()
-
-    def _renumbered(self) -> Graph:
-        """Return the graph with nodes that link to each other close together."""
-        order = _close_together(self.links)
+        base = links[offsets.astype(np.int64)[:-1, None] + np.arange(int(levels[1]))]
+        order = _close_together(base)
         number = np.empty(len(order), np.int32)
         number[order] = np.arange(len(order), dtype=np.int32)
-        links = self.links[order]
-        return Graph(np.where(links < 0, np.int32(-1), number[links]), order)
-
-
-def _base(links: np.ndarray, offsets: np.ndarray, width: int) -> np.ndarray:
-    """Return the links of the lowest of faiss's levels, a line for each node."""
-    return links[offsets[:-1, None] + np.arange(width)]
+        return cls(np.where(base < 0, np.int32(-1), number[base])[order], order)
 
 
 class Walker:
@@ -112,7 +96,8 @@ class Walker:
         codes = np.ascontiguousarray(nodes.codes.T[graph.order], narrow)
         line = np.ascontiguousarray(nodes.line.T[graph.order])
         self._arrays = replace(nodes, codes=codes, line=line).arrays()
-        self._seeds = np.unique(np.linspace(0, graph.n_nodes - 1, _SEEDS).astype(np.int64))
+        # Of 1,024 nodes, evenly spread over the graph, the nearest begin a walk.
+        self._seeds = np.unique(np.linspace(0, graph.n_nodes - 1, 1024).astype(np.int64))
         self._named = np.zeros(0), np.zeros(0)  # as in the last search: the same until rows change
 
     def nearest(
@@ -121,34 +106,36 @@ class Walker:
         k: int,
         first: np.ndarray,
         breadth: int,
-        own: np.ndarray | None = None,
+        query_nodes: np.ndarray | None = None,
     ) -> Found:
         """Return the k nearest nodes of each query as :func:`nearest_nodes` does, nearly.
 
-        ``own`` says which node of the graph each query is: the walk goes as if it were not there.
+        ``query_nodes`` says which node of the graph each query is: the walk goes as if it were not
+        there.
         """
-        from tabweave.space.kernels import walk
-
         graph, arrays = self.graph, self._arrays
         way = graph.links, self._seeds, breadth
-        named = self._named
-        if named[0] is not first:
-            named = self._named = first, first[graph.order]
-        mine = named[1]  # not self's: another thread may ask by another filter
-        own = np.full(len(queries), -1) if own is None else np.argsort(graph.order)[own]
-        found = queries.search(
-            k, lambda some, asked, *to: walk(asked, arrays, mine, way, own[some], *to), _QUERIES
-        )
+        pair = self._named  # not read again: another thread may ask by another filter
+        if pair[0] is not first:
+            pair = self._named = first, first[graph.order]
+        left_out = np.full(len(queries), -1)
+        if query_nodes is not None:
+            left_out = np.argsort(graph.order)[query_nodes]
+
+        def walk(block: slice, asked: Found, *out: np.ndarray) -> None:
+            kernels.walk(asked, arrays, pair[1], way, left_out[block], *out)
+
+        nearest = queries.search(k, walk, 64)
         if graph.n_nodes == len(first):
-            return found
-        return merge(found, nearest_nodes(self.nodes, queries, k, first, graph.n_nodes), k)
+            return nearest
+        return merge(nearest, nearest_nodes(self.nodes, queries, k, first, graph.n_nodes), k)
 
     def sample(self) -> np.ndarray:
         """Return the nodes that :meth:`choose_breadth` asks about, always the same ones."""
-        n = min(self.graph.n_nodes, _MEASURED)
+        n = min(self.graph.n_nodes, 4096)
         return np.sort(np.random.default_rng(0).choice(self.graph.n_nodes, n, replace=False))
 
-    def choose_breadth(self, queries: Queries, own: np.ndarray) -> tuple[int, float]:
+    def choose_breadth(self, queries: Queries, query_nodes: np.ndarray) -> tuple[int, float]:
         """Return the smallest breadth whose walks find enough, and the recall they have.
 
         Nodes of the graph are looked for as if they were not in it: an answer counts if it is no
@@ -156,56 +143,49 @@ class Walker:
         breadth of the ladder reaches that, the widest is returned. Costs a scan and at
         most six walks for each of at most 4,096 nodes.
         """
-        k = min(_NEIGHBOURS, len(own))
+        k = min(10, len(query_nodes))
         if not k:
-            return _LADDER[0], 1.0
+            return BREADTHS[0], 1.0
         inside = np.arange(len(self.nodes))
         inside[self.graph.n_nodes :] = -1  # those that came later are compared one by one
-        summed, found = nearest_nodes(self.nodes, queries, k + 1, inside)
-        summed[found == own[:, None]] = np.inf
+        summed, nodes = nearest_nodes(self.nodes, queries, k + 1, inside)
+        summed[nodes == query_nodes[:, None]] = np.inf
         farthest = np.sort(summed, axis=1)[:, k - 1 : k] * (1 + 1e-9)
 
         def measure(breadth: int) -> tuple[bool, float]:
-            hits = self.nearest(queries, k, inside, breadth, own)[0] <= farthest
+            hits = self.nearest(queries, k, inside, breadth, query_nodes)[0] <= farthest
             shares = hits.mean(axis=1)
             recall, error = float(shares.mean()), float(shares.std() / np.sqrt(len(shares)))
-            return recall - 2 * error >= _RECALL, recall
+            return recall - 2 * error >= 0.95, recall
 
-        low, high, recalls = 0, len(_LADDER) - 1, {}  # the answer lies between low and high
+        low, high, recalls = 0, len(BREADTHS) - 1, {}  # the answer lies between low and high
         while low < high:
             middle = (low + high) // 2
-            enough, recalls[middle] = measure(_LADDER[middle])
+            enough, recalls[middle] = measure(BREADTHS[middle])
             low, high = (low, middle) if enough else (middle + 1, high)
-        return _LADDER[low], recalls[low] if low in recalls else measure(_LADDER[low])[1]
+        return BREADTHS[low], recalls[low] if low in recalls else measure(BREADTHS[low])[1]
 
 
 # -- building ------------------------------------------------------------------------------------
 
 
-def _metric(faiss: Any, power: int) -> Any:
-    return faiss.METRIC_L1 if power == 1 else faiss.METRIC_L2
-
-
 def _reduced(vectors: Vectors, n_nodes: int, power: int) -> tuple[Iterator[np.ndarray], int]:
-    """Return the vectors, block by block, and their width, less than theirs if need be."""
-    sample = np.vstack(list(vectors(max(1, n_nodes // _SAMPLE))))
-    width, most = sample.shape[1], min(_WIDEST, max(_NARROWEST, _ROOM // n_nodes))
-    if power == 1 or width <= most:
+    """Return the vectors, block by block, and their width: at most 512, or what 2 GB hold."""
+    sample = np.vstack(list(vectors(max(1, n_nodes // (1 << 16)))))
+    width, max_width = sample.shape[1], min(512, max(64, (1 << 29) // n_nodes))
+    if power == 1 or width <= max_width:
         return vectors(1), width
     centre = sample.mean(axis=0)
     sample -= centre
     _, axes = np.linalg.eigh(sample.T @ sample)
-    chosen = np.ascontiguousarray(axes[:, -most:], np.float32)
-    return ((block - centre) @ chosen for block in vectors(1)), most
+    principal = np.ascontiguousarray(axes[:, -max_width:], np.float32)
+    return ((block - centre) @ principal for block in vectors(1)), max_width
 
 
 def _close_together(links: np.ndarray) -> np.ndarray:
     """Return an order of the nodes in which those that link to each other are near."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import reverse_cuthill_mckee
-
-    there = links >= 0
-    ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int32)
-    found = links[there]
-    graph = csr_array((np.ones(len(found), np.int8), found, ends), shape=(len(links),) * 2)
+    is_link = links >= 0
+    ends = np.concatenate([[0], np.cumsum(is_link.sum(axis=1))]).astype(np.int32)
+    targets = links[is_link]
+    graph = csr_array((np.ones(len(targets), np.int8), targets, ends), shape=(len(links),) * 2)
     return reverse_cuthill_mckee(graph, symmetric_mode=True).astype(np.int64)

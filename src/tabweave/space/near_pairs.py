@@ -35,9 +35,9 @@ def row_pairs(view: View, threshold: float, allowed: np.ndarray | None, max_pair
     nodes = np.flatnonzero(copies.first(allowed) >= 0)
     low, high, summed = near_pairs(view, limit, nodes)
     between_copies = copy_distances(view, nodes)
-    alike = between_copies <= limit
-    low, high = np.concatenate([nodes[alike], low]), np.concatenate([nodes[alike], high])
-    summed = np.concatenate([between_copies[alike], np.maximum(summed, 0)])
+    is_near = between_copies <= limit
+    low, high = np.concatenate([nodes[is_near], low]), np.concatenate([nodes[is_near], high])
+    summed = np.concatenate([between_copies[is_near], np.maximum(summed, 0)])
     sizes = copies.sizes(allowed)
     n_pairs = np.where(low == high, sizes[low] * (sizes[low] - 1) // 2, sizes[low] * sizes[high])
     if n_pairs.sum() > max_pairs:
@@ -202,9 +202,9 @@ class LowerBound:
             if parts.own.any():
                 i, j = left[0][a], right[0][a]
                 unique = (self.share * parts.own).astype(self.dtype)
-                apart = unique[i][:, None] + unique[j]
-                apart *= parts.which[i][:, None] != parts.which[j]
-                out += apart
+                between = unique[i][:, None] + unique[j]
+                between *= parts.which[i][:, None] != parts.which[j]
+                out += between
         if self.gaps is not None and self.gaps.any():
             gaps = self.share * self.gaps
             out += gaps[left[1]][:, None].astype(self.dtype)
@@ -293,7 +293,7 @@ def _expanded_pairs(
     pair = np.repeat(np.arange(len(low)), grid)
     inside = np.arange(len(pair)) - np.repeat(np.cumsum(grid) - grid, grid)
     i, j = np.divmod(inside, sizes[high][pair])
-    once = (low != high)[pair] | (i < j)
-    pair, i, j = pair[once], i[once], j[once]
+    is_first = (low != high)[pair] | (i < j)
+    pair, i, j = pair[is_first], i[is_first], j[is_first]
     one, other = members[starts[low[pair]] + i], members[starts[high[pair]] + j]
     return np.minimum(one, other), np.maximum(one, other), pair

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from tabweave import SupervisedWeave, WeaveClassifier, WeaveRegressor
-from tabweave.neighbors import members, predictors
+from tabweave.neighbors import members
 
 KINDS = {"job": "nominal", "city": "nominal", "age": "numeric", "pay": "numeric"}
 
@@ -37,7 +37,7 @@ def pinned(monkeypatch, model):
     else:
         monkeypatch.setattr(WeaveClassifier, "_local_strengths", (model.local_,))
     ks = model.n_neighbors_
-    monkeypatch.setattr(predictors, "best_member", lambda _: (member, ks, [{"score": 0.0}]))
+    monkeypatch.setattr(members, "best_member", lambda _: (member, ks, [{"score": 0.0}]))
 
 
 def answers(model, X):

@@ -14,7 +14,7 @@ import tabweave
 from tabweave import SupervisedWeave, Weave, WeaveClassifier, WeaveRegressor, WeightedKNN
 from tabweave.columns.table import take_rows
 from tabweave.embed import supervised
-from tabweave.neighbors import local_weights, members, predictors
+from tabweave.neighbors import local_weights, members
 from tabweave.neighbors.local_weights import ColumnCoordinates
 from tabweave.neighbors.members import (
     best_member,
@@ -810,7 +810,7 @@ def test_the_objective_is_what_the_choice_maximises(objective, monkeypatch):
         seen.append((member, out))
         return out
 
-    monkeypatch.setattr(predictors, "fold_answers", watched)
+    monkeypatch.setattr(members, "fold_answers", watched)
     targets = []
     scores = WeaveClassifier._scores
     monkeypatch.setattr(

@@ -8,6 +8,7 @@ in a fraction of the time. Rows can be added, removed, filtered and explained.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from numbers import Integral, Real
 from os import PathLike
@@ -377,7 +378,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         if together is None:
             distances, nearest = cache.nearest(queries, names, k, allowed)
         else:
-            distances, nearest = cache.nearest_to_all(queries, names, k, allowed, together)
+            distances, nearest = nearest_to_all(cache.view(names), queries, k, allowed, together)
         return Matches(stored.ids[nearest], distances, stored.positions_of(nearest))
 
     def query_radius(self, rows: Any, radius: float, where: Any = None) -> list[Matches]:
@@ -403,7 +404,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         allowed = stored.allowed(where)
         return [
             Matches(stored.ids[near], distances, stored.positions_of(near))
-            for distances, near in cache.within(queries, names, radius, allowed)
+            for distances, near in rows_within(cache.view(names), queries, radius, allowed)
         ]
 
     def duplicates(
@@ -570,6 +571,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
 _Names = tuple[str, ...] | None  # of the columns that are compared, None if these are all
 
 
+@dataclass(eq=False)
 class IndexState:
     """What an index derives from its rows: views of them, and what its backend needs.
 
@@ -590,24 +592,16 @@ class IndexState:
         The breadth that suits the graph, and its recall.
     """
 
-    def __init__(
-        self,
-        space: Space,
-        stored: Stored,
-        backend_parameter: str,
-        graph: Graph | None = None,
-        measured: tuple[int, float] | None = None,
-    ) -> None:
-        self.space = space
-        self.stored = stored
-        self.backend_parameter = backend_parameter
-        self.graph = graph
-        self.measured = measured
-        self._lock = Lock()
-        self._views: dict[_Names, View] = {}
-        self._sampled: dict[_Names, np.ndarray] = {}
-        self._walker: Walker | None = None
-        self._breadth = 0
+    space: Space
+    stored: Stored
+    backend_parameter: str
+    graph: Graph | None = None
+    measured: tuple[int, float] | None = None
+    _lock: Any = field(default_factory=Lock)
+    _views: dict[_Names, View] = field(default_factory=dict)
+    _sampled: dict[_Names, np.ndarray] = field(default_factory=dict)
+    _walker: Walker | None = None
+    _breadth: int = 0
 
     def after(self, stored: Stored, backend_parameter: str) -> IndexState:
         """Return what is derived from rows of which some were added or removed."""
@@ -664,60 +658,6 @@ class IndexState:
                 self._views[key] = View(self.stored.table, space)
             return self._views[key]
 
-    def nearest(
-        self, queries: Table, names: list[str] | None, k: int, allowed: np.ndarray | None
-    ) -> Found:
-        """Return (distances, rows) of the k nearest allowed rows of each query."""
-        view = self.view(names)
-        if k == 0:
-            return np.zeros((queries.n_rows, 0)), np.zeros((queries.n_rows, 0), np.int64)
-        search = self._search(allowed is None) if names is None else None
-        summed, rows = nearest_rows(
-            view.nodes, view.copies, view.queries(queries), k, allowed, search
-        )
-        return view.space.distances(summed), rows
-
-    def nearest_to_all(
-        self,
-        queries: Table,
-        names: list[str] | None,
-        k: int,
-        allowed: np.ndarray | None,
-        together: str,
-    ) -> Found:
-        """Return (distances, rows) of the rows nearest to the mean of queries, or to all of them.
-
-        The mean of squared distances is the squared distance to the mean and the inertia of the
-        queries.
-        """
-        view, n_queries = self.view(names), queries.n_rows
-        space, rows_asked, arrays = view.space, view.queries(queries), view.nodes.arrays()
-        total, summed = np.zeros(len(view.nodes)), np.empty((1, len(view.nodes)))
-        for i in range(n_queries):
-            all_distances(rows_asked.asked(slice(i, i + 1)), arrays, summed)
-            one = np.maximum(summed[0], 0)
-            total = np.maximum(total, one) if together == "all" else total + one / n_queries
-        if together == "mean" and space.root and space.power == 2:
-            total = np.maximum(total - space.inertia(queries), 0)
-        first = view.copies.first(allowed)
-        nodes = np.flatnonzero(first >= 0)
-        nodes = nodes[np.lexsort((first[nodes], total[nodes]))[:k]]
-        summed, rows = view.copies.expand((total[None, nodes], first[None, nodes]), k, allowed)
-        return space.distances(summed), rows
-
-    def within(
-        self, queries: Table, names: list[str] | None, radius: float, allowed: np.ndarray | None
-    ) -> list[Found]:
-        """Return (distances, rows) of the allowed rows within a radius of each query."""
-        view = self.view(names)
-        query, nodes, summed = within(view.nodes, view.queries(queries), view.space.limit(radius))
-        members, sizes = view.copies.rows_of(nodes, allowed)
-        query, summed = np.repeat(query, sizes), np.repeat(summed, sizes)
-        order = np.lexsort((members, summed, query))
-        cuts = np.searchsorted(query[order], np.arange(1, queries.n_rows))
-        parts = (np.split(part[order], cuts) for part in (view.space.distances(summed), members))
-        return list(zip(*parts, strict=True))
-
     def sample_distances(self, names: list[str] | None) -> np.ndarray:
         """Return the distances of all pairs of at most 500 rows, in order."""
         view, key = self.view(names), None if names is None else tuple(names)
@@ -730,6 +670,19 @@ class IndexState:
             summed = np.sort(nearest[others != np.arange(n)[:, None]])
             self._sampled[key] = view.space.distances(summed)
         return self._sampled[key]
+
+    def nearest(
+        self, queries: Table, names: list[str] | None, k: int, allowed: np.ndarray | None
+    ) -> Found:
+        """Return (distances, rows) of the k nearest allowed rows of each query."""
+        view = self.view(names)
+        if k == 0:
+            return np.zeros((queries.n_rows, 0)), np.zeros((queries.n_rows, 0), np.int64)
+        search = self._search(allowed is None) if names is None else None
+        summed, rows = nearest_rows(
+            view.nodes, view.copies, view.queries(queries), k, allowed, search
+        )
+        return view.space.distances(summed), rows
 
     def _search(self, all_allowed: bool) -> Callable[..., Found] | None:
         """Return how the graph finds nodes; None if all nodes are to be compared."""
@@ -744,6 +697,42 @@ class IndexState:
             return walker.nearest(queries, k, first, int(max(self._breadth, k) / share))
 
         return search
+
+
+def nearest_to_all(
+    view: View, queries: Table, k: int, allowed: np.ndarray | None, together: str
+) -> Found:
+    """Distances and numbers of the rows nearest to the mean of queries, or to all of them.
+
+    The mean of squared distances is the squared distance to the mean and the inertia of the
+    queries.
+    """
+    space, located, arrays = view.space, view.queries(queries), view.nodes.arrays()
+    total, summed = np.zeros(len(view.nodes)), np.empty((1, len(view.nodes)))
+    for i in range(len(located)):
+        all_distances(located.asked(slice(i, i + 1)), arrays, summed)
+        one = np.maximum(summed[0], 0)
+        total = np.maximum(total, one) if together == "all" else total + one / len(located)
+    if together == "mean" and space.root and space.power == 2:
+        total = np.maximum(total - space.inertia(queries), 0)
+    first = view.copies.first(allowed)
+    nodes = np.flatnonzero(first >= 0)
+    nodes = nodes[np.lexsort((first[nodes], total[nodes]))[:k]]
+    summed, rows = view.copies.expand((total[None, nodes], first[None, nodes]), k, allowed)
+    return space.distances(summed), rows
+
+
+def rows_within(
+    view: View, queries: Table, radius: float, allowed: np.ndarray | None
+) -> list[Found]:
+    """Distances and numbers of the allowed rows within a radius of each query."""
+    query, nodes, summed = within(view.nodes, view.queries(queries), view.space.limit(radius))
+    members, sizes = view.copies.rows_of(nodes, allowed)
+    query, summed = np.repeat(query, sizes), np.repeat(summed, sizes)
+    order = np.lexsort((members, summed, query))
+    cuts = np.searchsorted(query[order], np.arange(1, queries.n_rows))
+    parts = (np.split(part[order], cuts) for part in (view.space.distances(summed), members))
+    return list(zip(*parts, strict=True))
 
 
 def _check_distance(name: str, value: Any) -> None:

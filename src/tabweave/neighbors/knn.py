@@ -15,6 +15,7 @@ from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -308,12 +309,15 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
             else:  # joined as in pairwise_distances, so that sums are equal to the last bit
                 codes, widths = value_codes(self.metric_, self._train), [len(t) for t in tables]
                 nodes = Nodes.of(codes, widths, no_line, root=root, max_joint=GROUP)
-            pairs, n_rows = np.unique(self._distinct * n_classes + self._labels, return_counts=True)
-            node, label = np.divmod(pairs, n_classes)
-            starts = np.searchsorted(node, np.arange(n_nodes + 1))
+            counts = csr_array(
+                (np.ones(len(self._labels)), (self._distinct, self._labels)), (n_nodes, n_classes)
+            )
+            counts.sum_duplicates()
             heads = np.unique(self._distinct, return_index=True)[1]
             copies = Copies.of(self._distinct, heads)
-            self._cache = KNNState(nodes, copies, tables, (starts, label, n_rows))
+            self._cache = KNNState(
+                nodes, copies, tables, (counts.indptr, counts.indices, counts.data)
+            )
         return self._cache
 
     def _lookups(self) -> tuple[list[np.ndarray] | None, bool]:

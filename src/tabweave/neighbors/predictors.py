@@ -37,24 +37,9 @@ from tabweave.counts.counts import checked_weight
 from tabweave.embed.supervised import SupervisedWeave, Target
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
+from tabweave.neighbors import members
 from tabweave.neighbors.local_weights import ColumnCoordinates
-from tabweave.neighbors.members import (
-    DISCRIMINANTS,
-    LINEAR,
-    POWERS,
-    REFERENCE_ROWS,
-    CVFold,
-    Member,
-    best_member,
-    candidate_ks,
-    column_factors,
-    cv_folds,
-    fold_answers,
-    learning_bytes,
-    member_of,
-    n_reranked,
-    reliability,
-)
+from tabweave.neighbors.members import CVFold, Member
 from tabweave.neighbors.stored import (
     LARGEST_COORDINATE,
     Stored,
@@ -283,20 +268,20 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
     def _choose(self, table: Table, targets: Targets) -> None:
         """Choose the member of the family and the numbers of neighbours."""
         self._learn_space(table, targets)
-        members = list(product(POWERS, DISCRIMINANTS))
+        family = list(product(members.POWERS, members.DISCRIMINANTS))
         if not isinstance(self.embedder, str):
-            members = [(float(self.embedder.weight_power), float(self.embedder.discriminant))]
+            family = [(float(self.embedder.weight_power), float(self.embedder.discriminant))]
         n, ks = targets.n, self._candidate_ks(targets.n)
         self.validation_: list[dict[str, Any]] = []
         if self._is_validated(n):
-            folds, targets = self._cv_folds(table, targets, members)
+            folds, targets = self._cv_folds(table, targets, family)
             scores = self._scores(folds, targets, ks)
-            best, ks, self.validation_ = best_member(scores)
+            best, ks, self.validation_ = members.best_member(scores)
             self._finish_selection(folds, targets, best, ks)
             member = best[0], best[1]
         else:
             self._skip_validation()
-            member = members[0] if len(members) == 1 else (1.0, 0.3)
+            member = family[0] if len(family) == 1 else (1.0, 0.3)
             few = {min(k, n) for k in ks if k <= 5} or {min(*ks, n)}
             self.n_neighbors_ = tuple(sorted(few))
         self._take_member(member)
@@ -309,23 +294,23 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
         self.embedder_ = model.fit_target(table, targets.values, target, targets.weight)
 
     def _take_member(self, member: Member) -> None:
-        self.embedder_ = member_of(self.embedder_, *member)
+        self.embedder_ = members.member_of(self.embedder_, *member)
 
     def _cv_folds(
-        self, table: Table, targets: Targets, members: list[Member]
+        self, table: Table, targets: Targets, family: list[Member]
     ) -> tuple[list[CVFold], Targets]:
         """Return the folds of the rows by which members are compared, and the rows' targets."""
         n = table.n_rows
         random = np.random.default_rng(seed_of(self.random_state))
-        rows = random.permutation(n)[:REFERENCE_ROWS]
-        if n <= REFERENCE_ROWS:  # in whichever order they came
+        rows = random.permutation(n)[: members.REFERENCE_ROWS]
+        if n <= members.REFERENCE_ROWS:  # in whichever order they came
             keys = targets.values, distinct_rows(canonical_codes(table))[1]
             rows = np.lexsort(keys if targets.weight is None else (targets.weight, *keys))[rows]
         ks, targets = self._candidate_ks(targets.n), targets.take(rows)
-        n_near = n_reranked(ks) if len(self._local_strengths) > 1 else max(ks) + 1
+        n_near = members.n_reranked(ks) if len(self._local_strengths) > 1 else max(ks) + 1
         table, n_held_out = take_rows(table, rows), int(self.n_validation)
-        folds = cv_folds(
-            self.embedder_, table, targets, members, n_held_out, n_near, self._fold_line()
+        folds = members.cv_folds(
+            self.embedder_, table, targets, family, n_held_out, n_near, self._fold_line()
         )
         return list(folds), targets
 
@@ -348,7 +333,11 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
 
     def _candidate_ks(self, n: int) -> tuple[int, ...]:
         """Return the numbers of neighbours that are tried."""
-        return candidate_ks(n) if isinstance(self.n_neighbors, str) else (int(self.n_neighbors),)
+        return (
+            members.candidate_ks(n)
+            if isinstance(self.n_neighbors, str)
+            else (int(self.n_neighbors),)
+        )
 
     # -- searching -------------------------------------------------------------------------
 
@@ -384,7 +373,7 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
                 weights = np.ones((len(rows), len(space.values) + len(space.lines)))
                 yield Neighbors(rows, *nearest), weights
             else:
-                nearest = nearest_and_ties(view.nodes, ones, part, n_reranked(ks))
+                nearest = nearest_and_ties(view.nodes, ones, part, members.n_reranked(ks))
                 yield columns.reranked(Neighbors(rows, *nearest), targets, part, self.local_)
 
     def _votes(self, table: Table) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -638,7 +627,10 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
         bins = SupervisedWeave().n_bins if isinstance(self.embedder, str) else self.embedder.n_bins
         values = np.array([len(data.labels) if hasattr(data, "labels") else bins + 1
                            for data in table.columns])  # fmt: skip
-        needed, free = learning_bytes(values, len(self.classes_), table.n_rows), available_memory()
+        needed, free = (
+            members.learning_bytes(values, len(self.classes_), table.n_rows),
+            available_memory(),
+        )
         if free is None or needed <= free:
             return
         name, size = table.schema.names[int(values.argmax())], int(values.max())
@@ -658,7 +650,7 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
         """Return what each member reaches of the objective, by number of neighbours."""
         scores: dict[tuple[float, ...], dict[int, float]] = {}
         for member in folds[0].neighbors:
-            answers = fold_answers(folds, member, ks, 0.0, self._fold_votes)
+            answers = members.fold_answers(folds, member, ks, 0.0, self._fold_votes)
             scores[member] = {k: self._score(targets.take(rows), votes)
                               for k, (rows, votes) in answers.items()}  # fmt: skip
         return scores
@@ -678,7 +670,7 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
         """Choose whether columns are weighted around rows, and what makes votes probabilities."""
         self.n_neighbors_ = ks
         answers = {
-            strength: fold_answers(folds, member, ks, strength, self._fold_votes)
+            strength: members.fold_answers(folds, member, ks, strength, self._fold_votes)
             for strength in (self._local_strengths if self._is_chosen else (0.0,))
         }
         scores = {
@@ -693,7 +685,9 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
     def _calibrate(self, folds: list[CVFold], targets: Targets, member: Member) -> None:
         """Learn what makes votes probabilities."""
         ks, strength = self.n_neighbors_, self.local_
-        self._calibrate_by(fold_answers(folds, member, ks, strength, self._fold_votes), targets)
+        self._calibrate_by(
+            members.fold_answers(folds, member, ks, strength, self._fold_votes), targets
+        )
 
     def _calibrate_by(self, answers: dict[int, tuple[np.ndarray, Any]], targets: Targets) -> None:
         all_rows, votes = zip(*answers.values(), strict=True)
@@ -837,12 +831,12 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
             self.embedder_.tuned_by(self.factors_).learn()
 
     def _cv_folds(
-        self, table: Table, targets: Targets, members: list[Member]
+        self, table: Table, targets: Targets, family: list[Member]
     ) -> tuple[list[CVFold], Targets]:
-        folds, targets = super()._cv_folds(table, targets, members)
+        folds, targets = super()._cv_folds(table, targets, family)
         if self.factors_:  # learned before, for the one member there is
             factors = np.array(list(self.factors_.values()))
-            folds = [fold.tuned(members[0], factors) for fold in folds]
+            folds = [fold.tuned(family[0], factors) for fold in folds]
         return folds, targets
 
     def _fold_votes(
@@ -851,7 +845,9 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
         assert fold.lines is not None
         others_line, rows_line = fold.lines
         numbers = fold.targets.targets.values
-        means = {share: fold.targets.means(numbers - share * others_line) for share in LINEAR}
+        means = {
+            share: fold.targets.means(numbers - share * others_line) for share in members.LINEAR
+        }
         ballots = fold.targets.ballots(neighbors, ks, self.sharpness)
         return {
             (k, share): (weights * residuals[nodes]).sum(axis=1) + share * rows_line
@@ -866,7 +862,7 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
         variance = max(targets.mean((targets.values - targets.mean()) ** 2), 1e-300)
         scores: dict[tuple[float, ...], dict[int, float]] = {}
         for member in folds[0].neighbors:
-            answers = fold_answers(folds, member, ks, 0.0, self._fold_votes)
+            answers = members.fold_answers(folds, member, ks, 0.0, self._fold_votes)
             for (k, share), (rows, guess) in answers.items():
                 held_out = targets.take(rows)
                 error = held_out.mean((held_out.values - guess) ** 2)
@@ -883,12 +879,12 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
         """Learn what columns count, and choose k and both shares of the prediction for that."""
         member = best[0], best[1]
         if isinstance(self.embedder, str):
-            factors = column_factors(folds, best, ks, targets, self.sharpness)
+            factors = members.column_factors(folds, best, ks, targets, self.sharpness)
             names = self.embedder_.part_names()
             self.factors_ = dict(zip(names, factors.tolist(), strict=False))
             folds = [fold.tuned(member, factors) for fold in folds]
             scores = self._scores(folds, targets, self._candidate_ks(targets.n))
-            best, ks, (tuned, *_) = best_member(scores)
+            best, ks, (tuned, *_) = members.best_member(scores)
             self.validation_[0]["tuned"] = tuned["score"]
         self.linear_, self.n_neighbors_ = float(best[2]), ks
         self._calibrate(folds, targets, member)
@@ -896,12 +892,12 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
     def _calibrate(self, folds: list[CVFold], targets: Targets, member: Member) -> None:
         """Learn how much neighbours are trusted."""
         ks, share = self.n_neighbors_, self.linear_
-        answers = fold_answers(folds, member, ks, 0.0, self._fold_votes)
+        answers = members.fold_answers(folds, member, ks, 0.0, self._fold_votes)
         rows = answers[ks[0], share][0]
         line = share * np.concatenate([fold.lines[1] for fold in folds if fold.lines is not None])
         guess = np.mean([answers[k, share][1] for k in ks], axis=0) - line
         centre, (values, weight) = targets.mean(), targets.take(rows)
-        self.reliability_ = reliability(guess - centre, values - line - centre, weight)
+        self.reliability_ = members.reliability(guess - centre, values - line - centre, weight)
 
     def _skip_validation(self) -> None:
         self.linear_, self.reliability_ = 0.0, 1.0

@@ -148,8 +148,8 @@ def count(
         raise ValueError(f"expected other to be 'frequency' or 'hash', got {other!r}")
     opened = open_source(source, columns, engine)
     reading, names = reading_of(opened, columns, y, schema, numbers)
+    limits = limits_of(max_values, reading.columns or names)
     if engine == "pushdown":
-        limits = {} if max_values is None else limits_of(max_values, reading.columns or names)
         return count_there(
             opened.sql_table(),
             names,
@@ -159,8 +159,7 @@ def count(
             reading.typed,
             lambda tally: bucket_rules(tally, limits, other),
         )
-    if max_values is not None:
-        limits = limits_of(max_values, reading.columns or names)
+    if limits:
         rules = _rules(opened, reading, names, limits, other, progress)
         reading = replace(reading, buckets=rules)
     return run_exactly(
@@ -209,7 +208,7 @@ def count_for(
     else:
         work = partial(CountRows, n_rows=opened.n_rows)
         counts = run_exactly(opened, reading, lambda r: opened.run(work(r), names))
-    return _some(counts, opened)
+    return _require_rows(counts, opened)
 
 
 def count_with(
@@ -223,7 +222,7 @@ def count_with(
     opened, reading, names = _as_fitted(source, None, schema, fitted, "numeric", None)
     work = CountWith(CountRows(reading, opened.n_rows), of)
     counts, total = opened.run(work, names)
-    return _some(counts, opened), total
+    return _require_rows(counts, opened), total
 
 
 def _as_fitted(
@@ -236,7 +235,7 @@ def _as_fitted(
     return opened, replace(reading, buckets=fitted.vocabulary.buckets), names
 
 
-def _some(counts: Counts, source: Source) -> Counts:
+def _require_rows(counts: Counts, source: Source) -> Counts:
     """Counts, which must be of at least one row."""
     if counts.schema is None:
         raise ValueError(
@@ -360,9 +359,8 @@ def estimate(
     start = time.perf_counter()
     for batch in opened.batches(names):
         table, _ = reading.table(batch)
-        limits = {} if max_values is None else limits_of(max_values, table.schema.names)
         rows = opened.about_rows()
-        first = estimated(table, rows, limits)
+        first = estimated(table, rows, limits_of(max_values, table.schema.names))
         growth = max((rows or 0) / max(table.n_rows, 1), 1.0)
         n_bytes = int(growth * _held_bytes(batch, table))
         return replace(first, seconds=growth * (time.perf_counter() - start), rows_bytes=n_bytes)
@@ -401,28 +399,25 @@ class BatchReader:
             by_name, _ = named_columns(batch)
             y = self.classes if self.y is None else by_name[self.y]
             batch = {name: by_name[name] for name in self.columns}
-        schema = schema or self.schema
         options: Any = {"numbers": self.numbers, "rules": self.rules, "n_rows": n_rows}
-        table = Table.of(batch, schema, **options)
+        table = Table.of(batch, schema or self.schema, **options)
         self._check_exact(batch, table)
         return fold(table, self.buckets), y
 
     def _check_exact(self, batch: Any, table: Table) -> None:
         """Raise for whole numbers that floats do not hold, unless they were declared as numbers."""
-        if self.parted and any(column.why == INEXACT for column in table.schema.columns):
-            raise InexactNumbersError(
-                next(column.name for column in table.schema.columns if column.why == INEXACT)
-            )
+        for column in table.schema.columns:
+            if self.parted and column.why == INEXACT:
+                raise InexactNumbersError(column.name)
         undeclared = [
             column.name
             for column in table.schema.columns
             if column.kind == "numeric" and (column.name in self.typed or column.why == "numbers")
         ]
-        if undeclared and not isinstance(batch, Table):
-            cells, _ = named_columns(batch)
-            for name in undeclared:
-                if name in cells and is_inexact(cells[name]):
-                    raise InexactNumbersError(name)
+        cells = named_columns(batch)[0] if undeclared and not isinstance(batch, Table) else {}
+        for name in undeclared:
+            if name in cells and is_inexact(cells[name]):
+                raise InexactNumbersError(name)
 
     def with_nominal(self, name: str) -> BatchReader:
         """The same, but for a column that is read as values."""
@@ -453,19 +448,22 @@ def reading_of(
     # Rules read the first rows themselves, whose types are those of all.
     declared = Schema.of(schema)
     completed = _completed(declared, source.types, counted, numbers) if rules is None else declared
-    classes = None if name is not None else y
-    chosen = None if is_whole else tuple(counted)
-    typed = frozenset(
-        c.name for c in completed.columns if c.kind == "numeric" and c.name not in declared
+    numeric = frozenset(column.name for column in completed.columns if column.kind == "numeric")
+    reading = BatchReader(
+        schema=completed,
+        numbers=numbers,
+        columns=None if is_whole else tuple(counted),
+        y=name,
+        classes=None if name is not None else y,
+        rules=rules,
+        typed=numeric.difference(declared.names),
+        parted=source.repeats and not source.in_memory,
     )
-    parted = source.repeats and not source.in_memory
-    reading = BatchReader(completed, numbers, chosen, name, classes, rules=rules)
-    return replace(reading, typed=typed, parted=parted), names
+    return reading, names
 
 
-def _completed(schema: Any, types: Mapping[str, str], names: list[str], numbers: str) -> Schema:
+def _completed(schema: Schema, types: Mapping[str, str], names: list[str], numbers: str) -> Schema:
     """Declare what the types of a source say, so that no batch is taken for something else."""
-    schema = Schema.of(schema)
     if schema.complete:
         return schema
     kinds = {name: _KINDS.get(family(types[name])) for name in names}
@@ -663,6 +661,8 @@ def _rules(
 
 def limits_of(max_values: Any, names: Sequence[str]) -> dict[str, int]:
     """The most values of each column that has a limit."""
+    if max_values is None:
+        return {}
     limits = max_values if isinstance(max_values, Mapping) else dict.fromkeys(names, max_values)
     for name, limit in limits.items():
         if name not in names:

@@ -79,7 +79,7 @@ def test_parquet_is_cast_by_duckdb_and_arrow_is_not(files, tmp_path):
     cast = source.retyped({"grade": "VARCHAR"})
     assert cast.types["grade"] == "VARCHAR" and not cast.is_text
     assert set(read(cast, columns=["grade"])["grade"].to_pylist()) == set("012345")
-    with pytest.raises(ValueError, match="already have types"):
+    with pytest.raises(ValueError, match="works for text files only"):
         open_source(files / "all.arrow").retyped({"grade": "VARCHAR"})
 
 

@@ -6,7 +6,7 @@ What SQLAlchemy connects to is read through the connection of the driver beneath
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from importlib.util import find_spec
@@ -39,16 +39,14 @@ class DatabaseSource(Source):
     """A query on a connection, or on the address of a database."""
 
     def __init__(self, source: tuple[Any, str]) -> None:
-        self.where, self.query = _address(source[0]), source[1]
+        self.where, self.query = source
+        if _is_sqlalchemy(self.where) and hasattr(self.where, "render_as_string"):  # a URL
+            self.where = self.where.render_as_string(hide_password=False)
         self.inner = f"{in_brackets(self.query)} AS tabweave_source"
         self.shared = not isinstance(self.where, str)
         name = f"{_without_password(self.where)}, {' '.join(self.query.split())!r}"
         with errors_naming(name), _connected(self.where) as connection:
             super().__init__(name, _described(connection, f"SELECT * FROM {self.inner}"))
-
-    def retyped(self, types: Mapping[str, str]) -> Source:
-        """Refuse: a query can cast."""
-        raise ValueError(f"cast {next(iter(types))!r} in the query itself: {self.query}")
 
     def sql_table(self) -> SqlTable:
         """Where SQL can count the rows."""
@@ -80,7 +78,8 @@ class DatabaseSource(Source):
             with errors_naming(self.name), _connected(self.where) as connection:
                 query = f"SELECT {_selected(connection, columns)} FROM {self.inner}"
                 for batch in _batches(connection, query, batch_rows):
-                    yield _columns_of(batch, columns)
+                    is_mapping = isinstance(batch, dict)
+                    yield {n: batch[n] for n in columns} if is_mapping else batch.select(columns)
                     done += n_rows_of(batch)
         except ValueError as error:
             mixed = ""
@@ -98,13 +97,6 @@ def _selected(connection: Any, columns: Sequence[str]) -> str:
     return "*" if dialect is None else ", ".join(map(dialect.identifier, columns))
 
 
-def _columns_of(batch: Any, columns: Sequence[str]) -> Any:
-    """Some columns of a batch, in order."""
-    if isinstance(batch, Mapping):
-        return {name: batch[name] for name in columns}
-    return batch.select(list(columns))
-
-
 def is_database(source: Any) -> bool:
     """Whether this is a connection, or the address of one, with a query."""
     if not isinstance(source, tuple) or len(source) != 2 or not isinstance(source[1], str):
@@ -116,13 +108,6 @@ def is_database(source: Any) -> bool:
 
 def _is_sqlalchemy(where: Any) -> bool:
     return any(kind.__module__.startswith("sqlalchemy.") for kind in type(where).__mro__)
-
-
-def _address(where: Any) -> Any:
-    """A URL of SQLAlchemy as text, all else as it is."""
-    if _is_sqlalchemy(where) and hasattr(where, "render_as_string"):
-        return where.render_as_string(hide_password=False)
-    return where
 
 
 def _without_password(where: Any) -> str:
@@ -239,7 +224,8 @@ def _batches(connection: Any, query: str, batch_rows: int) -> Iterator[Any]:
     elif _is_context(connection):
         yield from require("pyarrow", "frames").RecordBatchReader.from_stream(connection.sql(query))
     elif _is_chdb(connection):
-        yield from _chdb_reader(connection, query, batch_rows)
+        result = connection.send_query(query, "Arrow")  # beside the DB-API
+        yield from result.record_batch(rows_per_batch=batch_rows)
     elif not hasattr(connection, "adbc_get_info"):
         with closing(connection.cursor()) as cursor:
             cursor.execute(query)
@@ -297,11 +283,6 @@ def _cast(batch: Any, numeric: Sequence[str]) -> Any:
         i = batch.schema.get_field_index(name)
         batch = batch.set_column(i, name, batch.column(i).cast(pa.string()).cast(pa.float64()))
     return batch
-
-
-def _chdb_reader(connection: Any, query: str, batch_rows: int) -> Any:
-    """A result of chDB, which speaks Arrow beside the DB-API."""
-    return connection.send_query(query, "Arrow").record_batch(rows_per_batch=batch_rows)
 
 
 def _library(connection: Any) -> str:

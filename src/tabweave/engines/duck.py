@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
+from copy import copy
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -39,7 +40,33 @@ _ROUNDED = r"[+-]?[0-9]{16,}"  # a whole number that a float may not hold
 _TEXT_IN_JSON = re.compile(r"TIMESTAMP WITH TIME ZONE|TIMESTAMP\w*|DATE|TIME\b|UUID|INTERVAL")
 
 
-class CsvSource(Source):
+class DuckSource(Source):
+    """A table of DuckDB, on a connection of ours."""
+
+    def __init__(self, name: str, connection: Any, types: Mapping[str, str]) -> None:
+        super().__init__(name, types)
+        self.connection = connection
+
+    def _table(self) -> str:
+        """The rows as SQL calls them, with the types that were declared."""
+        raise NotImplementedError(f"{type(self).__name__} must implement _table")
+
+    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        query = f"SELECT {', '.join(map(sql_name, columns))} FROM {self._table()}"
+        return own_batches(self.connection, query, batch_rows)
+
+    def sql_table(self) -> SqlTable:
+        """Where SQL can count the rows."""
+
+        def run(query: str) -> Iterator[Any]:
+            return own_batches(self.connection, query, BATCH_ROWS)
+
+        # The connection is ours, and what it keeps is in memory; a cursor sees no temporary table.
+        keep = partial(kept, self.connection.execute, kind="TABLE")
+        return SqlTable("duckdb", f"{self._table()} AS {NAME}", run, keep)
+
+
+class CsvSource(DuckSource):
     """A CSV file: names first, types from all of its cells or as declared.
 
     Parameters
@@ -67,9 +94,8 @@ class CsvSource(Source):
         types: Mapping[str, str],
         gapped: Collection[str] = (),
     ) -> None:
-        super().__init__(str(path), types)
+        super().__init__(str(path), connection, types)
         self.paths = (path,)
-        self.connection = connection
         self.layout = layout
         self.gapped = gapped
 
@@ -167,13 +193,9 @@ class CsvSource(Source):
         return self._with_types(_replaced(self.types, types), self.gapped)
 
     def _with_types(self, types: Mapping[str, str], gapped: Collection[str]) -> CsvSource:
-        out = CsvSource(self.paths[0], self.connection, self.layout, types, gapped)
-        out.name, out.paths = self.name, self.paths
+        out = copy(self)
+        out.types, out.gapped = dict(types), gapped
         return out
-
-    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        query = f"SELECT {', '.join(map(sql_name, columns))} FROM {self._table()}"
-        return own_batches(self.connection, query, batch_rows)
 
     def about_rows(self) -> int | None:
         """About how many rows there are, from the length of the first lines."""
@@ -184,10 +206,6 @@ class CsvSource(Source):
             start = file.read(1 << 20)
         lines = start.count(b"\n")
         return round(path.stat().st_size * lines / max(len(start), 1))
-
-    def sql_table(self) -> SqlTable:
-        """Where SQL can count the rows."""
-        return _sql_table(self.connection, self._table())
 
     def _table(self) -> str:
         words = {n: kind for n in self.gapped if family(kind := self.types[n]) == "number"}
@@ -260,15 +278,14 @@ def _like_a_cell(name: str, cells: Sequence[Any]) -> str:
     return "" if 2 * len(distinct) > len(cells) else "name"
 
 
-class JsonSource(Source):
+class JsonSource(DuckSource):
     """A JSON file: text is text, and cells of several types stay what they are."""
 
     is_text = True
 
     def __init__(self, path: Path, connection: Any, types: Mapping[str, str]) -> None:
-        super().__init__(str(path), types)
+        super().__init__(str(path), connection, types)
         self.paths = (path,)
-        self.connection = connection
         self.mixed = "JSON" in types.values()
 
     @classmethod
@@ -281,7 +298,10 @@ class JsonSource(Source):
         types_found = describe(connection, f"SELECT * FROM {guess}")
         _check_records(path, connection, guess, types_found)
         names = _distinct_names(path, _keys(path, connection, list(types_found)))
-        kinds = {n: _json_type(kind) for n, kind in zip(names, types_found.values(), strict=True)}
+        kinds = {
+            name: "JSON" if "JSON" in kind else _TEXT_IN_JSON.sub("VARCHAR", kind)
+            for name, kind in zip(names, types_found.values(), strict=True)
+        }
         source = cls(path, connection, kinds)
         return source.retyped(dict.fromkeys(source._rounded(), "JSON"))
 
@@ -299,8 +319,9 @@ class JsonSource(Source):
 
     def retyped(self, types: Mapping[str, str]) -> JsonSource:
         """The same file, some of its columns read as another type."""
-        out = JsonSource(self.paths[0], self.connection, _replaced(self.types, types))
-        out.name, out.paths = self.name, self.paths
+        out = copy(self)
+        out.types = _replaced(self.types, types)
+        out.mixed = "JSON" in out.types.values()
         return out
 
     def _table(self) -> str:
@@ -310,8 +331,7 @@ class JsonSource(Source):
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         raw = [name for name in columns if self.types[name] == "JSON"]
-        query = f"SELECT {', '.join(map(sql_name, columns))} FROM {self._table()}"
-        for batch in own_batches(self.connection, query, batch_rows):
+        for batch in super()._stream(columns, batch_rows):
             yield _decoded(batch, columns, raw) if raw else batch
 
     def sql_table(self) -> SqlTable:
@@ -321,7 +341,7 @@ class JsonSource(Source):
                 f"{self.name}: column {name!r} holds values of several types, which SQL cannot "
                 "tell apart as tabweave does; use engine='auto', or leave the column out"
             )
-        return _sql_table(self.connection, self._table())
+        return super().sql_table()
 
 
 def _check_records(path: Path, connection: Any, guess: str, types: Mapping[str, str]) -> None:
@@ -342,11 +362,6 @@ def _check_records(path: Path, connection: Any, guess: str, types: Mapping[str, 
         )
 
 
-def _json_type(kind: str) -> str:
-    """The type to read a column of JSON as, from the one that DuckDB takes it for."""
-    return "JSON" if "JSON" in kind else _TEXT_IN_JSON.sub("VARCHAR", kind)
-
-
 def _decoded(batch: Any, columns: Sequence[str], raw: Sequence[str]) -> dict[str, list[Any]]:
     """A batch as lists, the text of some columns decoded, each text once."""
     cells = {n: c if isinstance(c := batch[n], list) else c.to_pylist() for n in columns}
@@ -361,70 +376,35 @@ def _loaded(text: str) -> Any:
     return json.loads(text, parse_constant=lambda name: None if name == "NaN" else float(name))
 
 
-class DuckSource(Source):
+class QuerySource(DuckSource):
     """A query, or a file by one of DuckDB's table functions; declared types are cast to."""
 
-    def __init__(
-        self, name: str, table: str, connection: Any, found: Mapping[str, str], casts: Any = ()
-    ) -> None:
-        super().__init__(name, _replaced(found, dict(casts)))
-        self.table = table
-        self.connection = connection
-        self.casts = dict(casts)
-
-    @classmethod
-    def open(cls, name: str, table: str) -> DuckSource:
-        """Open what a table function or a query in brackets gives."""
+    def __init__(self, name: str, table: str) -> None:
         connection = connect()
         with errors_naming(name):
-            return cls(name, table, connection, describe(connection, f"SELECT * FROM {table}"))
-
-    @classmethod
-    def of_file(cls, path: Path, function: str, *, is_text: bool) -> DuckSource:
-        """Open a file by a table function such as ``read_json({}, sample_size=-1)``."""
-        source = cls.open(str(path), function.format(sql_path(path)))
-        source.paths, source.is_text = (path,), is_text
-        return source
+            super().__init__(name, connection, describe(connection, f"SELECT * FROM {table}"))
+        self.table = table
+        self.casts: dict[str, str] = {}
 
     def retyped(self, types: Mapping[str, str]) -> Source:
         """The same file, some of its columns cast to another type."""
         if not self.paths:
             return super().retyped(types)
-        casts = self.casts | dict(types)
-        out = DuckSource(self.name, self.table, self.connection, self.types, casts)
-        out.paths, out.is_text = self.paths, self.is_text
+        out = copy(self)
+        out.types, out.casts = _replaced(self.types, types), self.casts | dict(types)
         return out
 
-    def sql_table(self) -> SqlTable:
-        """Where SQL can count the rows."""
-        return _sql_table(self.connection, f"({self._query(list(self.types))})")
-
-    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        return own_batches(self.connection, self._query(columns), batch_rows)
-
-    def _query(self, columns: Sequence[str]) -> str:
-        parts = [
-            f"CAST({sql_name(name)} AS {self.casts[name]}) AS {sql_name(name)}"
-            if name in self.casts
-            else sql_name(name)
-            for name in columns
+    def _table(self) -> str:
+        casts = [
+            f"CAST({sql_name(n)} AS {kind}) AS {sql_name(n)}" for n, kind in self.casts.items()
         ]
-        return f"SELECT {', '.join(parts)} FROM {self.table}"
+        return f"(SELECT * REPLACE ({', '.join(casts)}) FROM {self.table})" if casts else self.table
 
 
-def _sql_table(connection: Any, table: str) -> SqlTable:
-    def run(query: str) -> Iterator[Any]:
-        return own_batches(connection, query, BATCH_ROWS)
-
-    # The connection is ours, and what it keeps is in memory; a cursor sees no temporary table.
-    keep = partial(kept, connection.execute, kind="TABLE")
-    return SqlTable("duckdb", f"{table} AS {NAME}", run, keep)
-
-
-def open_sql(query: str) -> DuckSource:
+def open_sql(query: str) -> QuerySource:
     """Open SQL text, run by DuckDB over files."""
     name = f"SQL {' '.join(query.split())!r}"
-    return DuckSource.open(name, in_brackets(query))
+    return QuerySource(name, in_brackets(query))
 
 
 def in_brackets(query: str) -> str:

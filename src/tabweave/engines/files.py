@@ -20,9 +20,10 @@ from urllib.parse import unquote
 
 from tabweave._compat import require, warn_caller
 from tabweave.columns.table import Table
-from tabweave.engines.duck import CsvSource, DuckSource, JsonSource
+from tabweave.engines.duck import CsvSource, JsonSource, QuerySource
 from tabweave.engines.frames import FrameSource
 from tabweave.engines.source import Source, errors_naming, family, has_arrow, n_rows_of, with_fields
+from tabweave.io.dialects import sql_path
 from tabweave.io.files import (
     PACKED,
     as_utf8,
@@ -324,8 +325,10 @@ def _without_dictionary(metadata: Any, columns: Sequence[str]) -> set[str]:
     return lacking.intersection(columns)
 
 
-def _parquet_by_duckdb(path: Path) -> DuckSource:
-    return DuckSource.of_file(path, "read_parquet({}, hive_partitioning=false)", is_text=False)
+def _parquet_by_duckdb(path: Path) -> QuerySource:
+    source = QuerySource(str(path), f"read_parquet({sql_path(path)}, hive_partitioning=false)")
+    source.paths = (path,)
+    return source
 
 
 class IpcSource(Source):
@@ -337,13 +340,6 @@ class IpcSource(Source):
             schema = _ipc_reader(arrow, file).schema
         super().__init__(str(path), {field.name: str(field.type) for field in schema})
         self.paths = (path,)
-
-    def retyped(self, types: Mapping[str, str]) -> Source:
-        """Refuse: its columns have types."""
-        raise ValueError(
-            f"{self.name}: its columns already have types; leave {next(iter(types))!r} as it is, "
-            "or cast it in SQL"
-        )
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         arrow = require("pyarrow", "frames")

@@ -209,7 +209,7 @@ class RecordSource(Source):
             if self.mixed or not has_arrow():
                 yield one_mapping([part], columns)
             else:
-                yield _one_batch(part)
+                yield require("pyarrow", "frames").table(part).combine_chunks().to_batches()[0]
 
 
 def with_fields(source: Source) -> Source:
@@ -239,12 +239,6 @@ def text_of_cells(cells: Any) -> list[str | None]:
 def in_json(cell: Any) -> str | None:
     """A cell as JSON writes it; what JSON does not know as text."""
     return None if is_missing(cell) else json.dumps(cell, default=str, ensure_ascii=False)
-
-
-def _one_batch(columns: Mapping[str, Any]) -> Any:
-    import pyarrow as pa
-
-    return pa.table(dict(columns)).combine_chunks().to_batches()[0]
 
 
 def check_batch_rows(batch_rows: int) -> None:

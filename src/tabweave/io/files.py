@@ -44,7 +44,8 @@ def replacing(path: str | PathLike[str]) -> Iterator[Path]:
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
     try:
         yield temporary
-        _flush(temporary)
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
         if path.exists():
             shutil.copymode(path, temporary)
         os.replace(temporary, path)
@@ -64,14 +65,6 @@ def remove_leftovers(path: str | PathLike[str], older_than: float = 0.0) -> None
         with suppress(OSError):  # another may have removed it
             if not older_than or time.time() - part.stat().st_mtime > older_than:
                 part.unlink()
-
-
-def _flush(path: Path) -> None:
-    file = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 class CsvHeader(NamedTuple):

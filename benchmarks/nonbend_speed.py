@@ -22,7 +22,7 @@ import numpy as np
 from _report import Report, best_of
 from tabweave import Counts, Table
 from tabweave.embed.nonbend import VI, NonBEND
-from tabweave.embed.nonbend.model import DistinctRows, Fit, Prior
+from tabweave.embed.nonbend.model import Fit, Prior, WeightedRows
 from tabweave.embed.nonbend.variational import first_fit, step
 
 ITERATIONS = 50
@@ -81,12 +81,12 @@ def planted(n: int, d: int, n_values: int, k: int, seed: int = 0) -> np.ndarray:
     return codes
 
 
-def rows_of(codes: np.ndarray) -> DistinctRows:
+def rows_of(codes: np.ndarray) -> WeightedRows:
     table = Table.of(codes, numbers="nominal")
-    return DistinctRows.of(table, Counts.of(table), None)
+    return WeightedRows.of(table, Counts.of(table), None)
 
 
-def iterate(rows: DistinctRows, prior: Prior, first: Fit, n_steps: int) -> Fit:
+def iterate(rows: WeightedRows, prior: Prior, first: Fit, n_steps: int) -> Fit:
     """Take a fixed number of steps, without early stop and with every subspace kept."""
     fit = first
     for _ in range(n_steps):
@@ -173,7 +173,7 @@ def report_slope(
 def time_steps(n: int, d: int, n_values: int, k: int) -> float:
     rng = np.random.default_rng(0)
     cells = rng.integers(n_values, size=(n, d)) + n_values * np.arange(d)
-    rows = DistinctRows(cells.astype(np.int32), np.ones(n), n_values * np.arange(d + 1))
+    rows = WeightedRows(cells.astype(np.int32), np.ones(n), n_values * np.arange(d + 1))
     prior = Prior(1.0, 0.1, k, rows.offsets)
     first = first_fit(rows, prior, "random", rng)
     iterate(rows, prior, first, 1)

@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from tabweave import Counts, OneHot, Table, papers
 from tabweave.counts import counting, couplings
 from tabweave.datasets import make_coupled
-from tabweave.embed.nonbend.model import DistinctRows
+from tabweave.embed.nonbend.model import WeightedRows
 from tabweave.papers.untie import (
     BOUNDED,
     UNTIE,
@@ -166,7 +166,7 @@ def test_a_batch_is_a_small_table_of_its_own(size):
     """(7.24) of some rows, their own eigenvectors in H; Adam by hand."""
     counts, columns, _, wide = prepared(0)
     codes = np.stack(counts.vocabulary.codes(Table.of(table(0))), axis=1)
-    rows = DistinctRows.of(Table.of(table(0)), counts, None)
+    rows = WeightedRows.of(Table.of(table(0)), counts, None)
     omegas, trace = descend_in_batches(rows, columns, 2, 2, size, np.random.default_rng(4))
     of_row = {tuple(code): x for code, x in zip(codes.tolist(), wide, strict=True)}
     cells = (rows.cells - counts.offsets[:-1]).tolist()
@@ -186,7 +186,7 @@ def test_a_batch_is_a_small_table_of_its_own(size):
 
 def test_batches_stop_when_the_loss_does():
     counts, columns, _, _ = prepared(0)
-    rows = DistinctRows.of(Table.of(table(0)), counts, None)
+    rows = WeightedRows.of(Table.of(table(0)), counts, None)
     _, trace = descend_in_batches(rows, columns, 2, 500, 20, np.random.default_rng(0))
     change = np.abs(np.diff(trace)) / trace[:-1]
     assert len(trace) < 500 and change[-1] <= 0.01 and (change[:-1] > 0.01).all()

@@ -13,7 +13,7 @@ from tabweave.columns.decision import FEW_ROWS
 from tabweave.columns.nominal import Codes
 from tabweave.columns.table import Table, datetime_as_numeric, ordinal_as_nominal, take_rows
 from tabweave.counts.counts import Counts
-from tabweave.embed.nonbend.model import DistinctRows, Prior
+from tabweave.embed.nonbend.model import Prior, WeightedRows
 from tabweave.embed.nonbend.variational import expect, first_fit
 from tabweave.space.numbers import quantile_bins, with_bins
 
@@ -62,7 +62,7 @@ def mixture_scores(
     """
     coded = in_bins(table)
     counts = Counts.of(coded)
-    rows = DistinctRows.of(coded, counts, None)
+    rows = WeightedRows.of(coded, counts, None)
     n, free = rows.total, int((rows.sizes - 1).sum())
     out: dict[str, dict[int, float]] = {name: {} for name in OF_MIXTURES}
     for k in range(1, min(max_clusters, len(rows.cells)) + 1):
@@ -77,7 +77,7 @@ def mixture_scores(
 
 
 def latent_classes(
-    rows: DistinctRows,
+    rows: WeightedRows,
     k: int,
     rng: np.random.Generator,
     *,

@@ -422,7 +422,9 @@ class PowerMoments:
         cls, values: np.ndarray, max_power: int, *, signed: bool = False, block_rows: int = 1 << 14
     ) -> PowerMoments:
         """Add up the rows of an array with NaN for missing."""
-        low, high = _bounds(values)
+        present = ~np.isnan(values)
+        low = np.min(values, axis=0, initial=np.inf, where=present)
+        high = np.max(values, axis=0, initial=-np.inf, where=present)
         total: PowerMoments | None = None
         for start in range(0, max(len(values), 1), block_rows):
             part = _block_moments(values[start : start + block_rows], low, high, max_power, signed)
@@ -501,12 +503,6 @@ def frame(low: np.ndarray, high: np.ndarray, signed: bool) -> tuple[np.ndarray, 
     start, stop = np.where(seen, low, 0), np.where(seen, high, 0)
     half = stop / 2 - start / 2
     return (start + half, half) if signed else (start, stop - start)
-
-
-def _bounds(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    present = ~np.isnan(values)
-    low = np.min(values, axis=0, initial=np.inf, where=present)
-    return low, np.max(values, axis=0, initial=-np.inf, where=present)
 
 
 def _block_moments(

@@ -254,7 +254,7 @@ class MCA(Factorial, ValueEmbedder):
         if self.correction == "benzecri":
             total = benzecri(features.eigenvalues(), k).sum()
         elif self.correction == "greenacre":
-            total = greenacre_total(features.frobenius(), k, counts.vocabulary.n_values)
+            total = greenacre_total(float(features.squares().sum()), k, counts.vocabulary.n_values)
         if self.correction is not None:
             axes = replace(axes, ratio=_share(self.corrected_eigenvalues_, total))
         self.axes_ = axes
@@ -723,10 +723,6 @@ class FactorFeatures:
         q, w = self.matrix, self.root
         lengths = np.asarray((q * q).sum(axis=1)).ravel()
         return lengths - 2 * w * np.asarray(q @ w).ravel() + w**2 * (w @ w)
-
-    def frobenius(self) -> float:
-        """Return the sum of the squares of all eigenvalues."""
-        return float(self.squares().sum())
 
     def axes(self, n_axes: int) -> FactorAxes:
         """Return the leading axes."""

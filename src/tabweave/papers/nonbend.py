@@ -12,7 +12,7 @@ from tabweave.columns.vocabulary import canonical, positions
 from tabweave.counts.counts import Counts
 from tabweave.embed import nonbend
 from tabweave.embed.nonbend import VI, Gibbs
-from tabweave.embed.nonbend.model import DistinctRows, Fit, Prior, add_assigned
+from tabweave.embed.nonbend.model import Fit, Prior, WeightedRows, add_assigned
 from tabweave.embed.nonbend.nonbend import embedding_grams, value_probabilities
 from tabweave.embed.nonbend.variational import (
     Passes,
@@ -135,7 +135,7 @@ def pseudo_counts(
     return out
 
 
-def assigned(batches: Iterable[DistinctRows], fit: Fit, prior: Prior) -> Fit:
+def assigned(batches: Iterable[WeightedRows], fit: Fit, prior: Prior) -> Fit:
     """Algorithm 2: return the counts of rows that are each in their likeliest subspace alone."""
     log_stick, _ = stick_expectations(fit.sizes, prior.alpha)
     log_value, _ = value_expectations(fit.counts, fit.sizes, prior)

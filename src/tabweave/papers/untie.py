@@ -21,7 +21,7 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import named_weights
 from tabweave.counts.spectra import responses
 from tabweave.embed.helic import coupling_spaces
-from tabweave.embed.nonbend.model import DistinctRowEmbedder, DistinctRows
+from tabweave.embed.nonbend.model import DistinctRowEmbedder, WeightedRows
 from tabweave.embed.weave import check_clusters
 from tabweave.io.register import storable
 from tabweave.space.value_tables import ValueTables
@@ -194,7 +194,7 @@ def descend(
 
 
 def descend_in_batches(
-    rows: DistinctRows,
+    rows: WeightedRows,
     columns: list[KernelColumns],
     n_clusters: int,
     max_iter: int,

@@ -18,7 +18,7 @@ from tabweave import Counts, Table
 from tabweave.datasets import make_coupled
 from tabweave.embed.nonbend import VI, Gibbs, NonBEND, variational
 from tabweave.embed.nonbend.gibbs import Sampler, log_joint, sweep
-from tabweave.embed.nonbend.model import DistinctRows, Fit, Prior, add_assigned
+from tabweave.embed.nonbend.model import Fit, Prior, WeightedRows, add_assigned
 from tabweave.embed.nonbend.nonbend import embedding_grams, mean_grams
 from tabweave.embed.nonbend.variational import (
     first_fit,
@@ -41,7 +41,7 @@ def planted(k, n, n_columns=10, n_values=4, concentration=0.2, seed=0):
 def rows_of(X):
     table = Table.of(np.asarray(X), numbers="nominal")
     counts = Counts.of(table)
-    return DistinctRows.of(table, counts, None), counts
+    return WeightedRows.of(table, counts, None), counts
 
 
 SHORT = {"vi": VI(max_iter=30), "gibbs": Gibbs(max_iter=30)}

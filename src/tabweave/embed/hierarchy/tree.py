@@ -169,12 +169,10 @@ class DistanceHierarchy(Embedder):
 
     def _learn_all(self) -> None:
         """Algorithm 1: a tree for each categorical column, from a hand or from the data."""
-        counts, trees = self.counts_, self.trees or {}
-        self.trees_ = {}
+        counts = self.counts_
+        self.trees_ = {name: Tree.of(tree) for name, tree in (self.trees or {}).items()}
         for name in _treed(self.schema_):
-            if name in trees:
-                self.trees_[name] = Tree.of(trees[name])
-            else:
+            if name not in self.trees_:
                 labels = counts.labels[counts.names.index(name)]
                 self.trees_[name] = from_linkage(dissimilarity(counts, name), labels, self.linkage)
         self._blocks = [self._block(column) for column in self.schema_.columns]
@@ -203,21 +201,17 @@ class DistanceHierarchy(Embedder):
                     f"expected trees of nominal or set columns ({', '.join(map(repr, nominal))}), "
                     f"got one of {name!r}, which is {kind}{remedy}"
                 )
-            check_leaves(name, Tree.of(tree), counts.labels[counts.names.index(name)])
+            leaves = Tree.of(tree)
+            for label in counts.labels[counts.names.index(name)]:
+                if label is not None and leaves.nearest(label) is None:
+                    raise ValueError(
+                        f"column {name!r}: value {label!r} is not in its tree; add it, or write it "
+                        f"as a path below a node of the tree (A{leaves.separator}{label!s})"
+                    )
 
 
 def _treed(schema: Schema) -> list[str]:
     return [c.name for c in schema.categorical if c.kind != "ordinal"]
-
-
-def check_leaves(column: str, tree: Tree, labels: Sequence[Label]) -> None:
-    """Raise for a value that a tree made by hand does not have."""
-    for label in labels:
-        if label is not None and tree.nearest(label) is None:
-            raise ValueError(
-                f"column {column!r}: value {label!r} is not in its tree; add it, or write it as a "
-                f"path below a node of the tree (A{tree.separator}{label!s})"
-            )
 
 
 # -- blocks from counts --------------------------------------------------------------------------
@@ -325,13 +319,10 @@ def from_linkage(dissimilarity: np.ndarray, labels: Sequence[Label], method: str
     # From the root down: scipy numbers the last merge highest, the tree wants parents first.
     number = total - 1 - np.arange(total)
     parents, weights = np.full(total, -1), np.zeros(total)
-    names: list[Label] = [""] * total
+    parents[number[:-1]] = number[above[:-1]]
+    weights[number[:-1]] = height[above[:-1]] - height[:-1]
     mark = "#"
     while any(isinstance(label, str) and label.startswith(mark) for label in labels):
         mark += "#"  # the names of inner nodes are nobody's value
-    for node in range(total):
-        if above[node] >= 0:
-            parents[number[node]] = number[above[node]]
-            weights[number[node]] = height[above[node]] - height[node]
-        names[number[node]] = labels[node] if node < n else f"{mark}{number[node]}"
-    return Tree(parents, weights, tuple(names), "")
+    names = (*labels, *(f"{mark}{i}" for i in number[n:]))[::-1]
+    return Tree(parents, weights, names, "")

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from tabweave._compat import Interval, StrOptions, njit
-from tabweave.embed.nonbend.model import DistinctRows, Fit, Prior, add_assigned, value_evidence
+from tabweave.embed.nonbend.model import Fit, Prior, WeightedRows, add_assigned, value_evidence
 from tabweave.engines.progress import ProgressCallback
 from tabweave.io.register import storable
 
@@ -62,7 +62,7 @@ class Gibbs:
     progress: ProgressCallback | None = None
     missing: str = "value"
 
-    def run(self, rows: DistinctRows, prior: Prior, rng: np.random.Generator) -> Fit:
+    def run(self, rows: WeightedRows, prior: Prior, rng: np.random.Generator) -> Fit:
         """Return the best of ``n_init`` chains of ``max_iter`` sweeps."""
         cells = rows.copies()  # which may sit in different subspaces
         chains = [self._chain(cells, prior, rng) for _ in range(self.n_init)]
@@ -159,7 +159,7 @@ def log_joint(counts: np.ndarray, sizes: np.ndarray, prior: Prior) -> float:
 
 
 def sampled_fit(
-    rows: DistinctRows,
+    rows: WeightedRows,
     prior: Prior,
     rng: np.random.Generator,
     *,

@@ -25,7 +25,7 @@ class DistinctRowEmbedder(RowEmbedder):
     """A row embedder whose digest is the distinct rows, with their weights."""
 
     def _digested(self, digest: Any, table: Table, y: Any, weight: Any, counts: Counts) -> Any:
-        rows = DistinctRows.of(table, counts, weight)
+        rows = WeightedRows.of(table, counts, weight)
         if digest is None:
             return rows
         return digest.reindexed(self.counts_.vocabulary, counts.vocabulary).joined(rows)
@@ -33,7 +33,7 @@ class DistinctRowEmbedder(RowEmbedder):
 
 @storable
 @dataclass(frozen=True, eq=False)
-class DistinctRows:
+class WeightedRows:
     """Distinct rows with multiplicities.
 
     Attributes
@@ -51,7 +51,7 @@ class DistinctRows:
     offsets: np.ndarray
 
     @classmethod
-    def of(cls, table: Table, counts: Counts, weight: np.ndarray | None) -> DistinctRows:
+    def of(cls, table: Table, counts: Counts, weight: np.ndarray | None) -> WeightedRows:
         """Return the distinct rows of a table in the vocabulary of its counts."""
         cells = locate(table, counts)
         if weight is None:
@@ -95,24 +95,24 @@ class DistinctRows:
             )
         return np.repeat(self.cells, np.rint(self.weight).astype(np.int64), axis=0)
 
-    def distinct(self) -> DistinctRows:
+    def distinct(self) -> WeightedRows:
         """Return every row once, ordered by its values."""
         codes = self.cells - self.offsets[:-1].astype(np.int32)
         first, inverse = distinct_rows(list(codes.T))
         weight = np.bincount(inverse, self.weight, minlength=len(first))
-        return DistinctRows(np.ascontiguousarray(self.cells[first]), weight, self.offsets)
+        return WeightedRows(np.ascontiguousarray(self.cells[first]), weight, self.offsets)
 
-    def joined(self, other: DistinctRows) -> DistinctRows:
+    def joined(self, other: WeightedRows) -> WeightedRows:
         """Return the rows of both, which share one vocabulary."""
         cells = np.concatenate([self.cells, other.cells])
-        return DistinctRows(
+        return WeightedRows(
             cells, np.concatenate([self.weight, other.weight]), self.offsets
         ).distinct()
 
-    def reindexed(self, old: Vocabulary, new: Vocabulary) -> DistinctRows:
+    def reindexed(self, old: Vocabulary, new: Vocabulary) -> WeightedRows:
         """Return the same rows in a larger vocabulary."""
         lookup = old.reindex(new).astype(np.int32)
-        return DistinctRows(lookup[self.cells], self.weight, new.offsets)
+        return WeightedRows(lookup[self.cells], self.weight, new.offsets)
 
 
 @storable
@@ -215,19 +215,17 @@ def locate(table: Table, counts: Counts, shift: int = 0) -> np.ndarray:
     return np.stack(out, axis=1) if out else np.zeros((table.n_rows, 0), np.int32)
 
 
-def log_prior_normaliser(prior: Prior) -> float:
-    """Log C(α₀) of all columns together, C as below Eq. (5.9)."""
-    pseudo, totals = prior.pseudo_counts, prior.totals
-    return float(gammaln(pseudo[pseudo > 0]).sum() - gammaln(totals[totals > 0]).sum())
-
-
 def value_evidence(counts: np.ndarray, sizes: np.ndarray, prior: Prior) -> np.ndarray:
-    """Return per subspace what the values add to the bound at their best: log C(τ) − log C(α₀)."""
+    """Return per subspace what the values add to the bound at their best: log C(τ) − log C(α₀).
+
+    C is as below Eq. (5.9), of all columns together.
+    """
     pseudo, totals = prior.pseudo_counts, prior.totals
-    present, held = pseudo > 0, totals > 0
+    present, varies = pseudo > 0, totals > 0
     of_values = gammaln(counts[present] + pseudo[present, None]).sum(axis=0)
-    both = gammaln(prior.seen(counts, sizes)[held] + totals[held, None]).sum(axis=0)
-    return of_values - both - log_prior_normaliser(prior)
+    of_columns = gammaln(prior.seen(counts, sizes)[varies] + totals[varies, None]).sum(axis=0)
+    of_prior = float(gammaln(pseudo[present]).sum() - gammaln(totals[varies]).sum())
+    return of_values - of_columns - of_prior
 
 
 def total_inertia(grams: list[np.ndarray], counts: Counts) -> float:

@@ -21,12 +21,12 @@ from tabweave.columns.column import Schema
 from tabweave.columns.table import Table, append_rows, remember_names, take_rows
 from tabweave.counts.counts import Counts
 from tabweave.embed.nonbend.gibbs import sampled_fit
-from tabweave.embed.nonbend.model import DistinctRows, Fit, Prior, add_assigned, value_evidence
+from tabweave.embed.nonbend.model import Fit, Prior, WeightedRows, add_assigned, value_evidence
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.register import storable
 from tabweave.space.block import in_threads
 
-Passes = Callable[[], Iterable[DistinctRows]]
+Passes = Callable[[], Iterable[WeightedRows]]
 
 
 @storable
@@ -75,7 +75,7 @@ class VI:
     progress: ProgressCallback | None = None
     missing: str = "value"
 
-    def run(self, rows: DistinctRows, prior: Prior, rng: np.random.Generator) -> Fit:
+    def run(self, rows: WeightedRows, prior: Prior, rng: np.random.Generator) -> Fit:
         """Return the best of ``n_init`` fits."""
         fits = []
         for _ in range(self.n_init):
@@ -112,7 +112,7 @@ class VI:
 
 
 def first_fit(
-    rows: DistinctRows, prior: Prior, kind: str, rng: np.random.Generator, *, log_odds: float = 50.0
+    rows: WeightedRows, prior: Prior, kind: str, rng: np.random.Generator, *, log_odds: float = 50.0
 ) -> Fit:
     """Return a first guess: rows in random subspaces, or with the nearest of some rows."""
     if kind == "sweeps":
@@ -364,14 +364,14 @@ def fit_batches(
     generators = model._generators()
     counts, sample = _first_pass(model, again(), generators[0])
     prior = model._prior(counts)
-    rows = DistinctRows.of(sample, counts, None)
+    rows = WeightedRows.of(sample, counts, None)
     total = float(counts.n)
 
-    def passes() -> Iterator[DistinctRows]:
+    def passes() -> Iterator[WeightedRows]:
         for batch in again():
             table = model._read(batch, counts.schema)
             if table.n_rows:
-                yield DistinctRows.of(table, counts, None)
+                yield WeightedRows.of(table, counts, None)
 
     report, fits = progress_reporter(engine.progress, "fits", len(generators)), []
     for rng in generators:

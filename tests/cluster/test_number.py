@@ -8,17 +8,10 @@ import pytest
 
 from tabweave import KModes, Table
 from tabweave.cluster import number_of_clusters
-from tabweave.cluster.mixtures import OF_MIXTURES, chosen, in_bins, mixture_scores, some_rows
+from tabweave.cluster.mixtures import chosen, some_rows
 from tabweave.cluster.number import best_k, within_entropy
 
-
-def planted(k, n=600, columns=10, seed=0):
-    rng = np.random.default_rng(seed)
-    group = rng.integers(k, size=n)
-    values = rng.integers(5, size=(k, columns))[group]
-    kept = rng.random((n, columns)) < 0.75
-    cells = np.where(kept, values, rng.integers(5, size=(n, columns)))
-    return pd.DataFrame(cells.astype(str), columns=[f"c{j}" for j in range(columns)])
+from .conftest import planted
 
 
 @pytest.mark.parametrize("k", [2, 4, 7])
@@ -37,18 +30,6 @@ def test_numbers_count_in_bins():
     group = rng.integers(3, size=400)
     rows = {f"x{j}": 6.0 * group * (-1) ** j + rng.normal(size=400) for j in range(4)}
     assert number_of_clusters(rows, max_clusters=6).best == 3
-
-
-def test_one_class_has_the_likelihood_of_independent_columns():
-    rows = planted(2, 200, 3)
-    scores = mixture_scores(Table.of(rows), 1, np.random.default_rng(0))
-    likelihood = sum(
-        (rows[c].value_counts() * np.log(rows[c].value_counts(normalize=True))).sum() for c in rows
-    )
-    free = sum(rows[c].nunique() - 1 for c in rows)
-    assert scores["aic"][1] == pytest.approx(-2 * likelihood + 2 * free, rel=1e-6)
-    assert scores["bic"][1] == pytest.approx(-2 * likelihood + np.log(200) * free, rel=1e-6)
-    assert set(scores) == set(OF_MIXTURES)
 
 
 def test_entropy_of_partitions():
@@ -101,8 +82,6 @@ def test_what_cannot_be():
         number_of_clusters([["a"]], criterion="silhouette")
     with pytest.raises(ValueError, match="max_clusters to be at least 2"):
         number_of_clusters([["a"]], max_clusters=1)
-    with pytest.raises(ValueError, match="sets alone"):
-        in_bins(Table.of({"s": [["a"], ["b"]]}))
 
 
 def test_columns_whose_values_hardly_repeat_are_set_aside():

@@ -31,7 +31,6 @@ SHRUNKEN = (0.7, 0.5, 0.35, 0.25)  # of one that is too sure of itself
 SHRUNK = (1.0, 0.5, 0.25)  # scores of a source that is too sure of itself
 STANDARD_ERRORS_TO_BEAT = 2.0  # standard errors by which a source must beat the constant
 STRENGTHS = (0.5, 1.0, 2.0, 3.0, 4.5)  # of smoothing
-SMOOTHING_ROUNDS = 12  # of smoothing
 
 
 # -- fusion -------------------------------------------------------------------------------------
@@ -266,10 +265,10 @@ class Smoothing(NamedTuple):
 class Smoother(ABC):
     """Smoothing of one kind of prediction."""
 
+    n_rounds: ClassVar[int] = 12
     trusts: ClassVar[tuple[float, ...]] = (1.0,)  # that make sense
-    signs: ClassVar[tuple[int, ...]] = (
-        1,
-    )  # of strengths: 1 for neighbours alike, -1 if they differ
+    # Of strengths: 1 for neighbours alike, -1 if they differ.
+    signs: ClassVar[tuple[int, ...]] = (1,)
 
     @abstractmethod
     def labels(self, targets: np.ndarray) -> np.ndarray:
@@ -358,7 +357,7 @@ class ClassSmoother(Smoother):
         log_belief = np.log(np.maximum(out, 1e-12)) * np.where(total > 0, trust, 1.0)
         for voice in graphs:
             log_belief -= voice.graph.sum(axis=1)[:, None] * voice.speaks_for(prior[None])
-        for _ in range(SMOOTHING_ROUNDS):
+        for _ in range(self.n_rounds):
             seen = out.copy()
             seen[fused.labeled] = labels
             belief = log_belief + sum(voice.graph @ voice.speaks_for(seen) for voice in graphs)
@@ -428,7 +427,7 @@ class NumberSmoother(Smoother):
         graph = sp.csr_array(sum((voice.graph for voice in graphs[1:]), start=graphs[0].graph))
         total = 1 + graph.sum(axis=1)[:, None]
         rest = np.zeros_like(scores)
-        for _ in range(SMOOTHING_ROUNDS):
+        for _ in range(self.n_rounds):
             seen = rest.copy()
             seen[fused.labeled] = labels - scores[fused.labeled]
             rest = graph @ seen / total

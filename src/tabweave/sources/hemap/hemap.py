@@ -51,14 +51,13 @@ from tabweave.sources.tables import (
 
 EMBED_FIRST = "HeMap reads numbers: embed categories first, e.g. with tabweave.MixedEmbedder"
 _HELD = {"pairs": "pairs", "source": "outputs"}  # of a source, by parameter of fit
-N_NEIGHBORS = 10
 # Without the source: the learner, the learner in the common space, the commonest class or mean. A
 # bridge that says the same of every source class falls back to the last: nothing is transferred.
 _RIVALS = ("target", "projected", "prior")
 
 
 def _gives_probabilities(model: HeMap) -> bool:
-    return hasattr(model._estimator(N_NEIGHBORS), "predict_proba")
+    return hasattr(model._estimator(), "predict_proba")
 
 
 @storable
@@ -311,9 +310,9 @@ class HeMap(Estimator):
             seed=seed_of(self.random_state),
         )
 
-    def _estimator(self, n_rows: int) -> Any:
+    def _estimator(self, n_rows: int = 10) -> Any:
         if self.estimator is None:
-            return KNeighborsClassifier(min(N_NEIGHBORS, n_rows))
+            return KNeighborsClassifier(min(10, n_rows))
         return clone(self.estimator)
 
     def _is_regressor(self) -> bool:
@@ -374,7 +373,7 @@ class HeMap(Estimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        base_tags = get_tags(self._estimator(N_NEIGHBORS))
+        base_tags = get_tags(self._estimator())
         tags.estimator_type = base_tags.estimator_type
         tags.classifier_tags = base_tags.classifier_tags
         tags.regressor_tags = base_tags.regressor_tags

@@ -1,0 +1,26 @@
+"""Latent classes: their likelihood, and what they are fitted to."""
+
+import numpy as np
+import pytest
+
+from tabweave import Table
+from tabweave.cluster.mixtures import OF_MIXTURES, in_bins, mixture_scores
+
+from .conftest import planted
+
+
+def test_one_class_has_the_likelihood_of_independent_columns():
+    rows = planted(2, 200, 3)
+    scores = mixture_scores(Table.of(rows), 1, np.random.default_rng(0))
+    likelihood = sum(
+        (rows[c].value_counts() * np.log(rows[c].value_counts(normalize=True))).sum() for c in rows
+    )
+    free = sum(rows[c].nunique() - 1 for c in rows)
+    assert scores["aic"][1] == pytest.approx(-2 * likelihood + 2 * free, rel=1e-6)
+    assert scores["bic"][1] == pytest.approx(-2 * likelihood + np.log(200) * free, rel=1e-6)
+    assert set(scores) == set(OF_MIXTURES)
+
+
+def test_sets_alone_have_no_classes():
+    with pytest.raises(ValueError, match="sets alone"):
+        in_bins(Table.of({"s": [["a"], ["b"]]}))

@@ -195,7 +195,7 @@ def test_the_program_gives_the_same(client, done, expected, folder, tmp_path, mo
     whole = client.get(f"/api/jobs/{done}/result").json()["map"]
     near = laid_out(client, done)
     whole["layouts"] += near["layouts"]
-    assert found["found"]["map"] == whole | {"without": near["without"]}
+    assert found["description"]["map"] == whole | {"without": near["without"]}
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert report.startswith("<!doctype html>")
 

@@ -6,6 +6,7 @@ import csv
 import json
 from functools import lru_cache
 from pathlib import Path
+from pprint import pformat
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,8 @@ from tabweave.apps.report.html import cell, page
 from tabweave.apps.report.reading import Reading
 from tabweave.apps.report.rows import column_shares
 from tabweave.apps.studio.jobs import StudioJob
+from tabweave.base import Embedder
 from tabweave.columns.table import take_rows
-from tabweave.embed.mixed import MixedEmbedder
 from tabweave.io.files import replacing
 from tabweave.io.store import load
 from tabweave.neighbors.index import SimilarityIndex
@@ -97,30 +98,22 @@ def opened(job: StudioJob) -> tuple[Reading, Any]:
 
 
 def explained(job: StudioJob, a: int, b: int) -> dict[str, Any]:
-    """Return two rows side by side, and each column's share in what keeps them apart."""
+    """Two rows side by side, and each column's share in what keeps them apart."""
     reading, model = opened(job)
     for row in (a, b):
         check_row(row, reading.table.n_rows)
     left, right = (take_rows(reading.features(), np.array([row])) for row in (a, b))
     parts = model.explain(left, right)
     total = float(sum(parts.values()))
-    cells = [row_of(reading, row) for row in (a, b)]
-    return {
-        "a": a,
-        "b": b,
-        **reading.ids_of(np.array([a, b])),
-        "distance": float(model.pairwise_distances(left, right)[0, 0]),
-        "columns": [
-            {
-                "column": name,
-                "a": cells[0].get(name),
-                "b": cells[1].get(name),
-                "adds": float(part),
-                "share": float(part) / total if total > 0 else 0.0,
-            }
-            for name, part in sorted(parts.items(), key=lambda item: -item[1])
-        ],
-    }
+    cells_a, cells_b = (row_of(reading, row) for row in (a, b))
+    columns = []
+    for name, part in sorted(parts.items(), key=lambda item: -item[1]):
+        share = float(part) / total if total > 0 else 0.0
+        cells = {"a": cells_a.get(name), "b": cells_b.get(name)}
+        columns.append({"column": name, **cells, "adds": float(part), "share": share})
+    distance = float(model.pairwise_distances(left, right)[0, 0])
+    ids = reading.ids_of(np.array([a, b]))
+    return {"a": a, "b": b, **ids, "distance": distance, "columns": columns}
 
 
 def row_of(reading: Any, row: int) -> dict[str, str | None]:
@@ -129,28 +122,23 @@ def row_of(reading: Any, row: int) -> dict[str, str | None]:
 
 
 def near(job: StudioJob, row: int, k: int = 8) -> dict[str, Any]:
-    """Return the rows nearest to one, copies of it among them."""
+    """The rows nearest to one, copies of it among them."""
     reading, model = opened(job)
-    n_rows = reading.table.n_rows
+    features, n_rows = reading.features(), reading.table.n_rows
     check_row(row, n_rows)
-    index = _index(job.folder)
-    query = take_rows(reading.features(), np.array([row]))
     # Copies come first in the order of rows, so the row itself may be beyond the first k.
-    answer = index.query(query, min(k + 1, n_rows))
-    pairs = zip(answer.positions[0], answer.distances[0], strict=True)
-    nearest = [(int(i), float(d)) for i, d in pairs if i != row]
-    nearest = nearest[:k]
-    sides = np.full(len(nearest), row), np.array([i for i, _ in nearest], dtype=int)
-    shares = column_shares(model, reading.features(), *sides)
-    cells = row_of(reading, row)
-    out: dict[str, Any] = {**reading.row_and_id(row), "cells": cells, "near": []}
-    for j, (i, distance) in enumerate(nearest):
-        other = row_of(reading, i)
+    answer = _index(job.folder).query(take_rows(features, np.array([row])), min(k + 1, n_rows))
+    others = np.flatnonzero(answer.positions[0] != row)[:k]
+    positions, distances = answer.positions[0][others], answer.distances[0][others]
+    shares = column_shares(model, features, np.full(len(positions), row), positions)
+    cells, neighbors = row_of(reading, row), []
+    for j, (position, distance) in enumerate(zip(positions.tolist(), distances, strict=True)):
+        others_cells = row_of(reading, position)
         most_first = sorted((-share[j], name) for name, share in shares.items())
-        differs = [name for _, name in most_first if other.get(name) != cells.get(name)]
-        found = {"distance": distance, "cells": other, "differs": differs}
-        out["near"].append(reading.row_and_id(i) | found)
-    return out
+        differs = [name for _, name in most_first if others_cells.get(name) != cells.get(name)]
+        measured = {"distance": float(distance), "cells": others_cells, "differs": differs}
+        neighbors.append(reading.row_and_id(position) | measured)
+    return {**reading.row_and_id(row), "cells": cells, "near": neighbors}
 
 
 def check_row(row: int, n: int) -> None:
@@ -163,7 +151,7 @@ def check_row(row: int, n: int) -> None:
 
 
 def made(job: StudioJob, kind: str) -> Path | bytes:
-    """Return a download, made when it is asked for: a file, or its bytes."""
+    """A download, made when it is asked for: a file, or its bytes."""
     if kind not in DOWNLOADS:
         raise ValueError(f"expected a download, one of {', '.join(DOWNLOADS)}, got {kind!r}")
     if kind == "program.py":
@@ -221,11 +209,13 @@ def _write_parquet(source: Any, path: Path, names: list[str]) -> None:
 
 
 def program_of(jobs: list[StudioJob], rows: tuple[int, int] | None = None) -> str:
-    """Return the Python that makes what one job shows, or two side by side."""
+    """The Python that makes what one job shows, or two side by side."""
     shown = [(job.method, *opened(job)) for job in jobs]
     for row in rows or ():
         check_row(row, shown[0][1].table.n_rows)
-    return program(jobs[0].source.name, shown, rows, dict(jobs[0].question.kinds))
+    first = jobs[0]
+    kinds = dict(first.question.kinds)
+    return program(first.source.name, shown, rows, kinds, first.source.encoding)
 
 
 def program(
@@ -233,8 +223,9 @@ def program(
     shown: list[tuple[str, Any, Any]],
     rows: tuple[int, int] | None = None,
     kinds: dict[str, str] | None = None,
+    encoding: str | None = None,
 ) -> str:
-    """Return a program.
+    """A program.
 
     Parameters
     ----------
@@ -246,70 +237,54 @@ def program(
         Two rows that are explained.
     kinds : dict of str to str, optional
         Kinds of columns that were chosen.
+    encoding : str, optional
+        That of the file, if it was chosen.
     """
     reading = shown[0][1]
-    target = reading.target
-    classed = next((m for m, _, _ in shown if learns_from_classes(m)), None)
-    declared = (kinds or {}) | ({target: "nominal"} if classed and target else {})
-    kinds_argument = f", {declared!r}" if declared else ""
-    used = sorted({n for _, _, model in shown for n in _classes_of(model)} | {"Table", "engines"})
+    target, needs_classes = reading.target, any(learns_from_classes(m) for m, _, _ in shown)
+    declared = (kinds or {}) | ({target: "nominal"} if needs_classes and target else {})
+    source = f"Path({name!r})"
+    if encoding is not None:
+        source = f"engines.open_source({source}, encoding={encoding!r})"
+    used = {"Table", "engines"}.union(*(_classes_of(model) for _, _, model in shown))
     lines = [
         "from pathlib import Path",
         "",
-        f"from tabweave import {', '.join(sorted(used, key=_import_order))}",
+        f"from tabweave import {', '.join(sorted(used))}",
         "from tabweave.apps.report import describe, page",
         "",
-        f"table = Table.of(engines.read(Path({name!r})){kinds_argument}, rules='all')",
-        *_list_of("columns", reading.kept),
+        f"table = Table.of(engines.read({source}), {declared or None!r}, rules='all')",
+        f"columns = {pformat(reading.kept, width=88)}",
         "rows = table.select(columns)",
     ]
-    if classed:
+    if needs_classes:
         lines.append(f"classes = [table[{target!r}].labels[c] for c in table[{target!r}].codes]")
-    if rows is not None:
-        lines += _row_lines("first", reading, rows[0]) + _row_lines("other", reading, rows[1])
+    for side, row in zip(("first", "other"), rows or (), strict=False):
+        cells = {column: reading.table[column].cell(row) for column in reading.kept}
+        lines += [f"# row {row}", f"{side} = {pformat(cells, width=88, sort_dicts=False)}"]
     for letter, (method, _, model) in zip("ab", shown, strict=False):
-        tail = f"_{letter}" if len(shown) > 1 else ""
-        lines += ["", *_of_model(tail, method, model, target)]
+        suffix = f"_{letter}" if len(shown) > 1 else ""
+        lines += ["", *_model_lines(suffix, method, model, target)]
         if rows is not None:
-            lines.append(f"print(model{tail}.explain(first, other))")
+            lines.append(f"print(model{suffix}.explain(first, other))")
     return "\n".join([*lines, ""])
 
 
-def _of_model(tail: str, method: str, model: Any, target: str | None) -> list[str]:
+def _model_lines(suffix: str, method: str, model: Any, target: str | None) -> list[str]:
     with config_context(print_changed_only=True):
-        written = " ".join(repr(clone(model)).split())
+        constructor = " ".join(repr(clone(model)).split())
     classes = ", classes" if learns_from_classes(method) else ""
-    named = "" if target is None else f"target={target!r}, "
+    options = "" if target is None else f"target={target!r}, "
     return [
-        f"model{tail} = {written}.fit(rows{classes})",
-        f"vectors{tail} = model{tail}.transform(rows)",
-        f"found{tail} = describe(table, {named}method=model{tail})  # map, clusters, neighbours",
-        f"Path('report{tail}.html').write_text(page(found{tail}), encoding='utf-8')",
+        f"model{suffix} = {constructor}.fit(rows{classes})",
+        f"vectors{suffix} = model{suffix}.transform(rows)",
+        "# map, clusters, neighbours",
+        f"description{suffix} = describe(table, {options}method=model{suffix})",
+        f"html = page(description{suffix})",
+        f"Path('report{suffix}.html').write_text(html, encoding='utf-8')",
     ]
 
 
-def _classes_of(model: Any) -> list[str]:
-    inner = model.categorical if isinstance(model, MixedEmbedder) else None
-    named = [type(model).__name__]
-    return named if inner is None or isinstance(inner, str) else [*named, type(inner).__name__]
-
-
-def _import_order(name: str) -> tuple[int, str]:
-    """Constants, classes, functions: as sorted imports stand."""
-    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
-
-
-def _list_of(name: str, values: list[str]) -> list[str]:
-    one = f"{name} = {values!r}"
-    if len(one) <= 88:
-        return [one]
-    return [f"{name} = [", *(f"    {value!r}," for value in values), "]"]
-
-
-def _row_lines(name: str, reading: Any, row: int) -> list[str]:
-    cells = {column: reading.table[column].cell(row) for column in reading.kept}
-    one = f"{name} = {cells!r}  # row {row}"
-    if len(one) <= 96:
-        return [one]
-    inner = (f"    {column!r}: {value!r}," for column, value in cells.items())
-    return [f"{name} = {{  # row {row}", *inner, "}"]
+def _classes_of(model: Any) -> set[str]:
+    models = [model, getattr(model, "categorical", None)]
+    return {type(each).__name__ for each in models if isinstance(each, Embedder)}

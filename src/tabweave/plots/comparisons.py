@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.stats import gaussian_kde
 
 from tabweave.plots.style import (
     HATCHES,
@@ -204,11 +205,11 @@ def epsilon_gamma_curve(
     >>> ax.get_xlabel()
     'ε: share of objects given up'
     """
-    ax = axes(ax, (5, 3.6))
-    draw_series(ax, curves, drawstyle="steps-post")
+    labels = "ε: share of objects given up", "γ: margin of the others"
+    ax = draw_series(ax, curves, *labels, drawstyle="steps-post")
     if nonnegative:
         ax.set_ylim(bottom=0)
-    ax.set(xlabel="ε: share of objects given up", ylabel="γ: margin of the others", xlim=(0, 1))
+    ax.set_xlim(0, 1)
     return ax
 
 
@@ -237,10 +238,8 @@ def precision_curve(
     >>> [line.get_label() for line in ax.lines]
     ['ours', 'theirs']
     """
-    ax = axes(ax, (5, 3.6))
-    draw_series(ax, {name: (k, values) for name, values in curves.items()})
+    ax = draw_series(ax, {name: (k, values) for name, values in curves.items()}, "k", ylabel)
     whole_numbers(ax.xaxis, k)
-    ax.set(xlabel="k", ylabel=ylabel)
     return ax
 
 
@@ -268,16 +267,14 @@ def convergence(
     [1.0, 2.0, 3.0]
     """
     traces = trace if isinstance(trace, Mapping) else {"objective": trace}
-    ax = axes(ax, (5, 3.6))
-    curves = {name: (np.arange(1, len(t) + 1), t) for name, t in traces.items()}
-    for name, (steps, _) in curves.items():
-        if not len(steps):
+    for name, values in traces.items():
+        if not len(values):
             raise ValueError(f"the trace {name!r} is empty; fit first, then pass objective_")
-    draw_series(ax, curves)
+    curves = {name: (np.arange(1, len(t) + 1), t) for name, t in traces.items()}
+    ax = draw_series(ax, curves, "iteration", "objective")
     if len(curves) == 1:
         ax.get_legend().remove()  # one line needs no name
     whole_numbers(ax.xaxis, [0])
-    ax.set(xlabel="iteration", ylabel="objective")
     return ax
 
 
@@ -314,11 +311,11 @@ def time_cost(
             raise ValueError(
                 f"{name!r}: expected numbers above 0 on a logarithmic axis, got {np.min(times):g}"
             )
-    ax = axes(ax, (5, 3.6))
-    draw_series(ax, {name: (sizes, times) for name, times in seconds.items()})
+    curves = {name: (sizes, times) for name, times in seconds.items()}
+    ax = draw_series(ax, curves, xlabel, "seconds")
     start = min(float(np.asarray(times)[0]) for times in seconds.values())
     ax.plot(sizes, start * sizes / sizes[0], color="0.7", linewidth=0.8, zorder=0)
-    ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel="seconds")
+    ax.set(xscale="log", yscale="log")
     return ax
 
 
@@ -357,15 +354,13 @@ def sensitivity(
     >>> len(ax.lines), len(ax.collections)
     (1, 1)
     """
-    ax = axes(ax, (5, 3.6))
     x = np.asarray(values, dtype=float)
-    draw_series(ax, {name: (x, y) for name, y in scores.items()})
+    ax = draw_series(ax, {name: (x, y) for name, y in scores.items()}, xlabel, ylabel)
     for name, deviations in (errors or {}).items():
         middle, width = np.asarray(scores[name], float), np.asarray(deviations, float)
         colour = next(line.get_color() for line in ax.lines if line.get_label() == in_legend(name))
         ax.fill_between(x, middle - width, middle + width, color=colour, alpha=0.15, lw=0)
     whole_numbers(ax.xaxis, x)
-    ax.set(xlabel=xlabel, ylabel=ylabel)
     return ax
 
 
@@ -397,8 +392,6 @@ def indicator_density(
     >>> ax.get_ylabel()
     'density'
     """
-    from scipy.stats import gaussian_kde
-
     curves = {}
     for name, numbers in indicators.items():
         values = np.asarray(numbers, dtype=float)
@@ -408,8 +401,6 @@ def indicator_density(
         margin = 0.5 * np.ptp(values)
         x = np.linspace(values.min() - margin, values.max() + margin, 200)
         curves[name] = (x, gaussian_kde(values)(x))
-    ax = axes(ax, (5, 3.6))
-    draw_series(ax, curves)
-    ax.set(xlabel=xlabel, ylabel="density")
+    ax = draw_series(ax, curves, xlabel, "density")
     ax.set_ylim(bottom=0)
     return ax

@@ -113,10 +113,13 @@ def whole_numbers(axis: Any, values: Any) -> None:
         axis.set_major_locator(MaxNLocator(integer=True))
 
 
-def draw_series(ax: Any, series: Mapping[str, tuple[Any, Any]], **style: Any) -> None:
-    """Draw curves, each with a distinct colour, dash and marker, and their legend."""
+def draw_series(
+    ax: Any, series: Mapping[str, tuple[Any, Any]], xlabel: str, ylabel: str, **style: Any
+) -> Any:
+    """Axes with curves, each with a distinct colour, dash and marker, and their legend."""
     if not series:
         raise ValueError("there are no curves to draw; pass a mapping of names to curves")
+    ax = axes(ax, (5, 3.6))
     shades = colours(len(series))
     for i, (name, (x, y)) in enumerate(series.items()):
         x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
@@ -128,6 +131,8 @@ def draw_series(ax: Any, series: Mapping[str, tuple[Any, Any]], **style: Any) ->
         line["markevery"] = max(1, x.size // 12)  # a dozen are enough to tell lines apart
         ax.plot(x, y, label=in_legend(name), color=shades[i], **(line | style))
     beside_legend(ax)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    return ax
 
 
 def in_legend(name: Any) -> str:

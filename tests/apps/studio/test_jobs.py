@@ -447,3 +447,16 @@ def test_the_program_reads_a_file_whatever_it_is_called(tmp_path, monkeypatch):
     found: dict = {}
     exec("\n".join(lines[: lines.index("rows = table.select(columns)") + 1]), found)
     assert found["table"]["a"].labels == ["x", "y"]
+
+
+def test_the_program_reads_a_file_in_the_encoding_that_was_chosen(tmp_path, monkeypatch):
+    from types import SimpleNamespace
+
+    (tmp_path / "a.csv").write_bytes("город\nМосква\n".encode("cp1251"))
+    monkeypatch.chdir(tmp_path)
+    reading = SimpleNamespace(target=None, kept=["город"])
+    shown = [("onehot", reading, tabweave.OneHot())]
+    lines = look.program("a.csv", shown, encoding="cp1251").splitlines()
+    variables: dict = {}
+    exec("\n".join(lines[: lines.index("rows = table.select(columns)") + 1]), variables)
+    assert variables["table"]["город"].labels == ["Москва"]

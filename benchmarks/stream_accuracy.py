@@ -42,7 +42,7 @@ from _report import FOLDER
 from tabweave import CDE, UNICORN, OneHot, Table, ValueMetric, Windowed, papers
 from tabweave.cluster import StreamClusterer
 from tabweave.datasets import load
-from tabweave.embed.autoencoder import OneHotAutoencoder
+from tabweave.embed.onehot import OneHotAutoencoder
 from tabweave.evaluate import average_ranks, clustering_f, matched_labels
 from tabweave.papers import CCDSDC, CCTED, DCD, stream_windows
 

@@ -41,7 +41,6 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave.columns.column import Schema as Schema
     from tabweave.columns.table import Table as Table
     from tabweave.counts.counts import Counts as Counts
-    from tabweave.embed.autoencoder import OneHotAutoencoder as OneHotAutoencoder
     from tabweave.embed.cde import CDE as CDE
     from tabweave.embed.ckml import CKML as CKML
     from tabweave.embed.coupled_numeric import CoupledNumeric as CoupledNumeric
@@ -55,6 +54,7 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave.embed.mixed import MixedEmbedder as MixedEmbedder
     from tabweave.embed.nonbend.nonbend import NonBEND as NonBEND
     from tabweave.embed.onehot import OneHot as OneHot
+    from tabweave.embed.onehot import OneHotAutoencoder as OneHotAutoencoder
     from tabweave.embed.sets import KSVD as KSVD
     from tabweave.embed.sets import SetTfidf as SetTfidf
     from tabweave.embed.sets import batch_omp as batch_omp

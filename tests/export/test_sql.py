@@ -25,7 +25,7 @@ from tabweave import (
     Weave,
 )
 from tabweave.columns.datetime import OWN_CLOCK
-from tabweave.embed.autoencoder import OneHotAutoencoder
+from tabweave.embed.onehot import OneHotAutoencoder
 from tabweave.export.sql import (
     is_float,
     kind_of,

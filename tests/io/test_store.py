@@ -45,7 +45,7 @@ from tabweave.cluster import StreamClusterer
 from tabweave.counts import counting
 from tabweave.counts.couplings import gaussian
 from tabweave.embed import EMBEDDERS
-from tabweave.embed.autoencoder import OneHotAutoencoder
+from tabweave.embed.onehot import OneHotAutoencoder
 from tabweave.io import archive as _persist
 from tabweave.io import store as _store
 from tabweave.io.codec import Decoder, Encoder, state_of

@@ -33,6 +33,7 @@ from tabweave import (
     Weave,
     load,
 )
+from tabweave.columns.numeric import Knots
 from tabweave.columns.spelling import Spelling
 from tabweave.columns.table import take_rows
 from tabweave.counts import counting as _counting
@@ -49,7 +50,6 @@ from tabweave.embed.weave import (
     two_knots,
 )
 from tabweave.engines import transform
-from tabweave.space.numbers import Knots
 
 
 def table(seed=0, n=80, columns=4):

@@ -6,16 +6,16 @@ from sklearn.preprocessing import FunctionTransformer
 
 from tabweave import HELIC, Column, Counts, MixedEmbedder, Schema, Table, Weave
 from tabweave.columns.datetime import cycle_of
+from tabweave.columns.numeric import RUNGS, Knots, smaller_share, step_from
+from tabweave.columns.numeric import ladder as ladder_of
 from tabweave.columns.table import take_rows
 from tabweave.embed.mixed import class_weights
 from tabweave.space import numbers as numbers_
 from tabweave.space.numbers import (
     KNOTS,
-    RUNGS,
     WIDTH,
     Absolute,
     Curves,
-    Knots,
     Numbering,
     along,
     bin_knots,
@@ -23,8 +23,6 @@ from tabweave.space.numbers import (
     moments_of,
     quantile_edges,
     quantiles,
-    smaller_share,
-    step_from,
 )
 
 
@@ -157,7 +155,7 @@ def two_curves():
     rows = [rng.normal(size=(4, 3)), rng.normal(size=(2, 2))]
     missing = [np.array([9.0, 8.0, 7.0]), np.zeros(2)]
     levels = {"grade": ("low", "high")}
-    return Curves(names=["x", "grade"], knots=knots, rows=rows, missing=missing, levels=levels)
+    return Curves(curved=["x", "grade"], knots=knots, rows=rows, missing=missing, levels=levels)
 
 
 def test_curves_are_straight_between_their_knots_and_go_on():
@@ -197,7 +195,7 @@ def test_curves_fall_into_their_columns():
 
 def test_curves_are_exported_by_their_knots():
     knots, rows = np.array([1.0, 2.0, 4.0]), np.random.default_rng(0).normal(size=(3, 2))
-    (line,) = Curves(names=["x"], knots=[knots], rows=[rows], missing=[np.ones(2)]).export()
+    (line,) = Curves(curved=["x"], knots=[knots], rows=[rows], missing=[np.ones(2)]).export()
     np.testing.assert_array_equal(line.knots, knots)
     np.testing.assert_array_equal(line.rows, rows)
     np.testing.assert_array_equal(line.missing, 1)
@@ -238,12 +236,10 @@ def test_moments_of_grades_are_those_of_their_ranks():
 
 
 def test_a_variance_beyond_float_leaves_the_ranks():
-    from tabweave.space import numbers as of_numbers
-
-    knots = of_numbers.Knots(np.array([0.0, 1.0, 5.0]), np.arange(3), np.full(3, 1 / 3), None)
-    plain = of_numbers.ladder(knots, 2.0, np.inf)
-    np.testing.assert_array_equal(plain, of_numbers.ladder(knots, 2.0, 0.0))
-    assert not np.allclose(plain, of_numbers.ladder(knots, 2.0, 14 / 3))
+    knots = Knots(np.array([0.0, 1.0, 5.0]), np.arange(3), np.full(3, 1 / 3), None)
+    plain = ladder_of(knots, 2.0, np.inf)
+    np.testing.assert_array_equal(plain, ladder_of(knots, 2.0, 0.0))
+    assert not np.allclose(plain, ladder_of(knots, 2.0, 14 / 3))
 
 
 def test_a_transformer_without_names_gives_numbers():
@@ -263,11 +259,11 @@ def test_a_ladder_needs_two_knots_that_differ():
     from tabweave.space import numbers as of_numbers
 
     one = of_numbers.Knots(np.array([3.0]), np.arange(1), np.ones(1), None)
-    assert of_numbers.ladder(one, 3.0, 1.0).tolist() == [[0]]
+    assert ladder_of(one, 3.0, 1.0).tolist() == [[0]]
     gone = of_numbers.Knots(np.zeros(0), np.arange(0), np.zeros(0), None)
-    assert of_numbers.ladder(gone, 0.0, 0.0).shape == (0, 1)
+    assert ladder_of(gone, 0.0, 0.0).shape == (0, 1)
     two = of_numbers.Knots(np.array([3.0, 4.0]), np.arange(2), np.full(2, 0.5), None)
-    found = of_numbers.ladder(two, 3.5, 0.25)
+    found = ladder_of(two, 3.5, 0.25)
     assert found[1, 0] > found[0, 0]
 
 
@@ -413,7 +409,7 @@ def test_a_ladder_is_that_of_classical_scaling(n, variance):
     straight = g - share @ g
     straight *= np.sqrt(rest / (share @ straight**2))
     wanted = leading @ leading.T + np.outer(straight, straight)
-    found = numbers_.ladder(knots, 1.5, variance)
+    found = ladder_of(knots, 1.5, variance)
     np.testing.assert_allclose(found @ found.T, wanted / (share @ apart @ share), atol=1e-9)
     assert share @ (found**2).sum(axis=1) == pytest.approx(0.5)  # two numbers are 1 apart
     np.testing.assert_allclose(share @ found, 0, atol=1e-9)

@@ -10,7 +10,15 @@ import pytest
 from tabweave.apps import report as room
 from tabweave.apps.report import describe, page, report
 from tabweave.apps.report import html as _page
-from tabweave.apps.report.html import LONGEST, bin_names, cell, quoted, rounded, shown, written
+from tabweave.apps.report.html import (
+    MAX_CHARACTERS,
+    bin_names,
+    cell,
+    quoted,
+    rounded,
+    shown,
+    written,
+)
 from tabweave.columns.nominal import Codes
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.sets import Sets
@@ -178,7 +186,7 @@ def test_labels_as_text():
     ]
     assert shown("two\n lines") == "two lines"
     assert shown(" ") == "' '"
-    assert len(shown("x" * 500)) == LONGEST
+    assert len(shown("x" * 500)) == MAX_CHARACTERS
     assert quoted("red ") == "“red ”"
 
 

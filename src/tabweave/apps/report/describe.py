@@ -43,7 +43,6 @@ from tabweave.apps.report.rows import (
 )
 from tabweave.base import Embedder
 from tabweave.columns.kinds import aside_line
-from tabweave.columns.nominal import Codes
 from tabweave.columns.table import Table, take_rows
 from tabweave.counts.counts import Counts
 from tabweave.embed.mixed import MixedEmbedder
@@ -337,38 +336,35 @@ def map_widget(X: Any, *, target: Any = None, method: Any = "auto", random_state
 
 
 def fitted(reading: Reading, method: Any, options: ReportOptions) -> Any:
-    """Return the embedder of a report, fitted on the columns it keeps."""
-    features = reading.features()
-    model = chosen(method, features, options.random_state)
+    """The embedder of a report, fitted on the columns it keeps."""
+    features, classes = reading.features(), None
+    model = embedder_for(method, features, options.random_state)
     weights = {n: w for n, w in (options.weights or {}).items() if n in features.schema.names}
     if weights:
         mixed = model if isinstance(model, MixedEmbedder) else MixedEmbedder(model)
         model = mixed.set_params(weights=weights)
+    if model._uses_classes:
+        if reading.target is None:
+            raise ValueError(f"{model._title()} is supervised and needs a target")
+        data: Any = reading.values()[reading.target]
+        classes = [data.labels[code] for code in data.codes.tolist()]
     with naming_target(reading.target):
-        return model.fit(features, _classes(reading, model) if model._uses_classes else None)
+        return model.fit(features, classes)
 
 
-def chosen(method: Any, table: Table, random_state: Any) -> Embedder:
-    """Return the embedder of a name, or a clone of the one given, wrapped where numbers ask."""
-    model = _named(method, random_state) if isinstance(method, str) else method
-    if not isinstance(model, Embedder):
+def embedder_for(method: Any, table: Table, random_state: int) -> Embedder:
+    """The embedder of a name, or a clone of one, wrapped where the table has more than categories.
+
+    Sets are read by all.
+    """
+    mixed = any(column.kind not in ("nominal", "set") for column in table.schema.columns)
+    if isinstance(method, str):
+        name = method if method in MEASURES else method.lower()
+        find(name, "pages")
+        return build(name, mixed=mixed, kinds=None, seed=random_state)
+    if not isinstance(method, Embedder):
         raise TypeError(f"expected method to be a name or an embedder of tabweave, got {method!r}")
-    if not model._has_vectors:
-        raise ValueError(f"{model!r} gives no vectors for rows; use another embedder")
-    numbered = any(column.kind not in ("nominal", "set") for column in table.schema.columns)
-    reads_numbers = model._numbers == "numeric"
-    return MixedEmbedder(clone(model)) if numbered and not reads_numbers else clone(model)
-
-
-def _named(name: str, random_state: Any) -> Any:
-    method = name if name in MEASURES else name.lower()
-    find(method, "pages")
-    return build(method, mixed=False, kinds=None, seed=random_state)
-
-
-def _classes(reading: Reading, model: Any) -> list[Any]:
-    if reading.target is None:
-        raise ValueError(f"{model._title()} is supervised and needs a target")
-    data = reading.values()[reading.target]
-    assert isinstance(data, Codes)
-    return [data.labels[code] for code in data.codes.tolist()]
+    if not method._has_vectors:
+        raise ValueError(f"{method!r} gives no vectors for rows; use another embedder")
+    model = clone(method)
+    return MixedEmbedder(model) if mixed and model._numbers != "numeric" else model

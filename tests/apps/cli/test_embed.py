@@ -207,7 +207,10 @@ def test_columns_are_read_as_declared(folder):
 def test_a_key_is_set_aside_and_can_be_kept(folder):
     done = called("embed", "shop.csv", "-o", "v.csv", "--json", cwd=folder)
     assert done.code == 0
-    assert "dropped: sku (an identifier" in done.err and "--kind COLUMN=nominal" in done.err
+    assert (
+        "dropped: sku (an identifier" in done.err
+        and "to keep it, add --kind sku=nominal" in done.err
+    )
     assert list(json.loads(done.out)["dropped"]) == ["sku"]
     assert not called("embed", "shop.csv", "-o", "w.csv", "--keep", "sku", cwd=folder).err
     kept = called("embed", "shop.csv", "-o", "x.csv", "--kind", "sku=nominal", "--json", cwd=folder)

@@ -67,7 +67,6 @@ def open_job(
     keep: Sequence[str] = (),
     n_components: int | None = None,
     text_columns: Iterable[str] = (),
-    must_find_words: bool = True,
 ) -> Iterator[OpenJob]:
     """Open the source, once: all that follows is asked of it.
 
@@ -83,8 +82,6 @@ def open_job(
         Number of principal components.
     text_columns : iterable of str
         Columns that are read as text, as in another table.
-    must_find_words : bool
-        Whether each word of ``--missing`` must be in the rows.
     """
     if options.model is not None and n_components is not None:
         raise Misuse("a saved model already has its dimensions; use --components when you fit it")
@@ -106,7 +103,7 @@ def open_job(
         job = OpenJob(
             options, source, target, columns, drop, kept, kinds, n_components, set(text_columns)
         )
-        yield job.without_words(must_find_words) if options.missing else job
+        yield job.without_words() if options.missing else job
 
 
 def _kinds(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -131,9 +128,8 @@ class OpenJob:
     kinds: Mapping[str, str]
     n_components: int | None
     text_columns: set[str]
-    unseen_words: frozenset[str] = frozenset()  # words of --missing that no cell is
 
-    def without_words(self, must_find_words: bool) -> OpenJob:
+    def without_words(self) -> OpenJob:
         """The job on rows in memory, nothing in the cells that mean missing."""
         if large := self._too_large(list(self.source.types)):
             raise MemoryError(
@@ -146,9 +142,10 @@ class OpenJob:
         if not self.source.guessed or "*" in self.kinds:
             as_text |= set(rows.columns)
         rows, unseen = rows.without(listed(self.options.missing), as_text)
-        if must_find_words:
-            check_words(unseen)
-        return replace(self, source=open_source(rows.frame()), unseen_words=unseen)
+        for word in unseen:
+            name = self.source.name
+            note(f"warning: {name}: no cell of a categorical column holds {word!r} (--missing)")
+        return replace(self, source=open_source(rows.frame()))
 
     @property
     def title(self) -> str:
@@ -334,12 +331,6 @@ class OpenJob:
             for each in names if name == "*" else [name]:
                 out[each] = declared_column(each, kind, rows.columns[each])
         return {name: kind for name, kind in out.items() if name in names}
-
-
-def check_words(unseen: Iterable[str]) -> None:
-    """Refuse a word of --missing that is nowhere: it may be misspelled."""
-    for word in sorted(unseen):
-        raise ValueError(f"--missing: no cell of a categorical column holds {word!r}")
 
 
 def declared_column(name: str, text: str, cells: Any) -> Any:

@@ -109,9 +109,10 @@ def _draw_picture(
     axes.set_title(title, fontsize="medium", **PLAIN)
     axes.get_legend().set_title(color)
     make_room(axes)
-    # Without a date two runs give equal files.
+    # Without a date, and with names that are no chance, two runs give equal files.
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
-    axes.figure.savefig(path, dpi=150, format=form, metadata=undated)
+    with require("matplotlib", "plots").rc_context({"svg.hashsalt": "tabweave"}):
+        axes.figure.savefig(path, dpi=150, format=form, metadata=undated)
 
 
 def _draw_page(path: Path, points: Any, learned: Learned, color: str, title: str) -> None:

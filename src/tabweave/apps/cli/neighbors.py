@@ -11,25 +11,11 @@ from rich.markup import escape
 from rich.text import Text
 
 from tabweave import SimilarityIndex
+from tabweave.apps.cli import show
 from tabweave.apps.cli.files import Output
 from tabweave.apps.cli.job import Learned, open_job
 from tabweave.apps.cli.options import Job, Misuse
 from tabweave.apps.cli.rows import Ids, check_columns, full_name, row_number
-from tabweave.apps.cli.show import (
-    ACCENT,
-    as_json,
-    bar,
-    bold,
-    cell,
-    emit,
-    fitting,
-    number,
-    plural,
-    say,
-    table,
-    width,
-    working,
-)
 from tabweave.apps.cli.values import conditions, described_row, pairs
 from tabweave.columns.table import take_rows
 
@@ -64,7 +50,7 @@ def neighbors(
     else:
         query = {n: v for n, v in learned.rows.row(position).items() if n in names}
     allowed = conditions(limits, learned) or None
-    with working("searching"):
+    with show.working("searching"):
         near = _nearest(learned, query, position, k, allowed, radius)
     if not near:
         within = "" if radius is None else f" within {radius:g}"
@@ -72,7 +58,7 @@ def neighbors(
         raise ValueError(f"no other row found{within}{limited}")
     if json:
         named = [n if ids.cells is None else {"id": ids.name(n["row"]), **n} for n in near]
-        as_json({"query": query, "neighbors": named})
+        show.as_json({"query": query, "neighbors": named})
     else:
         called = None if position is None else ids.name(position)
         _print(query, called, [n | {"row": ids.name(n["row"])} for n in near], names)
@@ -113,7 +99,7 @@ def _print(
     rows = f"{len(near)} rows" if len(near) > 1 else "row"
     title = f"The {rows} most similar to {'the query' if row is None else f'row {row}'}"
     heads = ["row", "distance", "closer pairs", *names, "differs in"]
-    first = [cell(query[n]) if n in query else "any" for n in names]
+    first = [show.cell(query[n]) if n in query else "any" for n in names]
     cells: list[list[Any]] = [["?" if row is None else row, "", "", *first, ""]]
     for one in near:
         values = [
@@ -122,16 +108,16 @@ def _print(
         ]
         cells.append([*_row_and_distance(one), *values, _differs_in(one)])
     texts = [[str(text) for text in line] for line in cells]
-    if len(names) > MAX_COLUMNS_SHOWN or fitting(heads, texts) < len(heads):
-        say(bold(title))
+    if len(names) > MAX_COLUMNS_SHOWN or show.fitting(heads, texts) < len(heads):
+        show.say(show.bold(title))
         for one in near:
             _print_block(query, one, names)
     else:
-        emit(table(heads, cells, right=heads[:3], title=title))
+        show.emit(show.table(heads, cells, right=heads[:3], title=title))
 
 
 def _row_and_distance(near: dict[str, Any]) -> list[str]:
-    return [str(near["row"]), number(near["distance"]), f"{near['nearer']:.1%}"]
+    return [str(near["row"]), show.number(near["distance"]), f"{near['nearer']:.1%}"]
 
 
 def _print_block(query: dict[str, Any], near: dict[str, Any], names: list[str]) -> None:
@@ -140,30 +126,28 @@ def _print_block(query: dict[str, Any], near: dict[str, Any], names: list[str]) 
     differing = [n for n in names if n in query and (values[n] != query[n] or n in shares)]
     differing.sort(key=lambda n: -shares.get(n, 0.0))
     row, distance, nearer = _row_and_distance(near)
-    say("\n" + bold(f"row {row}, distance {distance}, {nearer} of all pairs are closer"))
+    show.say("\n" + show.bold(f"row {row}, distance {distance}, {nearer} of all pairs are closer"))
     cells = []
     for name in differing[:MAX_COLUMNS_SHOWN]:
         share = shares.get(name, 0.0)
         differs = _highlighted(values[name], True)
-        cells.append([name, query[name], differs, f"{share:.0%}", bar(share)])
+        cells.append([name, query[name], differs, f"{share:.0%}", show.bar(share)])
     if cells:
-        emit(table(["column", "query", "this row", "share", ""], cells, right=["share"]))
+        show.emit(show.table(["column", "query", "this row", "share", ""], cells, right=["share"]))
     n_more = len(differing) - len(cells)
     n_same = sum(n in query for n in names) - len(differing)
-    words = [f"{plural(n_more, 'more column')} differ{'s' if n_more == 1 else ''}"] * (n_more > 0)
-    words += [f"{plural(n_same, 'column')} {'is' if n_same == 1 else 'are'} the same"] * (
-        n_same > 0
-    )
+    words = [f"{show.plural(n_more, 'more column')} different"] * (n_more > 0)
+    words += [f"{show.plural(n_same, 'column')} equal"] * (n_same > 0)
     if words:
-        say(f"{', '.join(words)}.")
-    others = [f"{n}={cell(values[n])}" for n in names if n not in query]
+        show.say(f"{', '.join(words)}.")
+    others = [f"{n}={show.cell(values[n])}" for n in names if n not in query]
     if others:
         texts = [*others[:MAX_COLUMNS_SHOWN], *(["…"] if len(others) > MAX_COLUMNS_SHOWN else [])]
-        say(f"Other columns: {escape(', '.join(texts))}")
+        show.say(f"Other columns: {escape(', '.join(texts))}")
 
 
 def _highlighted(value: Any, differs: bool) -> Text:
-    return Text(cell(value), style=f"bold {ACCENT}" if differs else "")
+    return Text(show.cell(value), style=f"bold {show.ACCENT}" if differs else "")
 
 
 def _reasons(near: dict[str, Any]) -> list[tuple[str, float]]:
@@ -203,7 +187,7 @@ def explain(job: Job, a: str, b: str, json: bool) -> None:
         columns = {n: {"a": left.get(n), "b": right.get(n), "share": s} for n, s in shares.items()}
         id_pair = {} if ids.cells is None else {"ids": names}
         result = {"a": positions[0], "b": positions[1], **id_pair}
-        as_json(result | {"distance": distance, "columns": columns})
+        show.as_json(result | {"distance": distance, "columns": columns})
     else:
         _print_shares(shares, distance, (left, right), names)
 
@@ -218,18 +202,18 @@ def _print_shares(
     left, right = rows
     total = sum(abs(s) for s in shares.values()) or 1.0
     cells = [
-        [n, left.get(n), right.get(n), number(s), f"{s / total:.0%}", bar(s / total)]
+        [n, left.get(n), right.get(n), show.number(s), f"{s / total:.0%}", show.bar(s / total)]
         for n, s in sorted(shares.items(), key=lambda item: -item[1])
     ]
     heads = ["column", *(f"row {name}" for name in names), "contribution", "share", ""]
-    if width() < 60:  # too few characters for bars
+    if show.width() < 60:  # too few characters for bars
         heads, cells = [*heads[:3], "share"], [[*line[:3], line[4]] for line in cells]
-    title = f"Distance between rows {' and '.join(names)}: {number(distance)}"
-    emit(table(heads, cells, right=["contribution", "share"], title=title))
+    title = f"Distance between rows {' and '.join(names)}: {show.number(distance)}"
+    show.emit(show.table(heads, cells, right=["contribution", "share"], title=title))
     together = sum(shares.values())
     root = abs(together - distance) > 1e-6 * abs(together) + 1e-9  # Euclidean: squares add up
     what = "the square of the distance" if root else "the distance"
-    say(f"The contributions add up to {number(together)}, {what}.")
+    show.say(f"The contributions add up to {show.number(together)}, {what}.")
 
 
 # -- duplicates
@@ -240,7 +224,7 @@ def duplicates(job: Job, radius: float | None, out: Output, limit: int) -> None:
     with open_job(job, out.path) as opened:
         learned = opened.learned()
     ids = Ids.of(learned.rows, job.id)
-    with working("comparing rows"):
+    with show.working("comparing rows"):
         index, positions = _near_pairs(learned, radius)
         nearer = index.share_nearer([d for *_, d in positions]) if positions else []
         found = [
@@ -257,7 +241,7 @@ def duplicates(job: Job, radius: float | None, out: Output, limit: int) -> None:
         columns["differs in"] = [_differs_in(pair) for pair in found]
         out.write_columns(columns, {})
     if out.json:
-        as_json({"rows": learned.rows.n_rows, "pairs": found})
+        show.as_json({"rows": learned.rows.n_rows, "pairs": found})
     elif not out.is_piped:
         _print_pairs(found[:limit], len(found), out.path)
 
@@ -287,13 +271,13 @@ def _print_pairs(pairs: list[dict[str, Any]], total: int, output: Path | None) -
         [
             pair["first"],
             pair["second"],
-            number(pair["distance"]),
+            show.number(pair["distance"]),
             f"{pair['nearer']:.1%}",
             _differs_in(pair),
         ]
         for pair in pairs
     ]
-    title = f"{len(pairs)} of {plural(total, 'pair')} of similar rows"
-    emit(table(heads, cells, right=heads[:4], title=title))
+    title = f"{len(pairs)} of {show.plural(total, 'pair')} of similar rows"
+    show.emit(show.table(heads, cells, right=heads[:4], title=title))
     if output is not None:
-        say(f"All of them are in {bold(output)}")
+        show.say(f"All of them are in {show.bold(output)}")

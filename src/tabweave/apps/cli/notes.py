@@ -43,7 +43,9 @@ def labels_of(table: Any) -> dict[str, Any]:
 def tell_dropped(dropped: dict[str, str], *details: str, kind: str = "nominal") -> None:
     """Tell which columns take no part, and how to have them."""
     if dropped:
-        note("; ".join([aside_line(dropped), *details, f"to keep one, add --kind COLUMN={kind}"]))
+        option = f"--kind {shlex.quote(f'{next(iter(dropped))}={kind}')}"
+        it = "it" if len(dropped) == 1 else "the first"
+        note("; ".join([aside_line(dropped), *details, f"to keep {it}, add {option}"]))
 
 
 def tell_doubts(findings: Iterable[Finding]) -> None:

@@ -63,9 +63,7 @@ class Rows:
                 return data.values
         return self.column(name)
 
-    def without(
-        self, words: Sequence[str], as_text: Container[str] = ()
-    ) -> tuple[Rows, frozenset[str]]:
+    def without(self, words: Sequence[str], as_text: Container[str] = ()) -> tuple[Rows, list[str]]:
         """The rows with nothing in cells that are one of some words, and the words that none is.
 
         What is left of a column may be numbers, as it would be had these cells been empty, unless
@@ -81,7 +79,7 @@ class Rows:
                 values = values if name in as_text else _as_numbers(values)
                 columns[name] = object_array(values)[codes]
             unseen -= {text.strip() for text in gaps}
-        return Rows(columns, self.n_rows), frozenset(unseen)
+        return Rows(columns, self.n_rows), sorted(unseen)
 
     def frame(self) -> Any:
         """The columns as what the engines take: an Arrow table, or a mapping without it."""

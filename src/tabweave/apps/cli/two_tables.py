@@ -12,11 +12,11 @@ from typing import Any
 import typer
 
 from tabweave import WeaveClassifier, WeaveRegressor
+from tabweave.apps.cli import show
 from tabweave.apps.cli.files import Output
-from tabweave.apps.cli.job import OpenJob, check_words, open_job
+from tabweave.apps.cli.job import OpenJob, open_job
 from tabweave.apps.cli.options import Job, Misuse
 from tabweave.apps.cli.rows import check_columns
-from tabweave.apps.cli.show import as_json, cell, emit, note, say, table, width, working
 from tabweave.apps.cli.tables import MIN_WIDTH_FOR_FIGURES, p_value
 from tabweave.columns.kinds import aside_line
 from tabweave.embed.supervised import Target
@@ -32,8 +32,7 @@ def _opened_alike(first: OpenJob, source: str, names: Iterable[str]) -> Iterator
     types = first.as_written(names).types
     texts = [name for name in names if family(types.get(name, "")) == "text"]
     options = replace(first.options, source=source)
-    with open_job(options, text_columns=texts, must_find_words=False) as second:
-        check_words(first.unseen_words & second.unseen_words)
+    with open_job(options, text_columns=texts) as second:
         yield second
 
 
@@ -50,12 +49,12 @@ def predict(job: Job, test: str, out: Output) -> None:
     if job.target is None:
         raise Misuse("expected the column to predict, as in --target churned")
     _refuse_two_pipes(job.source, test, "TRAIN and TEST")
-    with open_job(job, out.path, must_find_words=False) as train:
+    with open_job(job, out.path) as train:
         model, names = _predictor(train)
         with _opened_alike(train, test, names) as opened:
             check_columns(names, opened.source.types)
             rows = opened.rows()
-    with working("predicting"):
+    with show.working("predicting"):
         predictions = _predictions(model, {n: rows.columns[n] for n in names}, train.target)
     for name in predictions:
         if name in rows.columns and name != train.target:
@@ -64,7 +63,9 @@ def predict(job: Job, test: str, out: Output) -> None:
         columns = {n: cells for n, cells in rows.columns.items() if n != train.target}
         out.write_columns(columns | predictions, {})
     if out.json:
-        as_json({"rows": rows.n_rows, "predictions": predictions})
+        show.as_json({"rows": rows.n_rows, "predictions": predictions})
+    elif not out.is_stdout:
+        show.say(f"{show.plural(rows.n_rows, 'row')} predicted, written to {show.bold(out.path)}")
 
 
 def _predictor(job: OpenJob) -> tuple[Any, list[str]]:
@@ -80,7 +81,7 @@ def _predictor(job: OpenJob) -> tuple[Any, list[str]]:
         )
     kind = WeaveRegressor if Target.of(y, 10).numeric else WeaveClassifier
     model = kind(schema=job.declared(rows) or None, random_state=job.options.seed)
-    with working("learning"):
+    with show.working("learning"):
         return model.fit(cells, y), list(cells)
 
 
@@ -104,7 +105,7 @@ def drift(job: Job, new: str, level: float, min_size: float, check: bool, json: 
         raise Misuse(f"--level: expected a number between 0 and 1, got {level:g}")
     if min_size < 0:
         raise Misuse(f"--min-size: expected a number of at least 0, got {min_size:g}")
-    with open_job(job, must_find_words=False) as old:
+    with open_job(job) as old:
         rows = old.rows()
         before = old.table(rows, rules="sample")
         # What was numbers may be text now, which is a change to report.
@@ -113,12 +114,12 @@ def drift(job: Job, new: str, level: float, min_size: float, check: bool, json: 
             after = opened.rows()
     ignored = set(after.columns if job.columns else rows.columns) - set(before.schema.given)
     columns = {name: cells for name, cells in after.columns.items() if name not in ignored}
-    with working("comparing"):
+    with show.working("comparing"):
         report = drift_report(
             before, columns, level=level, min_size=min_size, random_state=job.seed
         )
     if json:
-        as_json(_as_dict(report))
+        show.as_json(_as_dict(report))
     else:
         _print_drift(report, before, after.n_rows)
     if check and (report.changed or report.changed_couplings or report.gone):
@@ -160,21 +161,21 @@ def _print_drift(report: Any, before: Any, n_after: int) -> None:
     changed = [f for f in report.couplings if f.name in report.changed_couplings]
     for title, findings in (("Columns", report.columns), ("Couplings that changed", changed[:10])):
         if findings:
-            emit(_as_table(title, findings, report, dated))
+            show.emit(_as_table(title, findings, report, dated))
     n_pairs = len(report.couplings)
     n_columns = len(report.columns) + len(report.kinds)
     couplings = f", and {len(changed)} of {n_pairs} couplings," if n_pairs else ""
-    say(
+    show.say(
         f"{len(report.changed)} of {n_columns} columns changed{couplings} from {before.n_rows:,} "
         f"to {n_after:,} rows (level {report.level:g}, adjusted for the number of tests)."
     )
     for name, change in report.kinds.items():
-        note(f"{name!r} changed in kind: {change}; not compared further")
+        show.note(f"{name!r} changed in kind: {change}; not compared further")
     for whose, names in (("OLD", report.gone), ("NEW", report.new)):
         if names:
-            note(f"only {whose} has {', '.join(map(repr, names))}; not compared")
+            show.note(f"only {whose} has {', '.join(map(repr, names))}; not compared")
     if report.aside:
-        note(aside_line(dict(report.aside)))
+        show.note(aside_line(dict(report.aside)))
 
 
 def _as_table(title: str, findings: Any, report: Any, dated: set[str]) -> Any:
@@ -190,9 +191,9 @@ def _as_table(title: str, findings: Any, report: Any, dated: set[str]) -> Any:
         ]
         for f in findings
     ]
-    if width() < MIN_WIDTH_FOR_FIGURES:  # what was found, without how
+    if show.width() < MIN_WIDTH_FOR_FIGURES:  # what was found, without how
         heads, rows = [*heads[:2], heads[5]], [[*row[:2], row[5]] for row in rows]
-    return table(heads, rows, right=["effect size", "p", "adjusted p"], title=title, long=True)
+    return show.table(heads, rows, right=["effect size", "p", "adjusted p"], title=title, long=True)
 
 
 def _before_after(finding: Any, dated: bool) -> str:
@@ -203,7 +204,7 @@ def _before_after(finding: Any, dated: bool) -> str:
         as_share = not numeric or what == "missing"
         of_number = (_moment if what == "mean" else _days) if dated else _number
         sides = map("{:.1%}".format if as_share else of_number, (before, after))
-        parts.append(f"{cell(what) or repr('')} {' → '.join(sides)}")
+        parts.append(f"{show.cell(what) or repr('')} {' → '.join(sides)}")
     return ", ".join(parts)
 
 

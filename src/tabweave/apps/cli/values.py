@@ -96,8 +96,9 @@ def _value(text: str, name: str, learned: Learned) -> Any:
         return list(dict.fromkeys(part.strip() for part in parts if part.strip()))
     present = [label for label in cells.labels if label is not None]
     labels = {str(v).lower() if isinstance(v, bool) else str(v): v for v in present}
-    without_blanks = {written.strip(): label for written, label in labels.items()}
-    value = labels.get(text, labels.get(text.lower(), without_blanks.get(text)))
+    folded = text.strip().casefold()
+    matches = [label for written, label in labels.items() if written.strip().casefold() == folded]
+    value = labels.get(text, matches[0] if len(matches) == 1 else None)
     if value is None and is_spelled(cells.labels) and (near := _nearest_spelled(text, labels)):
         note(f"no row has {name}={text!r}; taken for the nearest spelled, {near!r}")
         return labels[near]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import chain
@@ -528,10 +529,7 @@ class CountRows:
     @staticmethod
     def merge(parts: Sequence[Counts]) -> Counts:
         """Add counts."""
-        total = Counts()
-        for part in reversed(parts):
-            total = part + total
-        return total
+        return reduce(lambda total, part: part + total, reversed(parts), Counts())
 
 
 @dataclass(frozen=True)
@@ -543,8 +541,6 @@ class CountWith:
 
     def __call__(self, batches: Iterable[Any]) -> tuple[Counts, Any]:
         """The counts of all batches, and the other sum; None if there are no rows."""
-        from concurrent.futures import ThreadPoolExecutor
-
         total = None
         with ThreadPoolExecutor(1) as second_thread:
 

@@ -34,7 +34,9 @@ class DaskSource(Source):
         """All rows as a pandas frame or a mapping of columns."""
         return FrameSource(self.frame[list(columns)].compute()).collect(columns)
 
-    def _run(self, work: Any, columns: Sequence[str], progress: Any, step: str) -> Any:
+    def run(
+        self, work: Any, columns: Sequence[str], progress: Any = None, step: str = "counting"
+    ) -> Any:
         """Do the work on each partition, merge in a tree, and bring back the one result."""
         dask = require("dask", "dask")
         report = progress_reporter(progress, "partitions", self.frame.npartitions)
@@ -96,7 +98,9 @@ class SparkSource(Source):
         rows = frame.toArrow() if hasattr(frame, "toArrow") else frame.toPandas()
         return FrameSource(rows).collect(columns)
 
-    def _run(self, work: Any, columns: Sequence[str], progress: Any, step: str) -> Any:
+    def run(
+        self, work: Any, columns: Sequence[str], progress: Any = None, step: str = "counting"
+    ) -> Any:
         """Do the work on each partition, merge groups of results there, and the rest here.
 
         It is one action, so Spark runs all partitions side by side, and what the frame is computed

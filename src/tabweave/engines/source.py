@@ -11,11 +11,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from queue import Full, Queue
-from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ import numpy as np
 from tabweave._compat import require
 from tabweave.columns.frames import is_missing, is_ordered, named_columns
 from tabweave.columns.vocabulary import slices
-from tabweave.engines.progress import ProgressCallback, progress_reporter
+from tabweave.engines.progress import progress_reporter
 from tabweave.io.files import in_utf8
 
 BATCH_ROWS = 1 << 19
@@ -107,20 +106,13 @@ class Source:
         return stream if self.shared else prefetched(stream)
 
     def run(
-        self,
-        work: Any,
-        columns: Sequence[str],
-        progress: ProgressCallback | None = None,
-        step: str = "counting",
+        self, work: Any, columns: Sequence[str], progress: Any = None, step: str = "counting"
     ) -> Any:
         """Do work on all rows, where they are, and return its merged result.
 
         ``work(batches)`` gives the result of some batches, ``work.merge(results)`` that of many.
+        Here the batches come in order, the next being read meanwhile.
         """
-        return self._run(work, columns, progress, step)
-
-    def _run(self, work: Any, columns: Sequence[str], progress: Any, step: str) -> Any:
-        """Do the work on the batches, in order, the next being read meanwhile."""
         report = progress_reporter(progress, "rows", self.n_rows)
 
         def reported() -> Iterator[Any]:
@@ -341,43 +333,16 @@ def _without_order(table: Any, name: str) -> Any:
 
 def prefetched(items: Iterable[Any]) -> Iterator[Any]:
     """Items that a second thread fetches, one ahead; its errors are raised here."""
-    queue: Queue[tuple[Any, BaseException | None]] = Queue(1)
-    stop = Event()
-
-    def put(item: Any, error: BaseException | None = None) -> None:
-        while not stop.is_set():
-            try:
-                return queue.put((item, error), timeout=0.1)
-            except Full:
-                continue
-
-    def fetch() -> None:
-        iterator = iter(items)
+    iterator = iter(items)
+    with ThreadPoolExecutor(1) as thread:
         try:
-            for item in iterator:
-                put(item)
-                if stop.is_set():
-                    break
-            put(_END)
-        except BaseException as error:
-            put(_END, error)
+            ahead = thread.submit(next, iterator, _END)
+            while (item := ahead.result()) is not _END:
+                ahead = thread.submit(next, iterator, _END)
+                yield item
         finally:
             if hasattr(iterator, "close"):
-                iterator.close()
-
-    thread = Thread(target=fetch, daemon=True)
-    thread.start()
-    try:
-        while True:
-            item, error = queue.get()
-            if error is not None:
-                raise error
-            if item is _END:
-                return
-            yield item
-    finally:
-        stop.set()
-        thread.join()
+                thread.submit(iterator.close).result()
 
 
 def family(kind: str) -> str:

@@ -257,24 +257,19 @@ def encoding_of(path: Path) -> str:
     """The encoding of a text: UTF-8 or UTF-16 if it is, else as Windows or Unix wrote it."""
     with path.open("rb") as file:
         head = file.read(4096)
-        for mark, name in _MARKS.items():
-            if head.startswith(mark):
-                return name
-        if min(head, default=9) < 9:  # signs that no text has: the reader says what it is
-            return "utf-8"
-        for encoding in ("utf-8", "cp1252"):
-            file.seek(0)
-            if _decodes(file, encoding):
-                return encoding
-    return "latin-1"
+    for mark, name in _MARKS.items():
+        if head.startswith(mark):
+            return name
+    if min(head, default=9) < 9:  # signs that no text has: the reader says what it is
+        return "utf-8"
+    return next((name for name in ("utf-8", "cp1252") if _decodes(path, name)), "latin-1")
 
 
-def _decodes(file: IO[bytes], encoding: str) -> bool:
-    decoder = codecs.getincrementaldecoder(encoding)()
+def _decodes(path: Path, encoding: str) -> bool:
     try:
-        while block := file.read(BLOCK_BYTES):
-            decoder.decode(block)
-        decoder.decode(b"", final=True)
+        with path.open(encoding=encoding, newline="") as text:
+            while text.read(BLOCK_BYTES):
+                pass
     except UnicodeDecodeError:
         return False
     return True

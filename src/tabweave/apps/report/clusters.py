@@ -8,14 +8,10 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
-from scipy.spatial.distance import cdist
-from sklearn.cluster import KMeans
-from sklearn.metrics import silhouette_score
 
 from tabweave._compat import one_thread
 from tabweave.apps.report.html import rounded, shown
 from tabweave.cluster.describe import value_counts_by_cluster
-from tabweave.cluster.number import number_of_clusters
 from tabweave.cluster.number import number_of_clusters
 from tabweave.columns.table import Table, take_rows
 
@@ -84,9 +80,7 @@ def describe_clusters(
         The column whose values are listed beside those of the others.
     """
     sizes = np.bincount(labels, minlength=n_clusters)
-    by_column = {
-        column.name: _values_of_clusters(column.name, data, labels, sizes) for column, data in values
-    }
+    by_column = {c.name: _values_of_clusters(c.name, data, labels, sizes) for c, data in values}
     classes = by_column.pop(target) if target in by_column else [[] for _ in sizes]
     clusters = []
     for k, size in enumerate(sizes.tolist()):

@@ -22,8 +22,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from _report import Report
 from tabweave import WeightedKNN
 from tabweave.datasets import load
-from tabweave.embed.hierarchy import DRDH, DistanceHierarchy
-from tabweave.embed.hierarchy.drdh import TreeIndex, TreeRows
+from tabweave.embed.hierarchy import DRDH, DistanceHierarchy, TreeIndex, TreeRows
 
 COLUMNS = {
     "adult_mixed": [

@@ -20,7 +20,7 @@ from tabweave.columns.sets import Sets
 from tabweave.columns.vocabulary import Vocabulary
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import corrected_uncertainty, information
-from tabweave.embed.hierarchy.tree import dissimilarity
+from tabweave.embed.hierarchy import dissimilarity
 from tabweave.plots.structure import circle_order
 from tabweave.space.block import Block, label_column, summed_differences
 

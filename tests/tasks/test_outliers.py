@@ -139,9 +139,9 @@ def test_a_gap_says_of_others_what_its_likely_values_say():
     gap = {"a": ["u"] * 4, "b": [None, "u", "v", "w"], "c": ["v"] * 4}
     cells = model.cells(Table.of(gap, dict.fromkeys("abc", "nominal")))
     guesses = model.first_guesses(cells)
-    found, _ = model.regressed("a", np.arange(4), model.completed(cells, guesses))
-    likely = guesses["b"].proba[0]
-    order = [model.labels["b"].index(value) for value in "uvw"]
+    found, _ = model.regressed(0, np.arange(4), model.completed(cells, guesses))
+    likely = guesses[1].proba[0]
+    order = [model.columns[1].labels.index(value) for value in "uvw"]
     np.testing.assert_allclose(found[0], likely[order] @ found[1:], atol=1e-9)
     assert np.abs(found[1:] - found[0]).max() > 0.1
 

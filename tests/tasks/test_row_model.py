@@ -24,13 +24,13 @@ def test_the_regression_is_ridge_on_whole_rows(whole):
     ridge = 0.02 + 0.3 * z.shape[1] / n
     gram = z[:, rest].T @ z[:, rest] / n + ridge * np.eye(len(rest))
     beta = np.linalg.solve(gram, z[:, rest].T @ z[:, own] / n)
-    np.testing.assert_allclose(model.coefficients["city"][rest], beta, atol=1e-9)
-    assert not model.coefficients["city"][model.spans[3]].any()
+    np.testing.assert_allclose(model.coefficients[0][rest], beta, atol=1e-9)
+    assert not model.coefficients[0][model.spans[3]].any()
     share = pd.get_dummies(whole["city"]).mean().to_numpy()
     expected = np.maximum(share + z[:, rest] @ beta * np.sqrt(share), 1e-3)
     expected /= expected.sum(axis=1, keepdims=True)
     complete = model.completed(model.cells(table), {})
-    found = model.regressed("city", np.arange(n), complete)[0]
+    found = model.regressed(0, np.arange(n), complete)[0]
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
@@ -64,25 +64,25 @@ def test_the_regression_is_a_sum_over_the_other_cells(holes):
     guesses = model.first_guesses(cells)
     complete = model.completed(cells, guesses)
     rows = np.arange(len(holes))
-    for name, beta in model.coefficients.items():
-        expected = complete.z.T @ beta[len(model.share) :]
-        for b, other in enumerate(model.names):
+    for a, beta in enumerate(model.coefficients):
+        expected = complete.z[model.number_columns].T @ beta[len(model.share) :]
+        for b, other in enumerate(model.columns):
             span = model.spans[b]
-            if other in model.sets:
-                has = cells.elements[other]
+            if other.is_set:
+                has = cells.elements[b]
                 has = np.where(np.isnan(has), model.share[span], has)
             else:
                 has = np.eye(model.sizes[b])[complete.codes[b]]
-                if other in guesses:
-                    has[guesses[other].rows] = guesses[other].proba
+                if b in guesses:
+                    has[guesses[b].rows] = guesses[b].proba
             expected += (has - model.share[span]) * model.unit[span] @ beta[span]
-        np.testing.assert_allclose(model.expected(name, rows, complete), expected, atol=1e-9)
+        np.testing.assert_allclose(model.expected(a, rows, complete), expected, atol=1e-9)
 
 
 def test_neighbours_are_those_of_the_tables(holes):
     filler = Imputer("neighbors", n_neighbors=7).fit(holes)._filler.blocks[0]
     model, tables = filler.model, filler._metric(0)
-    others = [b for b, n in enumerate(model.names) if n != "city"]
+    others = [b for b, name in enumerate(model.index) if name != "city"]
     stored = np.flatnonzero(filler.observed[0])
     codes = filler.reference_codes
     slow = np.zeros((5, len(stored)))
@@ -97,13 +97,13 @@ def test_neighbours_are_those_of_the_tables(holes):
         own = 0.5 * share + np.bincount(codes[0, stored[near]], votes, len(share))
         expected.append(own / own.sum())
     nearest = {}
-    found = filler._voted("city", np.arange(5), codes, nearest)[0]
+    found = filler._voted(0, np.arange(5), codes, nearest)[0]
     np.testing.assert_allclose(found, expected, rtol=1e-9)
-    np.testing.assert_array_equal(filler._voted("city", np.arange(5), codes, nearest)[0], found)
+    np.testing.assert_array_equal(filler._voted(0, np.arange(5), codes, nearest)[0], found)
     moved = codes.copy()
     moved[1, 2] = (moved[1, 2] + 1) % model.sizes[1]  # one row is looked for anew, the others kept
-    again = filler._voted("city", np.arange(5), moved, nearest)[0]
-    alone = filler._voted("city", np.arange(5), moved, {})[0]
+    again = filler._voted(0, np.arange(5), moved, nearest)[0]
+    alone = filler._voted(0, np.arange(5), moved, {})[0]
     np.testing.assert_array_equal(again, alone)
     assert not np.array_equal(again[2], found[2])
 

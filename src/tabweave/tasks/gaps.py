@@ -73,7 +73,7 @@ class GapFiller:
             return self
         cells = self.model.cells(take_rows(table, np.arange(min(table.n_rows, 4096))))
         fast = tuple(e for e in self.model.engines if e != "neighbors") or ("counts",)
-        simple = replace(self, engines={name: self.usable(name, fast) for name in self.model.names})
+        simple = replace(self, engines={name: self.usable(name, fast) for name in self.model.index})
         rows = self.model.completed(cells, simple.guesses(cells, n_rounds))
         return replace(
             self, reference_codes=rows.codes, reference_z=rows.z, observed=cells.codes >= 0
@@ -81,130 +81,102 @@ class GapFiller:
 
     def usable(self, name: str, engines: Sequence[str]) -> tuple[str, ...]:
         """Return the engines that can guess a column."""
-        if name in self.model.sets or len(self.model.names) - len(self.model.sets) < 2:
+        column = self.model.columns[self.model.index[name]]
+        if column.is_set or sum(not c.is_set for c in self.model.columns) < 2:
             return ("counts",)
         usable = tuple(e for e in engines if e != "mixture" or self.model.subspaces)
-        if name in self.model.numbers and len(usable) > 1:
+        if column.bins is not None and len(usable) > 1:
             usable = tuple(e for e in usable if e != "mixture")
         return usable
 
     def filled(self, table: Table, n_rounds: int) -> dict[str, Guess]:
         """Return a guess for every gap of a table, block by block of its rows."""
-        blocks: list[dict[str, Guess]] = []
+        blocks: list[dict[int, Guess]] = []
         for start in range(0, table.n_rows, BLOCK_ROWS):
             rows = np.arange(start, min(start + BLOCK_ROWS, table.n_rows))
             cells = self.model.cells(take_rows(table, rows))
             guesses = self.guesses(cells, n_rounds)
-            blocks.append({n: self._of_gaps(n, g, cells, start) for n, g in guesses.items()})
+            blocks.append(
+                {a: _of_gaps(guess, cells.unseen[a], start) for a, guess in guesses.items()}
+            )
         out = {}
-        for name in self.model.names:
-            parts = [block[name] for block in blocks if name in block]
+        for a, column in enumerate(self.model.columns):
+            parts = [block[a] for block in blocks if a in block]
             if parts:
                 rows, proba = (np.concatenate([p[i] for p in parts]) for i in (0, 1))
                 number = None
-                if name in self.model.numbers:
-                    number = self._as_written(name, np.concatenate([p.number for p in parts]))
-                out[name] = Guess(rows, proba, number)
+                if column.bins is not None:
+                    number = column.bins.as_written(np.concatenate([p.number for p in parts]))
+                out[column.name] = Guess(rows, proba, number)
         return out
 
-    def _as_written(self, name: str, z: np.ndarray) -> np.ndarray:
-        """Return numbers within the range of a column, with as many decimals as it has.
-
-        Dates are at its resolution: days, hours, minutes or seconds.
-        """
-        mean, deviation = (part[self.model.numbers.index(name)] for part in self.model.scale)
-        seen = np.concatenate(self.model.bin_numbers[name])
-        with np.errstate(over="ignore"):
-            numbers = z * deviation + mean
-        if name in self.model.dated:
-            numbers = Datetimes(seen).nearest(numbers)
-        elif (places := decimal_places(seen)) is not None:
-            numbers = np.round(numbers, places) + 0.0  # no negative zero
-        return np.clip(numbers, seen.min(), seen.max())  # no people of a negative age
-
-    def _of_gaps(self, name: str, guess: Guess, cells: CodedRows, start: int) -> Guess:
-        """Return what is guessed of gaps: a value that fit has not seen is a cell all the same."""
-        is_gap = ~cells.unseen[self.model.names.index(name), guess.rows]
-        number = None if guess.number is None else guess.number[is_gap]
-        return Guess(guess.rows[is_gap] + start, guess.proba[is_gap], number)
-
-    def guesses(self, cells: CodedRows, n_rounds: int) -> dict[str, Guess]:
+    def guesses(self, cells: CodedRows, n_rounds: int) -> dict[int, Guess]:
         """Guess all gaps, and again with the guesses; numbers are standardised."""
         first = self.model.first_guesses(cells)
         guesses = first
-        nearest: dict[str, NearestRows] = {}
+        nearest: dict[int, NearestRows] = {}
         for _ in range(n_rounds):
             rows = self.model.completed(cells, guesses)
-            guesses = {name: self._guess(name, first[name], rows, nearest) for name in first}
+            guesses = {a: self._guess(a, first[a], rows, nearest) for a in first}
         return guesses
 
     def _guess(
-        self, name: str, first: Guess, complete: CompleteRows, nearest: dict[str, NearestRows]
+        self, a: int, first: Guess, complete: CompleteRows, nearest: dict[int, NearestRows]
     ) -> Guess:
         """Return the mean of what the engines of a column say, given the other cells."""
-        said: list[tuple[np.ndarray, np.ndarray | None]] = []
-        for engine in self.engines[name]:
+        answers: list[tuple[np.ndarray, np.ndarray | None]] = []
+        for engine in self.engines[self.model.columns[a].name]:
             if engine == "mixture":
-                said.append((first.proba, first.number))
+                answers.append((first.proba, first.number))
             elif engine == "counts":
-                said.append(self.model.regressed(name, first.rows, complete))
+                answers.append(self.model.regressed(a, first.rows, complete))
             else:
-                said.append(self._voted(name, first.rows, complete.codes, nearest))
-        proba = np.mean([p for p, _ in said], axis=0)
-        if name not in self.model.numbers:
+                answers.append(self._voted(a, first.rows, complete.codes, nearest))
+        proba = np.mean([p for p, _ in answers], axis=0)
+        if first.number is None:
             return Guess(first.rows, proba, None)
-        number = np.mean([x for _, x in said], axis=0)
-        if name in nearest:  # nothing is invented between or beyond the rows that speak for it
-            z = self._reference_numbers(name, nearest[name])
-            number = np.clip(number, *weighted_quantiles(z, nearest[name].votes, (0.2, 0.8)))
+        number = np.mean([x for _, x in answers], axis=0)
+        if a in nearest:  # nothing is invented between or beyond the rows that speak for it
+            z = self.reference_z[a, self.observed[a]][nearest[a].rows]
+            number = np.clip(number, *weighted_quantiles(z, nearest[a].votes, (0.2, 0.8)))
         return Guess(first.rows, proba, number)
 
     # -- the neighbours --------------------------------------------------------------------
 
     def _voted(
-        self, name: str, rows: np.ndarray, codes: np.ndarray, nearest: dict[str, NearestRows]
+        self, a: int, rows: np.ndarray, codes: np.ndarray, nearest: dict[int, NearestRows]
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the votes of the nearest rows that have the column."""
-        a = self.model.names.index(name)
         share = self.model.share[self.model.spans[a]]
         others = self._others(a)
+        is_number = self.model.columns[a].bins is not None
         if not self.observed[a].any() or not others:
-            mean = np.zeros(len(rows)) if name in self.model.numbers else None
+            mean = np.zeros(len(rows)) if is_number else None
             return np.tile(share, (len(rows), 1)), mean
         query_codes = np.maximum(codes[others][:, rows], 0)
-        near = nearest[name] = self._nearest(name, query_codes, nearest.get(name))
+        near = nearest[a] = self._nearest(a, query_codes, nearest.get(a))
         values = self.reference_codes[a, self.observed[a]][near.rows]
         proba = np.tile(0.5 * share, (len(rows), 1))
         np.add.at(proba, (np.arange(len(rows))[:, None], values), near.votes)
         proba /= proba.sum(axis=1, keepdims=True)
-        if name not in self.model.numbers:
+        if not is_number:
             return proba, None
-        z = self._reference_numbers(name, near)
+        z = self.reference_z[a, self.observed[a]][near.rows]
         return proba, (near.votes * z).sum(axis=1) / near.votes.sum(axis=1)
-
-    def _reference_numbers(self, name: str, near: NearestRows) -> np.ndarray:
-        """Return the numbers that the nearest rows have in a column."""
-        observed = self.observed[self.model.names.index(name)]
-        return self.reference_z[self.model.numbers.index(name), observed][near.rows]
 
     def _others(self, a: int) -> list[int]:
         """Return the columns by which the neighbours of a column are found."""
-        model = self.model
-        return [
-            b
-            for b, name in enumerate(model.names)
-            if b != a and name not in model.sets and model.sizes[b]
-        ]
+        columns = enumerate(self.model.columns)
+        return [b for b, other in columns if b != a and other.labels and not other.is_set]
 
-    def _nearest(self, name: str, codes: np.ndarray, last: NearestRows | None) -> NearestRows:
+    def _nearest(self, a: int, codes: np.ndarray, last: NearestRows | None) -> NearestRows:
         """Return the nearest rows by the metric of a column; unchanged rows keep theirs."""
-        a = self.model.names.index(name)
-        if name not in self._metrics:
+        if a not in self._metrics:
             others, n = self._others(a), int(self.observed[a].sum())
             stored = self.reference_codes[others][:, self.observed[a]]
             nodes = Nodes.of(stored, self.model.sizes[others], np.zeros((0, n)))
-            self._metrics[name] = nodes, self._metric(a)
-        nodes, tables = self._metrics[name]
+            self._metrics[a] = nodes, self._metric(a)
+        nodes, tables = self._metrics[a]
         changed = slice(None) if last is None else (codes != last.codes).any(axis=0)
         queries = Queries.of(codes[:, changed], tables, np.zeros((codes[:, changed].shape[1], 0)))
         squared, rows = nearest_nodes(nodes, queries, min(self.n_neighbors, len(nodes)))
@@ -215,7 +187,7 @@ class GapFiller:
         return NearestRows(codes, squared, rows)
 
     @cached_property
-    def _metrics(self) -> dict[str, tuple[Nodes, list[np.ndarray]]]:
+    def _metrics(self) -> dict[int, tuple[Nodes, list[np.ndarray]]]:
         return {}
 
     def _metric(self, a: int) -> list[np.ndarray]:
@@ -234,8 +206,8 @@ class GapFiller:
             learned = ((proba[:, None] - proba[None]) ** 2).sum(axis=2)
             mean, gini = frequency @ learned @ frequency, 1 - frequency @ frequency
             learned = learned * (gini / mean) if mean > 1e-15 else np.zeros_like(learned)
-            if model.names[b] in model.numbers:
-                x = np.clip(model.bin_means[model.names[b]], -3, 3)
+            if (bins := model.columns[b].bins) is not None:
+                x = np.clip(bins.means, -3, 3)
                 mismatch = (x[:, None] - x) ** 2 / 2
             else:
                 mismatch = 1 - np.eye(len(frequency))
@@ -253,74 +225,64 @@ class GapFiller:
         model, rng = self.model, np.random.default_rng(seed)
         cells = model.cells(table)
         hidden = (rng.random(cells.codes.shape) < 0.2) & (cells.codes >= 0)
-        index_of_numbers = [model.names.index(name) for name in model.numbers]
-        z = np.where(hidden[index_of_numbers], np.nan, cells.z)
+        z = np.where(hidden, np.nan, cells.z)
         masked = cells._replace(codes=np.where(hidden, -1, cells.codes), z=z)
         alone = {}
         for engine in model.engines:
-            engines = {name: self.usable(name, (engine,)) for name in model.names}
+            engines = {name: self.usable(name, (engine,)) for name in model.index}
             alone[engine] = replace(self, engines=engines).guesses(masked, 1)
-        out: dict[str, dict[str, np.ndarray]] = {name: {} for name in model.names}
-        for a, name in enumerate(model.names):
+        out: dict[str, dict[str, np.ndarray]] = {name: {} for name in model.index}
+        for name, a in model.index.items():
             rows = np.flatnonzero(hidden[a])
-            if name in model.sets or not len(rows):
+            if model.columns[a].is_set or not len(rows):
                 continue
             for size in range(1, len(model.engines) + 1):
                 for key in combinations(model.engines, size):
-                    guesses = [alone[engine][name] for engine in key]
-                    out[name]["+".join(key)] = self._losses(name, guesses, rows, cells)
+                    guesses = [alone[engine][a] for engine in key]
+                    out[name]["+".join(key)] = _losses(guesses, rows, cells.codes[a], cells.z[a])
         return out
-
-    def _losses(
-        self, name: str, guesses: Sequence[Guess], rows: np.ndarray, cells: CodedRows
-    ) -> np.ndarray:
-        """Return squared errors of numbers, -log p of values."""
-        index = np.searchsorted(guesses[0].rows, rows)
-        if name in self.model.numbers:
-            number = np.mean([g.number for g in guesses], axis=0)[index]
-            return np.asarray((number - cells.z[self.model.numbers.index(name), rows]) ** 2)
-        proba = np.mean([g.proba for g in guesses], axis=0)[index]
-        codes = cells.codes[self.model.names.index(name), rows]
-        return np.asarray(-np.log(np.maximum(proba[np.arange(len(rows)), codes], 1e-12)))
 
     # -- what fills a gap, and why ---------------------------------------------------------
 
     def best(self, name: str, guess: Guess) -> np.ndarray:
         """Return what fills the gaps of a column."""
+        column = self.model.columns[self.model.index[name]]
         if guess.number is not None:
             return guess.number
-        labels = object_array(self.model.labels[name])
-        if name in self.model.sets:
+        labels = object_array(column.labels)
+        if column.is_set:
             likely = np.minimum(0.5, guess.proba.max(axis=1, keepdims=True) - 1e-12)
             return object_array([labels[is_in].tolist() for is_in in guess.proba > likely])
         return labels[guess.proba.argmax(axis=1)]
 
     def drawn(self, name: str, guess: Guess, rng: np.random.Generator) -> np.ndarray:
         """Return a draw of what may fill the gaps of a column."""
-        labels = object_array(self.model.labels[name])
-        if name in self.model.sets:
+        column = self.model.columns[self.model.index[name]]
+        labels = object_array(column.labels)
+        if column.is_set:
             draws = rng.random(guess.proba.shape) < guess.proba
             return object_array([labels[is_in].tolist() for is_in in draws])
         upto = np.cumsum(guess.proba, axis=1)
         code = (rng.random((len(upto), 1)) * upto[:, -1:] > upto).sum(axis=1)
         code = np.minimum(code, upto.shape[1] - 1)
-        if guess.number is None:
+        if column.bins is None:
             return labels[code]
         values = np.empty(len(code))
         for b in np.unique(code):
-            values[code == b] = rng.choice(self.model.bin_numbers[name][b], (code == b).sum())
+            values[code == b] = rng.choice(column.bins.numbers[b], (code == b).sum())
         return values
 
     def notes(self, table: Table, name: str, guess: Guess) -> Iterator[Note]:
         """Yield a note on each gap of a column."""
         values = self.best(name, guess)
         cells = self.model.cells(take_rows(table, guess.rows))
-        a = self.model.names.index(name)
+        a = self.model.index[name]
+        bins = self.model.columns[a].bins
         best = guess.proba.argmax(axis=1)
         for i, row in enumerate(guess.rows.tolist()):
             value = values[i].item() if isinstance(values[i], np.generic) else values[i]
-            if name in self.model.dated:
-                value = Datetimes(np.concatenate(self.model.bin_numbers[name])).text(float(value))
+            if bins is not None and bins.is_dated:
+                value = Datetimes(np.concatenate(bins.numbers)).text(float(value))
             reasons = self._best_reasons(cells, i, a, int(best[i]))
             yield Note(row, name, value, float(guess.proba[i, best[i]]), reasons)
 
@@ -334,6 +296,25 @@ class GapFiller:
 
         reasons = [r for r in self.model.reasons(cells, row, a, value) if r.n >= 5]
         return tuple(r for r in sorted(reasons, key=gain, reverse=True)[:2] if gain(r) > 0.05)
+
+
+def _of_gaps(guess: Guess, is_unseen: np.ndarray, start: int) -> Guess:
+    """Return what is guessed of gaps: a value that fit has not seen is a cell all the same."""
+    is_gap = ~is_unseen[guess.rows]
+    number = None if guess.number is None else guess.number[is_gap]
+    return Guess(guess.rows[is_gap] + start, guess.proba[is_gap], number)
+
+
+def _losses(
+    guesses: Sequence[Guess], rows: np.ndarray, codes: np.ndarray, z: np.ndarray
+) -> np.ndarray:
+    """Return squared errors of numbers, -log p of values, of the mean of guesses."""
+    index = np.searchsorted(guesses[0].rows, rows)
+    if guesses[0].number is not None:
+        number = np.mean([guess.number for guess in guesses], axis=0)[index]
+        return np.asarray((number - z[rows]) ** 2)
+    proba = np.mean([guess.proba for guess in guesses], axis=0)[index]
+    return np.asarray(-np.log(np.maximum(proba[np.arange(len(rows)), codes[rows]], 1e-12)))
 
 
 class NearestRows(NamedTuple):
@@ -376,21 +357,6 @@ class Note(NamedTuple):
         text = f"row {self.row}: {self.column}={readable(self.value)} ({self.probability:.0%}"
         text = text.replace("%", " %") + ")"
         return f"{text}, because {because}" if because else f"{text}, as in most rows"
-
-
-def decimal_places(numbers: np.ndarray) -> int | None:
-    """Return how many decimals numbers are written with at most; None for unrounded ones.
-
-    >>> decimal_places(np.array([40.3, 39.0])), decimal_places(np.array([np.pi]))
-    (1, None)
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        is_single = (numbers.astype(np.float32) == numbers).all()
-        precision = np.finfo(np.float32 if is_single else float).eps
-        for places in range(13):  # numbers with more of them are measurements
-            if (np.abs(np.round(numbers, places) - numbers) <= precision * np.abs(numbers)).all():
-                return places
-    return None
 
 
 def weighted_quantiles(
@@ -468,7 +434,7 @@ class BlockFiller:
         blocks = []
         for block in self.blocks:
             fast = [e for e in block.model.engines if e != "neighbors"] or block.model.engines
-            of_block = {name: block.usable(name, fast) for name in block.model.names}
+            of_block = {name: block.usable(name, fast) for name in block.model.index}
             of_block |= {name: engines[name] for name in block.targets}
             blocks.append(replace(block, engines=of_block))
         return replace(self, blocks=blocks)
@@ -485,7 +451,7 @@ class BlockFiller:
         for block in self.blocks:
             rows = np.flatnonzero(np.any([gaps[name] for name in block.targets], axis=0))
             if len(rows):
-                part = take_rows(table.select(block.model.names), rows)
+                part = take_rows(table.select(list(block.model.index)), rows)
                 guesses = block.filled(part, n_rounds)
                 for name in block.targets:
                     if name in guesses:
@@ -496,14 +462,14 @@ class BlockFiller:
         """Return, per column, the loss of each choice of engines on each hidden cell."""
         out = {}
         for block in self.blocks:
-            losses = block.hidden_losses(table.select(block.model.names), seed)
+            losses = block.hidden_losses(table.select(list(block.model.index)), seed)
             out.update({name: losses[name] for name in block.targets})
         return out
 
     def notes(self, table: Table, name: str, guess: Guess) -> Iterator[Note]:
         """Yield a note on each gap of a column."""
         block = self.block[name]
-        return block.notes(table.select(block.model.names), name, guess)
+        return block.notes(table.select(list(block.model.index)), name, guess)
 
 
 def n_values(table: Table, n_bins: int) -> np.ndarray:

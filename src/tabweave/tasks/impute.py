@@ -230,7 +230,8 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     def categories(self, column: str) -> list[Label]:
         """Return the values that a column can be filled with."""
         self._check_valued(column)
-        return list(self._filler.block[column].model.labels[column])
+        model = self._filler.block[column].model
+        return list(model.columns[model.index[column]].labels)
 
     def sample(self, X: Any, n: int = 5, random_state: Any = 0) -> list[Any]:
         """Return several filled tables, drawn from predicted distributions (multiple imputation).
@@ -302,8 +303,8 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             )
 
     def _valued(self) -> list[str]:
-        blocks = self._filler.block
-        return [n for n in self.schema_.names if n not in blocks[n].model.numbers]
+        kinds = ("numeric", "datetime")
+        return [column.name for column in self.schema_.columns if column.kind not in kinds]
 
     @staticmethod
     def _without(table: Table, column: str) -> Table:

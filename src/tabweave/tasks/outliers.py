@@ -173,18 +173,16 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
     def _as_scores(self, table: Table) -> ScoredTable:
         """Return rows with numbers as normal scores, and how far out each number is."""
         table = datetime_as_numeric(table)
-        columns, far = [], np.zeros((len(self._tails), table.n_rows))
-        for column, data in table:
+        columns, surprises = [], np.zeros((len(table.columns), table.n_rows))
+        for a, (column, data) in enumerate(table):
             if column.name in self._tails and isinstance(data, Numbers):  # else it was emptied
                 tails = self._tails[column.name]
-                far[list(self._tails).index(column.name)] = np.nan_to_num(
-                    tails.surprise(data.values)
-                )
+                surprises[a] = np.nan_to_num(tails.surprise(data.values))
                 ordered = np.sort(self._rows[column.name].values)
                 ordered = ordered[~np.isnan(ordered)]
                 data = Numbers(tails.normal_scores(data.values, ordered))
             columns.append(data)
-        return ScoredTable(replace(table, columns=tuple(columns)), far)
+        return ScoredTable(replace(table, columns=tuple(columns)), surprises)
 
     # -- rows ------------------------------------------------------------------------------
 
@@ -275,7 +273,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         for i, (row, column) in enumerate(zip(order, columns[order], strict=True)):
             is_new = self._is_new(cells, scored, i, int(column))
             against = None if is_new else contradiction(model, cells, i, int(column))
-            name = model.names[column]
+            name = model.columns[column].name
             figures = float(surprises[row]), float(p_values[row])
             value = table[name].cell(row)
             out.append(OutlierCell(int(row), name, value, *figures, against, is_new, int(row)))
@@ -283,28 +281,29 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
 
     def _is_new(self, cells: CodedRows, scored: ScoredTable, row: int, column: int) -> bool:
         """Tell whether a value has not been seen, or a number is far from nearly all others."""
-        name = self._model.names[column]
-        if name in self._tails:
-            far = scored.surprises[list(self._tails).index(name), row]
-            return bool(far >= -np.log(MIN_PROBABILITY))
+        if self._model.columns[column].bins is not None:
+            return bool(scored.surprises[column, row] >= -np.log(MIN_PROBABILITY))
         return bool(cells.unseen[column, row])
 
     def _model_to_show(self) -> RowModel:
         """Return the model with the numbers of each bin as they are in the table."""
         codes = self._model.cells(self._as_scores(self._rows).table).codes
-        bin_numbers = {}
-        for name in self._model.numbers:
-            a, values = self._model.names.index(name), self._rows[name].values
-            bin_numbers[name] = [values[codes[a] == b] for b in range(self._model.sizes[a])]
-        dated = [c.name for c, data in self._rows if isinstance(data, Datetimes)]
-        return replace(self._model, bin_numbers=bin_numbers, dated=dated)
+        columns = list(self._model.columns)
+        for a, column in enumerate(columns):
+            if column.bins is not None:
+                data = self._rows[column.name]
+                numbers = [data.values[codes[a] == b] for b in range(len(column.labels))]
+                is_dated = isinstance(data, Datetimes)
+                bins = replace(column.bins, numbers=numbers, is_dated=is_dated)
+                columns[a] = replace(column, bins=bins)
+        return replace(self._model, columns=columns)
 
     def _judged_of_fit(self, table: Table, rows: np.ndarray | None = None) -> JudgedCells:
         """Judge rows of fit, all or by their numbers; those that taught by models of others."""
         rows = np.arange(table.n_rows) if rows is None else rows
         taught = np.isin(rows, self._drawn)
         index = np.searchsorted(self._drawn, rows[taught])
-        out = JudgedCells(*np.zeros((3, len(rows), len(self._model.names))))
+        out = JudgedCells(*np.zeros((3, len(rows), len(self._model.columns))))
         surprises, scores = self._fit_surprises[index], self._fit_scores[index]
         others = self._judged(take_rows(table, np.flatnonzero(~taught)))
         of_fit = JudgedCells(surprises, scores, self._cell_p_values(scores, is_of_fit=True))
@@ -325,7 +324,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
     def _read(self, X: Any) -> Table:
         check_is_fitted(self, "_rows")
         table = read_with_fitted_schema(self, X, numbers="numeric")
-        self._model.check_types(table, self._model.names)
+        self._model.check_types(table, list(self._model.index))
         return table
 
 
@@ -494,7 +493,7 @@ class ScoredTable(NamedTuple):
     """Rows whose numbers are normal scores, and the surprise of each number in its column."""
 
     table: Table
-    surprises: np.ndarray  # (numbers, rows)
+    surprises: np.ndarray  # (columns, rows), 0 of what is no number
 
     def take(self, rows: np.ndarray) -> ScoredTable:
         """Return some of the rows."""
@@ -573,20 +572,19 @@ def evidence(model: RowModel, scored: ScoredTable) -> Evidence:
 
 def _evidence(model: RowModel, scored: ScoredTable) -> Evidence:
     cells = model.cells(scored.table)
-    rows, shape = np.arange(scored.table.n_rows), (scored.table.n_rows, len(model.names))
+    rows, shape = np.arange(scored.table.n_rows), (scored.table.n_rows, len(model.columns))
     out = Evidence(
         np.zeros(shape), np.zeros(shape), np.zeros(shape, bool),
         np.full(shape, np.nan), np.full(shape, np.nan),
     )  # fmt: skip
-    masked = without_far_numbers(model, cells, scored.surprises)
+    masked = without_far_numbers(cells, scored.surprises)
     for a, expected in enumerate(conditionals(model, masked)):
         if expected is None:
             continue
         (proba, number), codes = expected, cells.codes[a]
-        if model.names[a] in model.numbers:
-            j = model.numbers.index(model.names[a])
-            out.far[:, a] = np.where(np.isnan(cells.z[j]), np.nan, scored.surprises[j])
-            out.residual[:, a] = cells.z[j] - number
+        if number is not None:
+            out.far[:, a] = np.where(np.isnan(cells.z[a]), np.nan, scored.surprises[a])
+            out.residual[:, a] = cells.z[a] - number
         else:
             out.is_unseen[:, a] = cells.unseen[a]
         if proba.shape[1]:  # else no cell was known in fit
@@ -596,12 +594,10 @@ def _evidence(model: RowModel, scored: ScoredTable) -> Evidence:
     return out
 
 
-def without_far_numbers(model: RowModel, cells: CodedRows, surprises: np.ndarray) -> CodedRows:
+def without_far_numbers(cells: CodedRows, surprises: np.ndarray) -> CodedRows:
     """Return cells in which numbers far out are gaps: the rest of a row is judged without them."""
-    codes, z = cells.codes.copy(), cells.z.copy()
-    for j, name in enumerate(model.numbers):
-        far = surprises[j] >= BEYOND_DOUBT
-        codes[model.names.index(name), far], z[j, far] = -1, np.nan
+    is_far = surprises >= BEYOND_DOUBT
+    codes, z = np.where(is_far, -1, cells.codes), np.where(is_far, np.nan, cells.z)
     return cells._replace(codes=codes, z=z)
 
 
@@ -628,18 +624,18 @@ def conditionals(
     complete = model.completed(cells, model.first_guesses(cells))
     complete = complete._replace(z=np.nan_to_num(cells.z))  # a number that is a gap: its mean
     joints = model.log_joints(cells, rows)
-    for a, name in enumerate(model.names):
-        if name in model.sets:
+    for a, column in enumerate(model.columns):
+        if column.is_set:
             yield None
             continue
         proba, number = np.tile(model.share[model.spans[a]], (len(rows), 1)), None
         if "counts" in model.engines:
-            proba, number = model.regressed(name, rows, complete)
+            proba, number = model.regressed(a, rows, complete)
         if joints:
             mixed = model.from_mixture(a, cells.codes[a], joints)
             proba = (proba + mixed) / 2 if "counts" in model.engines else mixed
-        if number is None and name in model.numbers:
-            number = proba @ model.bin_means[name]
+        if number is None and column.bins is not None:
+            number = proba @ column.bins.means
         yield proba, number
 
 

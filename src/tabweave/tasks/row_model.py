@@ -45,6 +45,105 @@ PRIOR_ROWS = 5.0  # The shares of a column count as so many rows in p(value | ot
 
 @storable
 @dataclass(frozen=True, eq=False)
+class NumberBins:
+    """How numbers of a column are coded: by quantile bins, and in deviations from their mean.
+
+    Attributes
+    ----------
+    edges : ndarray
+        The inner edges of the bins.
+    numbers : list of ndarray
+        The numbers of each bin that has some, as fit has seen them, at most a thousand of each.
+    mean, deviation : float
+        Those of all numbers.
+    is_dated : bool
+        Whether they are seconds since 1970.
+    """
+
+    edges: np.ndarray
+    numbers: list[np.ndarray]
+    mean: float
+    deviation: float
+    is_dated: bool
+
+    @classmethod
+    def of(cls, data: Numbers, edges: np.ndarray) -> NumberBins:
+        """Learn from a column."""
+        present = np.sort(data.values[~np.isnan(data.values)])
+        bins = np.searchsorted(edges, present, side="right")
+        parts = [present[bins == b] for b in np.unique(bins)]
+        few = [p[np.linspace(0, len(p) - 1, min(len(p), 1000)).astype(int)] for p in parts]
+        return cls(edges, few, *mean_and_deviation(present), isinstance(data, Datetimes))
+
+    @cached_property
+    def means(self) -> np.ndarray:
+        """The mean standardised number of each bin."""
+        return np.array([self.standardised(part).mean() for part in self.numbers])
+
+    def standardised(self, numbers: np.ndarray) -> np.ndarray:
+        """Numbers in deviations from the mean; their squares are finite."""
+        with np.errstate(over="ignore"):
+            return np.clip((numbers - self.mean) / self.deviation, -1e100, 1e100)
+
+    def as_written(self, z: np.ndarray) -> np.ndarray:
+        """Numbers within the range of the column, with as many decimals as it has.
+
+        Dates are at its resolution: days, hours, minutes or seconds.
+        """
+        seen = np.concatenate(self.numbers)
+        with np.errstate(over="ignore"):
+            numbers = z * self.deviation + self.mean
+        if self.is_dated:
+            numbers = Datetimes(seen).nearest(numbers)
+        elif (places := decimal_places(seen)) is not None:
+            numbers = np.round(numbers, places) + 0.0  # no negative zero
+        return np.clip(numbers, seen.min(), seen.max())  # no people of a negative age
+
+    def bin_text(self, code: int) -> str:
+        """A bin as people read it, from its lowest to its highest number."""
+        part = self.numbers[code]
+        show = Datetimes(part).text if self.is_dated else readable
+        low, high = show(float(part.min())), show(float(part.max()))
+        return str(low) if low == high else f"{low}…{high}"
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class CodedColumn:
+    """How the cells of a column are coded: by its frequent values, or bins of its numbers.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    labels : tuple
+        Its values, of numbers the bins that have some; missing left out.
+    is_set : bool
+        Whether a cell has several of them.
+    bins : NumberBins or None
+        The bins of numbers.
+    """
+
+    name: str
+    labels: tuple[Label, ...]
+    is_set: bool
+    bins: NumberBins | None
+
+    @classmethod
+    def of(cls, name: str, data: Any, edges: np.ndarray | None) -> CodedColumn:
+        """Learn from a column; ``edges`` are those of the bins of numbers."""
+        if edges is None:
+            return cls(name, frequent_labels(data), isinstance(data, Sets), None)
+        labels = frequent_labels(binned(data.values, edges))
+        return cls(name, labels, False, NumberBins.of(data, edges))
+
+    def readable(self, code: int) -> Any:
+        """A value as people read it; of a number its bin."""
+        return self.labels[code] if self.bins is None else self.bins.bin_text(code)
+
+
+@storable
+@dataclass(frozen=True, eq=False)
 class RowModel:
     """What the cells of a row say of each other, from sums over rows and a mixture.
 
@@ -53,16 +152,8 @@ class RowModel:
 
     Attributes
     ----------
-    names, numbers, sets, dated : list of str
-        The columns, those of numbers, those of sets, and numbers that are seconds since 1970.
-    edges : dict of str to ndarray
-        The bins of numbers.
-    labels : dict of str to tuple
-        The values of each column, of a number its bins, missing left out.
-    bin_numbers : dict of str to list of ndarray
-        The numbers of each bin that fit has seen, at most a thousand of each.
-    scale : (ndarray, ndarray)
-        Mean and deviation of each number.
+    columns : list of CodedColumn
+        How the cells of each column are coded.
     products : ndarray of shape (features, features)
         Sums of products of two features over rows; of two values, how many rows have both.
     n_rows_of_both : ndarray of shape (columns, columns)
@@ -75,14 +166,7 @@ class RowModel:
         Whether columns that tell nothing of another stay out of its regression.
     """
 
-    names: list[str]
-    numbers: list[str]
-    sets: list[str]
-    dated: list[str]
-    edges: dict[str, np.ndarray]
-    labels: dict[str, tuple[Label, ...]]
-    bin_numbers: dict[str, list[np.ndarray]]
-    scale: tuple[np.ndarray, np.ndarray]
+    columns: list[CodedColumn]
     products: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     n_rows_of_both: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     subspaces: Sequence[tuple[np.ndarray, np.ndarray]] = ()
@@ -93,28 +177,7 @@ class RowModel:
     def coded(cls, table: Table, n_bins: int) -> RowModel:
         """Return how cells are coded, and nothing learned from them."""
         edges = quantile_bins(table, n_bins)
-        columns = {column.name: (column.kind, data) for column, data in table}
-        labels, bin_numbers, scale = {}, {}, []
-        for name, (_, data) in columns.items():
-            if isinstance(data, Numbers):
-                labels[name] = frequent_labels(binned(data.values, edges[name]))
-                present = np.sort(data.values[~np.isnan(data.values)])
-                scale.append(mean_and_deviation(present))
-                bins = np.searchsorted(edges[name], present, side="right")
-                parts = [present[bins == b] for b in labels[name]]
-                bin_numbers[name] = [
-                    part[np.linspace(0, len(part) - 1, min(len(part), 1000)).astype(int)]
-                    for part in parts
-                ]
-            else:
-                labels[name] = frequent_labels(data)
-        mean, deviation = np.array(scale).reshape(-1, 2).T
-        sets = [name for name, (kind, _) in columns.items() if kind == "set"]
-        dated = [name for name, (_, data) in columns.items() if isinstance(data, Datetimes)]
-        numbers = list(bin_numbers)
-        return cls(
-            list(columns), numbers, sets, dated, edges, labels, bin_numbers, (mean, deviation)
-        )
+        return cls([CodedColumn.of(c.name, data, edges.get(c.name)) for c, data in table])
 
     @classmethod
     def of(
@@ -130,7 +193,7 @@ class RowModel:
         model = cls.coded(table, n_bins)
         cells = model.cells(table)
         values = model.indicators(cells)
-        z = np.nan_to_num(cells.z)
+        z = np.nan_to_num(cells.z[model.number_columns])
         z_sums = values.T @ z.T
         is_there = np.array([~data.missing for data in table.columns], float)
         return replace(
@@ -145,9 +208,19 @@ class RowModel:
     # -- layout ----------------------------------------------------------------------------
 
     @cached_property
+    def index(self) -> dict[str, int]:
+        """Where each column stands."""
+        return {column.name: a for a, column in enumerate(self.columns)}
+
+    @cached_property
+    def number_columns(self) -> list[int]:
+        """The columns of numbers."""
+        return [a for a, column in enumerate(self.columns) if column.bins is not None]
+
+    @cached_property
     def sizes(self) -> np.ndarray:
         """Number of values of each column."""
-        return np.array([len(self.labels[name]) for name in self.names])
+        return np.array([len(column.labels) for column in self.columns])
 
     @cached_property
     def spans(self) -> list[slice]:
@@ -158,8 +231,8 @@ class RowModel:
     @cached_property
     def column_of_feature(self) -> np.ndarray:
         """The column of each feature."""
-        of_numbers = np.array([self.names.index(name) for name in self.numbers], np.intp)
-        return np.concatenate([np.repeat(np.arange(len(self.names)), self.sizes), of_numbers])
+        of_values = np.repeat(np.arange(len(self.columns)), self.sizes)
+        return np.concatenate([of_values, self.number_columns]).astype(np.intp)
 
     @property
     def pairs(self) -> np.ndarray:
@@ -183,45 +256,30 @@ class RowModel:
     def evidence_from(self, pairs_with: Callable[[slice], np.ndarray]) -> np.ndarray:
         """Return the evidence, given the pair counts of all values with those of a column."""
         filled = np.flatnonzero(self.sizes)
-        out = np.zeros((len(self.names), len(self.names)))
+        out = np.zeros((len(self.columns), len(self.columns)))
         starts = np.array([self.spans[b].start for b in filled], np.intp)
         for a in filled:
-            ranked = self.names[a] in self.numbers
+            ranked = self.columns[a].bins is not None
             out[a, filled] = explained_variance(pairs_with(self.spans[a]), starts, ranked=ranked)
         np.fill_diagonal(out, 0)
         return out
-
-    @cached_property
-    def bin_means(self) -> dict[str, np.ndarray]:
-        """The mean standardised number of each bin."""
-        return {
-            name: np.array([self.standardised(name, part).mean() for part in parts])
-            for name, parts in self.bin_numbers.items()
-        }
-
-    def standardised(self, name: str, numbers: np.ndarray) -> np.ndarray:
-        """Return numbers in deviations from the mean of a column; their squares are finite."""
-        mean, deviation = (part[self.numbers.index(name)] for part in self.scale)
-        with np.errstate(over="ignore"):
-            return np.clip((numbers - mean) / deviation, -1e100, 1e100)
 
     # -- rows ------------------------------------------------------------------------------
 
     def cells(self, table: Table) -> CodedRows:
         """Return rows as this model sees them."""
-        codes = np.full((len(self.names), table.n_rows), -1, np.int32)
-        z = np.full((len(self.numbers), table.n_rows), np.nan)
-        unseen = np.zeros(codes.shape, bool)
-        elements: dict[str, np.ndarray] = {}
-        for a, name in enumerate(self.names):
-            data = table[name]
-            if name in self.sets:
-                elements[name] = _elements(data, self.labels[name])
+        codes = np.full((len(self.columns), table.n_rows), -1, np.int32)
+        z, unseen = np.full(codes.shape, np.nan), np.zeros(codes.shape, bool)
+        elements: dict[int, np.ndarray] = {}
+        for a, column in enumerate(self.columns):
+            data = table[column.name]
+            if column.is_set:
+                elements[a] = _elements(data, column.labels)
                 continue
-            if isinstance(data, Numbers):
-                z[self.numbers.index(name)] = self.standardised(name, data.values)
-                data = binned(data.values, self.edges[name])
-            code = positions(self.labels[name], data.labels)
+            if column.bins is not None and isinstance(data, Numbers):  # else it was emptied
+                z[a] = column.bins.standardised(data.values)
+                data = binned(data.values, column.bins.edges)
+            code = positions(column.labels, data.labels)
             is_new = (code == self.sizes[a]) & [label is not None for label in data.labels]
             codes[a] = np.where(code < self.sizes[a], code, -1)[data.codes]
             unseen[a] = is_new[data.codes]
@@ -230,58 +288,59 @@ class RowModel:
     def check_types(self, table: Table, names: Sequence[str]) -> None:
         """Raise for a column of rows that are asked about whose type is another than in fit."""
         for name in names:
-            if name not in self.numbers:
-                check_types(name, table[name], self.labels[name])
+            column = self.columns[self.index[name]]
+            if column.bins is None:
+                check_types(name, table[name], column.labels)
 
-    def indicators(self, cells: CodedRows, guesses: Mapping[str, Guess] | None = None) -> csr_array:
+    def indicators(self, cells: CodedRows, guesses: Mapping[int, Guess] | None = None) -> csr_array:
         """Return which values each row has; of guessed gaps, how likely each is."""
         entries = [(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0))]
-        for span, name, codes in zip(self.spans, self.names, cells.codes, strict=True):
-            if name in self.sets:
-                has = np.nan_to_num(cells.elements[name])
+        for a, (span, codes) in enumerate(zip(self.spans, cells.codes, strict=True)):
+            if self.columns[a].is_set:
+                has = np.nan_to_num(cells.elements[a])
                 if guesses is not None:
-                    has = np.where(np.isnan(cells.elements[name]), self.share[span], has)
+                    has = np.where(np.isnan(cells.elements[a]), self.share[span], has)
                 rows, columns = has.nonzero()
                 entries.append((rows, span.start + columns, has[rows, columns]))
                 continue
             rows = np.flatnonzero(codes >= 0)
             entries.append((rows, span.start + codes[rows], np.ones(len(rows))))
-            if guesses and name in guesses:
-                rows, proba = guesses[name].rows, guesses[name].proba
+            if guesses and a in guesses:
+                rows, proba = guesses[a].rows, guesses[a].proba
                 columns = np.tile(np.arange(span.start, span.stop), len(rows))
                 entries.append((np.repeat(rows, proba.shape[1]), columns, proba.ravel()))
         rows, columns, values = map(np.concatenate, zip(*entries, strict=True))
         shape = cells.codes.shape[1], int(self.sizes.sum())
         return coo_array((values, (rows, columns)), shape).tocsr()
 
-    def first_guesses(self, cells: CodedRows) -> dict[str, Guess]:
+    def first_guesses(self, cells: CodedRows) -> dict[int, Guess]:
         """Return what the mixture says of all gaps, or the shares of values."""
         out = {}
         has_gap = np.flatnonzero((cells.codes < 0).any(axis=0))
         joints = self.log_joints(cells, has_gap)
-        for a, name in enumerate(self.names):
-            if name in self.sets:
-                rows = np.flatnonzero(np.isnan(cells.elements[name][:, :1]).any(axis=1))
+        for a, column in enumerate(self.columns):
+            if column.is_set:
+                rows = np.flatnonzero(np.isnan(cells.elements[a][:, :1]).any(axis=1))
             else:
                 rows = np.flatnonzero(cells.codes[a] < 0)
             if not len(rows) or not self.sizes[a]:  # nothing can be said of an empty column
                 continue
             proba = np.tile(self.share[self.spans[a]], (len(rows), 1))
-            if joints and name not in self.sets:
+            if joints and not column.is_set:
                 at_rows = [joint[np.searchsorted(has_gap, rows)] for joint in joints]
                 proba = self.from_mixture(a, cells.codes[a, rows], at_rows)
-            number = proba @ self.bin_means[name] if name in self.numbers else None
-            out[name] = Guess(rows, proba, number)
+            number = None if column.bins is None else proba @ column.bins.means
+            out[a] = Guess(rows, proba, number)
         return out
 
-    def completed(self, cells: CodedRows, guesses: Mapping[str, Guess]) -> CompleteRows:
+    def completed(self, cells: CodedRows, guesses: Mapping[int, Guess]) -> CompleteRows:
         """Return rows with guesses in their gaps."""
         codes, z = cells.codes.copy(), np.nan_to_num(cells.z)
-        for name, guess in guesses.items():
-            if name not in self.sets:
-                codes[self.names.index(name), guess.rows] = guess.proba.argmax(axis=1)
-            if name in self.numbers:
-                z[self.numbers.index(name), guess.rows] = guess.number
+        for a, guess in guesses.items():
+            if not self.columns[a].is_set:
+                codes[a, guess.rows] = guess.proba.argmax(axis=1)
+            if guess.number is not None:
+                z[a, guess.rows] = guess.number
         return CompleteRows(codes, z, self.indicators(cells, guesses))
 
     # -- the regression --------------------------------------------------------------------
@@ -289,30 +348,30 @@ class RowModel:
     @cached_property
     def unit(self) -> np.ndarray:
         """What a feature is multiplied by: a value by one over the root of its share, bins less."""
-        bins = np.repeat([name in self.numbers for name in self.names], self.sizes)
+        bins = np.repeat([column.bins is not None for column in self.columns], self.sizes)
         root = np.sqrt(np.maximum(self.share, 1e-300))
         of_values = np.where(self.share > 0, np.where(bins, 0.15, 1.0) / root, 0.0)
-        return np.concatenate([of_values, np.ones(len(self.numbers))])
+        return np.concatenate([of_values, np.ones(len(self.number_columns))])
 
     def _covariance(self) -> np.ndarray:
         """Return the covariance of features, each pair over the rows that have both."""
         owner = self.column_of_feature
         n_rows = np.maximum(self.n_rows_of_both[np.ix_(owner, owner)], 1)
-        mean = np.concatenate([self.share, np.zeros(len(self.numbers))])
+        mean = np.concatenate([self.share, np.zeros(len(self.number_columns))])
         return (self.products / n_rows - np.outer(mean, mean)) * np.outer(self.unit, self.unit)
 
     @cached_property
-    def coefficients(self) -> dict[str, np.ndarray]:
+    def coefficients(self) -> list[np.ndarray]:
         """What each feature adds to the features of a column, per column.
 
         It is 0 for those of columns that do not predict it, and for its own.
         """
         n_rows = max(np.diagonal(self.n_rows_of_both).max(initial=0), 1)
         covariance = positive(self._covariance())
-        features = [np.flatnonzero(self.column_of_feature == a) for a in range(len(self.names))]
-        out = {}
-        for a, name in enumerate(self.names):
-            out[name] = np.zeros((len(covariance), len(features[a])))
+        owner = self.column_of_feature
+        features = [np.flatnonzero(owner == a) for a in range(len(self.columns))]
+        out = [np.zeros((len(covariance), len(own_features))) for own_features in features]
+        for a, coefficients in enumerate(out):
             others = [features[b] for b in self.predictors(a)]
             index = np.concatenate([np.zeros(0, np.intp), *others])
             if len(index) and len(features[a]):
@@ -323,7 +382,7 @@ class RowModel:
                 system[np.diag_indices_from(system)] += ridge
                 with one_blas_thread():
                     factor = cho_factor(system, lower=True)
-                    out[name][index] = cho_solve(factor, covariance[np.ix_(index, features[a])])
+                    coefficients[index] = cho_solve(factor, covariance[np.ix_(index, features[a])])
         return out
 
     def predictors(self, a: int) -> np.ndarray:
@@ -331,46 +390,46 @@ class RowModel:
 
         They are 40 at most and have at most 1,500 values, if there is more than one.
         """
-        evidence = self.evidence[a] + [2.0 * (name in self.sets) for name in self.names]
+        evidence = self.evidence[a] + [2.0 * column.is_set for column in self.columns]
         others = np.argsort(-evidence, kind="stable")
         others = others[others != a]
         others = (others[evidence[others] > 0] if self.needs_evidence else others)[:40]
         n_features = np.cumsum(self.sizes[others])
         return others[n_features <= max(1500, n_features[:1].sum())]
 
-    def expected(self, name: str, rows: np.ndarray, complete: CompleteRows) -> np.ndarray:
+    def expected(self, a: int, rows: np.ndarray, complete: CompleteRows) -> np.ndarray:
         """Return what the other cells of rows add to the features of a column; its own add 0."""
         n_values = len(self.share)
-        of_values = self.unit[:n_values, None] * self.coefficients[name][:n_values]
-        of_numbers = complete.z[:, rows].T @ self.coefficients[name][n_values:]
+        of_values = self.unit[:n_values, None] * self.coefficients[a][:n_values]
+        z = complete.z[np.ix_(self.number_columns, rows)]
+        of_numbers = z.T @ self.coefficients[a][n_values:]
         return complete.indicators[rows] @ of_values - self.share @ of_values + of_numbers
 
     def regressed(
-        self, name: str, rows: np.ndarray, complete: CompleteRows
+        self, a: int, rows: np.ndarray, complete: CompleteRows
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Return probabilities and number by regression on the other cells, gaps as guessed."""
-        span = self.spans[self.names.index(name)]
-        share, unit = self.share[span], self.unit[span]
-        total = self.expected(name, rows, complete)
+        share, unit = self.share[self.spans[a]], self.unit[self.spans[a]]
+        total = self.expected(a, rows, complete)
         proba = share + total[:, : len(share)] / np.where(unit > 0, unit, 1)
-        if name in self.sets:
+        if self.columns[a].is_set:
             return np.clip(proba, 0, 1), None
         proba = np.maximum(proba, 1e-3)  # what the regression rules out
         proba = proba / proba.sum(axis=1, keepdims=True)
-        return proba, total[:, -1] if name in self.numbers else None
+        return proba, None if self.columns[a].bins is None else total[:, -1]
 
     # -- the mixture -----------------------------------------------------------------------
 
     def _mixture(self, cells: CodedRows, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return log weights of subspaces and log probabilities of values in them, fit by fit."""
-        singles = [a for a, name in enumerate(self.names) if name not in self.sets]
+        singles = {a: column for a, column in enumerate(self.columns) if not column.is_set}
         if len(singles) < 2:
             return []
-        schema = Schema(tuple(Column(self.names[a]) for a in singles), complete=True)
+        schema = Schema(tuple(Column(column.name) for column in singles.values()), complete=True)
         columns = [
             Codes(np.where(cells.codes[a] < 0, self.sizes[a], cells.codes[a]),
-                  [*self.labels[self.names[a]], None])
-            for a in singles
+                  [*column.labels, None])
+            for a, column in singles.items()
         ]  # fmt: skip
         model = NonBEND(VI(), n_fits=4, random_state=seed)
         model.fit(Table(schema, tuple(columns), cells.codes.shape[1]))
@@ -379,11 +438,11 @@ class RowModel:
         for fit in model.fits_:
             theta = value_probabilities(fit, prior)
             logs = np.zeros((self.sizes.sum(), theta.shape[1]))
-            for a in singles:
-                name = self.names[a]
-                learned = model.counts_.labels[model.counts_.vocabulary.index(name)]
-                part = np.vstack([theta[model.counts_.span(name)], np.full(theta.shape[1], 1e-9)])
-                part = part[positions(learned, self.labels[name])]
+            for a, column in singles.items():
+                span = model.counts_.span(column.name)
+                learned = model.counts_.labels[model.counts_.vocabulary.index(column.name)]
+                part = np.vstack([theta[span], np.full(theta.shape[1], 1e-9)])
+                part = part[positions(learned, column.labels)]
                 logs[self.spans[a]] = np.log(part / np.maximum(part.sum(axis=0), 1e-300))
             out.append((np.log(subspace_weights(fit)), logs))
         return out
@@ -393,8 +452,8 @@ class RowModel:
         out = []
         for weights, logs in self.subspaces:
             total = np.tile(weights, (len(rows), 1))
-            for a, name in enumerate(self.names):
-                if name not in self.sets and self.sizes[a]:
+            for a, column in enumerate(self.columns):
+                if column.labels and not column.is_set:
                     total += _with_gap(logs[self.spans[a]])[cells.codes[a, rows]]
             out.append(total)
         return out
@@ -415,30 +474,21 @@ class RowModel:
     def reasons(self, cells: CodedRows, row: int, a: int, value: int) -> Iterator[Reason]:
         """Yield the other cells of a row, and how many rows have each of them with a value."""
         span = self.spans[a]
-        for b, other in enumerate(self.names):
-            code = cells.codes[b, row]
-            if b == a or other in self.sets or code < 0:
+        for b, other in enumerate(self.columns):
+            code = int(cells.codes[b, row])
+            if b == a or other.is_set or code < 0:
                 continue
             line = self.pairs[self.spans[b].start + code]
             both, n = int(line[span.start + value]), int(line[span].sum())
-            yield Reason(other, self._readable(other, int(code)), both, n)
-
-    def _readable(self, name: str, code: int) -> Any:
-        """Return a value as people read it; of a number its bin."""
-        if name not in self.numbers:
-            return self.labels[name][code]
-        part = self.bin_numbers[name][code]
-        show = Datetimes(part).text if name in self.dated else readable
-        low, high = show(float(part.min())), show(float(part.max()))
-        return low if low == high else f"{low}…{high}"
+            yield Reason(other.name, other.readable(code), both, n)
 
 
 class CodedRows(NamedTuple):
     """Rows as a model sees them: codes (-1 is a gap), standardised numbers, elements of sets."""
 
     codes: np.ndarray  # (columns, rows)
-    z: np.ndarray  # (numbers, rows)
-    elements: dict[str, np.ndarray]  # (rows, elements), 0 or 1; NaN in a gap
+    z: np.ndarray  # (columns, rows), NaN of gaps and what is no number
+    elements: dict[int, np.ndarray]  # (rows, elements), 0 or 1; NaN in a gap
     unseen: np.ndarray  # (columns, rows): there is a value, but fit has not seen it
 
 
@@ -446,7 +496,7 @@ class CompleteRows(NamedTuple):
     """Rows whose gaps are guessed."""
 
     codes: np.ndarray  # (columns, rows)
-    z: np.ndarray  # (numbers, rows)
+    z: np.ndarray  # (columns, rows)
     indicators: csr_array  # (rows, values)
 
 
@@ -509,6 +559,21 @@ def mean_and_deviation(numbers: np.ndarray) -> tuple[float, float]:
     largest = np.abs(numbers).max() or 1.0  # sums and squares of large numbers may exceed a float
     mean, deviation = largest * (numbers / largest).mean(), largest * (numbers / largest).std()
     return float(mean), float(deviation if deviation >= np.finfo(float).tiny else 1.0)
+
+
+def decimal_places(numbers: np.ndarray) -> int | None:
+    """Return how many decimals numbers are written with at most; None for unrounded ones.
+
+    >>> decimal_places(np.array([40.3, 39.0])), decimal_places(np.array([np.pi]))
+    (1, None)
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_single = (numbers.astype(np.float32) == numbers).all()
+        precision = np.finfo(np.float32 if is_single else float).eps
+        for places in range(13):  # numbers with more of them are measurements
+            if (np.abs(np.round(numbers, places) - numbers) <= precision * np.abs(numbers)).all():
+                return places
+    return None
 
 
 def _elements(data: Any, labels: Sequence[Label]) -> np.ndarray:

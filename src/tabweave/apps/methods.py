@@ -21,7 +21,7 @@ FIRST = "auto"  # what is taken where no method is named
 
 
 def offered(where: Where) -> dict[str, Declared]:
-    """Return the methods that can be typed somewhere: embedders, then measures with vectors.
+    """The methods that can be typed somewhere: embedders, then measures with vectors.
 
     An embedder stands for the measure of its name.
     """
@@ -37,32 +37,32 @@ def offered(where: Where) -> dict[str, Declared]:
 
 
 def learns_from_classes(method: str) -> bool:
-    """Say whether a method needs a column of classes."""
-    found = offered("shell").get(method)
-    return found is not None and bool(found.flags.get("needs_y", False))
+    """Whether a method needs a column of classes."""
+    declared = offered("shell").get(method)
+    return declared is not None and bool(declared.flags.get("needs_y", False))
 
 
 def described(where: Where) -> dict[str, str]:
-    """Return the methods that can be typed somewhere, each with what it does."""
+    """The methods that can be typed somewhere, each with what it does."""
     return {name: method.summary for name, method in offered(where).items()}
 
 
 def embedders(where: Where) -> list[str]:
-    """Return those of the methods that are embedders."""
+    """Those of the methods that are embedders."""
     return [name for name, m in offered(where).items() if m.decorator == "embedder"]
 
 
 def find(method: str, where: Where = "shell") -> Declared:
-    """Return what is declared of a method, or raise ValueError if it is not offered there."""
-    known = offered(where)
-    if method in known:
-        return known[method]
+    """What is declared of a method, or raise ValueError if it is not offered there."""
+    methods = offered(where)
+    if method in methods:
+        return methods[method]
     if method in MEASURES:
         raise ValueError(
             f"expected a method that gives vectors, got {method!r}, which gives distances only; in "
             f"Python, use ValueMetric({method!r}).pairwise_distances"
         )
-    close = get_close_matches(method, known, 1)
+    close = get_close_matches(method, methods, 1)
     hint = f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(embedders(where))}"
     raise ValueError(f"expected a method, got {method!r}; {hint} ('tabweave methods' lists all)")
 
@@ -84,7 +84,7 @@ def build(
     n_components: int | None = None,
     seed: int = 0,
 ) -> Any:
-    """Return the embedder of a name, not fitted.
+    """The embedder of a name, not fitted.
 
     Parameters
     ----------
@@ -115,10 +115,10 @@ def build(
         chosen = tabweave.ValueMetric(method, schema=kinds)
     else:
         maker = declared.load()
-        given = {"schema": kinds, "n_clusters": n_clusters, "random_state": seed}
-        given["n_components"] = n_components
-        known = maker().get_params(deep=False)
-        chosen = maker(**{k: v for k, v in given.items() if k in known and v is not None})
+        options = {"schema": kinds, "n_clusters": n_clusters, "random_state": seed}
+        options["n_components"] = n_components
+        names = maker().get_params(deep=False)
+        chosen = maker(**{k: v for k, v in options.items() if k in names and v is not None})
     projects = n_components is not None and "n_components" not in chosen.get_params(deep=False)
     if reads == "categories" and (mixed or projects):
         inner = chosen.set_params(schema=None)
@@ -132,7 +132,7 @@ def build(
 
 
 def _numeric(method: str) -> Any:
-    """Return what MixedEmbedder calls an embedder of numbers, or the embedder itself."""
+    """What MixedEmbedder calls an embedder of numbers, or the embedder itself."""
     return method if method == "coupled" else EMBEDDERS[method].cls()
 
 
@@ -146,10 +146,10 @@ def naming_target(target: str | None) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        found = re.search(r"\by\b.* (row \d+) is (?:missing|nan)", str(error))
-        if target is None or found is None:
+        match = re.search(r"\by\b.* (row \d+) is (?:missing|nan)", str(error))
+        if target is None or match is None:
             raise
         raise ValueError(
-            f"target column {target!r} is missing in {found[1]}; drop such rows (in SQL: WHERE "
+            f"target column {target!r} is missing in {match[1]}; drop such rows (in SQL: WHERE "
             "... IS NOT NULL), or use an unsupervised method"
         ) from None

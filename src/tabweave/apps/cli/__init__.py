@@ -6,7 +6,8 @@
 import sys
 
 from tabweave.apps.cli import commands as commands  # which make themselves known to the app
-from tabweave.apps.cli.app import STOPPED, app, stop_on_terminate
+from tabweave.apps.cli.app import app, stop_on_terminate
+from tabweave.apps.cli.options import ExitCode
 
 
 def main() -> None:
@@ -15,4 +16,4 @@ def main() -> None:
     try:
         app(prog_name="tabweave")
     except KeyboardInterrupt:  # before a command begins, or after it has ended
-        sys.exit(STOPPED)
+        sys.exit(ExitCode.STOPPED)

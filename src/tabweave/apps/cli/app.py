@@ -2,8 +2,6 @@
 
 The module that does the work of a command is imported when the command runs, so that help and tab
 completion are immediate.
-
-0 is success, 1 is trouble with the data, 2 is a wrong command line, 130 is Ctrl-C.
 """
 
 from __future__ import annotations
@@ -27,10 +25,9 @@ from typer.core import TyperCommand, TyperGroup
 
 import tabweave
 from tabweave.apps.cli.files import Output
-from tabweave.apps.cli.options import Job, Misuse
+from tabweave.apps.cli.options import ExitCode, Job, Misuse
 from tabweave.apps.cli.show import note
 
-FAILED, MISUSED, STOPPED = 1, 2, 130  # Exit codes.
 INPUT = ("source", "columns", "drop", "kind", "missing", "from_", "encoding")
 
 
@@ -73,7 +70,7 @@ class Group(FlagsWithoutValue, TyperGroup):
                     words, "tabweave", complete_var, False, windows_expand_args, **extra
                 )
             sys.stdout.flush()
-            if code == STOPPED:
+            if code == ExitCode.STOPPED:
                 code = _exit_code(KeyboardInterrupt(), False)
         except BaseException as error:
             code = _exit_code(error, debug)
@@ -87,17 +84,17 @@ def _exit_code(error: BaseException, debug: bool) -> int:
     if isinstance(error, SystemExit):
         if isinstance(error.code, str):
             note(error.code)
-            return FAILED
+            return ExitCode.FAILED
         return int(error.code or 0)
     if debug:
         traceback.print_exception(error)
     interrupted = str(error) == "Query interrupted"  # what DuckDB calls Ctrl-C
     if interrupted or isinstance(error, KeyboardInterrupt | typer.Abort):
         note("stopped; nothing was written")
-        return STOPPED
+        return ExitCode.STOPPED
     if isinstance(error, BrokenPipeError):  # `tabweave ... | head`: the reader has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+        return ExitCode.FAILED
     if hasattr(error, "format_message"):  # Click's own: a wrong option, a missing argument
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "tabweave"
@@ -106,9 +103,9 @@ def _exit_code(error: BaseException, debug: bool) -> int:
             text += "; to read several files, quote a glob pattern such as '2026-*.csv'"
         text = text[:1].lower() + text[1:] if text[1:2].islower() else text
         note(f"{text.rstrip('.')} (see {command} --help)")
-        return int(getattr(error, "exit_code", MISUSED))
+        return int(getattr(error, "exit_code", ExitCode.MISUSED))
     note(_message(error))
-    return MISUSED if isinstance(error, Misuse) else FAILED
+    return ExitCode.MISUSED if isinstance(error, Misuse) else ExitCode.FAILED
 
 
 def _message(error: BaseException) -> str:
@@ -267,4 +264,4 @@ def _without_command(
 ) -> None:
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
-        raise typer.Exit(MISUSED)
+        raise typer.Exit(ExitCode.MISUSED)

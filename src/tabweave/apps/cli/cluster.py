@@ -39,13 +39,13 @@ def cluster(job: Job, clusters: str, out: Output) -> None:
         if out.is_piped:
             return
         reading = read(opened.table(rows, with_target=True, rules="all"), opened.target)
-    found = describe_clusters(reading.values(), labels, n_clusters, opened.target)
+    groups = describe_clusters(reading.values(), labels, n_clusters, opened.target)
     if out.json:
-        groups = [{"cluster": k, **about} for k, about in enumerate(found)]
+        numbered = [{"cluster": k, **about} for k, about in enumerate(groups)]
         path = out.path and str(out.path)
-        as_json({"rows": rows.n_rows, "output": path, "clusters": groups})
+        as_json({"rows": rows.n_rows, "output": path, "clusters": numbered})
         return
-    _print_clusters(found, rows.n_rows, opened.target)
+    _print_clusters(groups, rows.n_rows, opened.target)
     if out.path is not None:
         say(f"Every row with its cluster is in {bold(out.path)}")
 

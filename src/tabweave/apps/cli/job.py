@@ -92,16 +92,22 @@ def open_job(
                 raise Misuse(f"{str(output)!r} is one of the input files; write to another one")
         if options.source == "-":
             source.name = STDIN
-        known = list(source.types)
+        types = source.types
         ids = [options.id] if options.id else []
-        columns, drop, kept = (
-            tuple(full_name(name, known) for name in names)
-            for names in (listed(options.columns), listed(options.drop), [*keep, *ids])
-        )
-        kinds = {full_name(name, known): kind for name, kind in _kinds(options.kind or ())}
-        target = options.target and full_name(options.target, known)
+
+        def full_names(names: Sequence[str]) -> tuple[str, ...]:
+            return tuple(full_name(name, types) for name in names)
+
         job = OpenJob(
-            options, source, target, columns, drop, kept, kinds, n_components, set(text_columns)
+            options,
+            source,
+            target=options.target and full_name(options.target, types),
+            columns=full_names(listed(options.columns)),
+            drop=full_names(listed(options.drop)),
+            keep=full_names([*keep, *ids]),
+            kinds={full_name(name, types): kind for name, kind in _kinds(options.kind or ())},
+            n_components=n_components,
+            text_columns=set(text_columns),
         )
         yield job.without_words() if options.missing else job
 
@@ -164,13 +170,13 @@ class OpenJob:
     @property
     def names(self) -> list[str]:
         """The columns to embed."""
-        known = list(self.source.types)
+        types = self.source.types
         targets = [self.target] if self.target else []
-        check_columns([*self.columns, *self.drop, *self.keep, *targets], known)
+        check_columns([*self.columns, *self.drop, *self.keep, *targets], types)
         left_out = {*self.drop, *targets}
         if not self.columns:
             left_out |= set(self.keep)
-        names = [n for n in (self.columns or known) if n not in left_out]
+        names = [n for n in (self.columns or types) if n not in left_out]
         if not names:
             raise ValueError(
                 "expected at least one column to embed, got none after --columns, --drop, --keep "
@@ -253,14 +259,14 @@ class OpenJob:
     def _load(self, model: Path) -> Any:
         """A saved embedder; refuses rows without the columns that it has learned from."""
         embedder = load_model(model)
-        known = list(self.source.types)
-        if lacking := [name for name in embedder.schema_.names if name not in known]:
-            needed, columns = (", ".join(map(repr, names[:20])) for names in (lacking, known))
+        types = self.source.types
+        if lacking := [name for name in embedder.schema_.names if name not in types]:
+            needed, columns = (", ".join(map(repr, names[:20])) for names in (lacking, list(types)))
             raise ValueError(
                 f"{self.source.name}: expected the columns that {str(model)!r} was fitted "
                 f"on, got none named {needed}; the columns are {columns}"
             )
-        check_columns([*self.keep, *filter(None, [self.target])], known)
+        check_columns([*self.keep, *filter(None, [self.target])], types)
         return embedder
 
     def learned_from_counts(self) -> Any:

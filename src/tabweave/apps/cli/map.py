@@ -34,8 +34,8 @@ def map_(job: Job, output: Path, color: str | None, layout: str, force: bool, js
     """Draw a two-dimensional map, in which similar rows lie close together."""
     form = output.suffix.lower()[1:]
     if form not in ("html", *PICTURES, *FORMATS):
-        known = ", ".join(f".{form}" for form in ("html", *PICTURES, *FORMATS))
-        raise Misuse(f"--output {output.name!r}: expected a file that ends in {known}")
+        endings = ", ".join(f".{form}" for form in ("html", *PICTURES, *FORMATS))
+        raise Misuse(f"--output {output.name!r}: expected a file that ends in {endings}")
     if layout == "tsne" and form in FORMATS:
         raise Misuse("--layout tsne can write images and pages, but not tables; use --layout pca")
     check_output(output, force)

@@ -38,9 +38,9 @@ def neighbors(
     if row is not None and job.id is None:
         row_number(row, "--row")
     with open_job(job) as opened:
-        known = list(opened.source.types)
-        values, limits = ({full_name(n, known): v for n, v in part.items()} for part in texts)
-        check_columns([*values, *limits], known)
+        types = opened.source.types
+        values, limits = ({full_name(n, types): v for n, v in part.items()} for part in texts)
+        check_columns([*values, *limits], types)
         learned = opened.learned()
     ids = Ids.of(learned.rows, job.id)
     names = list(learned.embedder.schema_.names)
@@ -227,23 +227,23 @@ def duplicates(job: Job, radius: float | None, out: Output, limit: int) -> None:
     with show.working("comparing rows"):
         index, positions = _near_pairs(learned, radius)
         nearer = index.share_nearer([d for *_, d in positions]) if positions else []
-        found = [
+        pairs = [
             {"first": ids.name(a), "second": ids.name(b), "distance": d, "nearer": share}
             for (a, b, d), share in zip(positions, nearer, strict=True)
         ]
-        explained = len(found) if out.path is not None or out.json else limit
-        for pair, (first, second, _) in zip(found[:explained], positions, strict=False):
+        explained = len(pairs) if out.path is not None or out.json else limit
+        for pair, (first, second, _) in zip(pairs[:explained], positions, strict=False):
             row = learned.rows.row(first)
             query = {name: row[name] for name in learned.embedder.schema_.names}
             pair["why"] = index.explain(query, second)
     if out.path is not None:
-        columns = {key: [pair[key] for pair in found] for key in ("first", "second", "distance")}
-        columns["differs in"] = [_differs_in(pair) for pair in found]
+        columns = {key: [pair[key] for pair in pairs] for key in ("first", "second", "distance")}
+        columns["differs in"] = [_differs_in(pair) for pair in pairs]
         out.write_columns(columns, {})
     if out.json:
-        show.as_json({"rows": learned.rows.n_rows, "pairs": found})
+        show.as_json({"rows": learned.rows.n_rows, "pairs": pairs})
     elif not out.is_piped:
-        _print_pairs(found[:limit], len(found), out.path)
+        _print_pairs(pairs[:limit], len(pairs), out.path)
 
 
 def _near_pairs(learned: Learned, radius: float | None) -> tuple[Any, list[tuple[int, int, float]]]:
@@ -257,10 +257,10 @@ def _near_pairs(learned: Learned, radius: float | None) -> tuple[Any, list[tuple
         return index, list(zip(first, second, near.distances.tolist(), strict=True))
     _, distances, positions = index.query(learned.rows.columns, 2)
     best: dict[tuple[int, int], float] = {}
-    for row, (near_by, apart) in enumerate(
+    for row, (near_by, to_them) in enumerate(
         zip(positions.tolist(), distances.tolist(), strict=True)
     ):
-        other, distance = next((o, d) for o, d in zip(near_by, apart, strict=True) if o != row)
+        other, distance = next((o, d) for o, d in zip(near_by, to_them, strict=True) if o != row)
         best[min(row, other), max(row, other)] = distance
     return index, sorted(((a, b, d) for (a, b), d in best.items()), key=lambda p: (p[2], p[:2]))
 

@@ -50,8 +50,8 @@ def tell_dropped(dropped: dict[str, str], *details: str, kind: str = "nominal") 
 
 def tell_doubts(findings: Iterable[Finding]) -> None:
     """Tell which columns may be meant as something else, and how to have them so."""
-    for name, kind, why, kept, asks, delimiter, _ in findings:
-        if not kept or not asks or asks == "exceptions":  # of which reading warns
+    for name, kind, why, is_used, asks, delimiter, _ in findings:
+        if not is_used or not asks or asks == "exceptions":  # of which reading warns
             continue
         text = f"column {name!r} holds {why}"
         if asks == "order":

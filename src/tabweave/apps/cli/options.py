@@ -9,6 +9,7 @@ import csv
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -22,8 +23,17 @@ FORMATS = ("csv", "tsv", "parquet", "json", "jsonl", "arrow")
 KINDS = ("nominal", "ordinal", "numeric", "datetime", "set")
 
 
+class ExitCode(IntEnum):
+    """How a command ended, if not well: with 0."""
+
+    FAILED = 1  # trouble with the data
+    MISUSED = 2  # a wrong command line
+    CHANGED = 3  # what --check found
+    STOPPED = 130  # Ctrl-C
+
+
 class Misuse(ValueError):
-    """The command line is not valid: exit code 2."""
+    """The command line is not valid."""
 
 
 # -- Completion

@@ -192,8 +192,8 @@ def odd(job: Job, level: float, limit: int, json: bool) -> None:
         cells = opened.table(rows, rules="texts")
         model = OutlierCells(level, random_state=job.seed)
         with working("looking for cells that do not fit"):
-            found, is_odd = model.fit(cells)._cells_of_fit(model._read(cells), limit)
-    outliers, n_odd = [c for c in found if c.p_value <= level], int(is_odd.sum())
+            outliers, is_odd = model.fit(cells)._cells_of_fit(model._read(cells), limit)
+    outliers, n_odd = [c for c in outliers if c.p_value <= level], int(is_odd.sum())
     if job.id is not None:
         outliers = [c._replace(row=ids.name(c.position)) for c in outliers]
     tell_kinds(cells)

@@ -15,15 +15,13 @@ from tabweave import WeaveClassifier, WeaveRegressor
 from tabweave.apps.cli import show
 from tabweave.apps.cli.files import Output
 from tabweave.apps.cli.job import OpenJob, open_job
-from tabweave.apps.cli.options import Job, Misuse
+from tabweave.apps.cli.options import ExitCode, Job, Misuse
 from tabweave.apps.cli.rows import check_columns
 from tabweave.apps.cli.tables import MIN_WIDTH_FOR_FIGURES, p_value
 from tabweave.columns.kinds import aside_line
 from tabweave.embed.supervised import Target
 from tabweave.engines import family
 from tabweave.tasks.drift import drift_report
-
-CHANGED = 3  # The exit code of --check if anything changed.
 
 
 @contextmanager
@@ -123,7 +121,7 @@ def drift(job: Job, new: str, level: float, min_size: float, check: bool, json: 
     else:
         _print_drift(report, before, after.n_rows)
     if check and (report.changed or report.changed_couplings or report.gone):
-        raise typer.Exit(CHANGED)
+        raise typer.Exit(ExitCode.CHANGED)
 
 
 def _as_dict(report: Any) -> dict[str, Any]:

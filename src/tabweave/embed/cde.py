@@ -131,7 +131,7 @@ class CDE(ValueEmbedder):
 
 
 def occurrence(counts: Counts) -> np.ndarray:
-    """Return ``η_o(v, w) = NMI(a, b) f(w) / f(v)``, v of column a, w of column b.
+    """``η_o(v, w) = NMI(a, b) f(w) / f(v)``, v of column a, w of column b.
 
     How much more frequent w is than v, as far as their columns depend on each other;
     ``NMI = 2 I / (H + H)``.
@@ -143,7 +143,7 @@ def occurrence(counts: Counts) -> np.ndarray:
 
 
 def co_occurrence(counts: Counts) -> np.ndarray:
-    """Return ``η_c(v, w) = p(v, w) / p(w) = p(v|w)``: how often w brings v along."""
+    """``η_c(v, w) = p(v, w) / p(w) = p(v|w)``: how often w brings v along."""
     pairs = counts.pairs.toarray() if sparse.issparse(counts.pairs) else counts.pairs
     return pairs / counts.value_counts[None, :]
 
@@ -175,7 +175,7 @@ def value_clusters(
 
 
 def components(memberships: list[np.ndarray], n_values: int, min_range: float) -> np.ndarray:
-    """Return the principal components of all memberships side by side, without the flat ones."""
+    """Principal components of all memberships side by side, without the flat ones."""
     if not memberships:
         return np.zeros((n_values, 0))
     wide = np.hstack(memberships)

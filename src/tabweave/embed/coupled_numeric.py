@@ -192,7 +192,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
         return table
 
     def transform(self, X: Any) -> np.ndarray:
-        """Eqs. (4.1), (4.4): return the coupled vector of each row."""
+        """Eqs. (4.1), (4.4): coupled vector of each row."""
         check_is_fitted(self, "moments_")
         table, model = self._read(X, fitted=True), self.learn()._model
         weights, centre = self._weighted_map(model)
@@ -204,13 +204,13 @@ class CoupledNumeric(TransformerMixin, Estimator):
         return out
 
     def _weighted_map(self, model: CoupledModel) -> tuple[np.ndarray, np.ndarray]:
-        """Return the map of powers to coordinates, and what is taken off each coordinate."""
+        """Map of powers to coordinates, and what is taken off each coordinate."""
         if self.standardize:
             return model.map * (1 / model.deviation), model.centre * (1 / model.deviation)
         return model.map, np.zeros(len(model.centre))
 
     def parts(self, X: Any) -> np.ndarray:
-        """Return what each column contributes to the vector: shape (columns, rows, dimensions)."""
+        """What each column contributes to the vector: shape (columns, rows, dimensions)."""
         check_is_fitted(self, "moments_")
         table, model = self._read(X, fitted=True), self.learn()._model
         extended = self._extended(stacked(table), model).reshape(table.n_rows, -1, self.max_power)
@@ -218,7 +218,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
         return np.stack([extended[:, j] @ weights for j, weights in enumerate(by_column)])
 
     def _extended(self, values: np.ndarray, model: CoupledModel) -> np.ndarray:
-        """Return Table 2: the powers of every column, gaps filled with their means."""
+        """Table 2: the powers of every column, gaps filled with their means."""
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = (values - model.origin) / model.unit
             P = powers(scaled, int(self.max_power))
@@ -260,7 +260,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
         return self.schema_.names.index(column)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return ``column^power`` for each dimension, the plain name for the first power."""
+        """``column^power`` for each dimension, the plain name for the first power."""
         check_is_fitted(self, "moments_")
         check_input_features(self, input_features)
         names = list(self.schema_.names if input_features is None else input_features)
@@ -275,7 +275,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
 
 
 def stacked(table: Table, rows: slice = slice(None)) -> np.ndarray:
-    """Return some rows of a table of numbers as an array."""
+    """Rows of a table of numbers as an array."""
     columns: Any = table.columns
     return np.stack([column.values[rows] for column in columns], axis=1)
 
@@ -338,7 +338,7 @@ def p_values(r: np.ndarray, n: np.ndarray) -> np.ndarray:
 
 
 def scaling(moments: PowerMoments, scale: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return (origin, unit) of every column: powers are taken of ``(x - origin) / unit``."""
+    """(origin, unit) of every column: powers are taken of ``(x - origin) / unit``."""
     low, width = moments.low, moments.high - moments.low
     if scale is None:
         return np.zeros(len(low)), np.ones(len(low))
@@ -441,7 +441,7 @@ class PowerMoments:
         return self.moved(low, high)._merged(other.moved(low, high))
 
     def moved(self, low: np.ndarray, high: np.ndarray) -> PowerMoments:
-        """Return the same moments on other, wider intervals."""
+        """Same moments on other, wider intervals."""
         if np.array_equal(low, self.low) and np.array_equal(high, self.high):
             return self
         origin, unit = frame(self.low, self.high, self.signed)
@@ -479,7 +479,7 @@ class PowerMoments:
 
 
 def affine_powers(shift: np.ndarray, factor: np.ndarray, L: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return c and T with ``(shift + factor u)^p = c_p + Σ_q T_pq u^q``, p and q from 1 to L."""
+    """``c`` and ``T`` of ``(shift + factor u)^p = c_p + Σ_q T_pq u^q``, p and q from 1 to L."""
     constant = shift[:, None] ** np.arange(1, L + 1)
     T = np.zeros((len(shift), L, L))
     for p in range(1, L + 1):
@@ -489,7 +489,7 @@ def affine_powers(shift: np.ndarray, factor: np.ndarray, L: int) -> tuple[np.nda
 
 
 def powers(u: np.ndarray, L: int) -> np.ndarray:
-    """Return ``⟨a⟩¹ ... ⟨a⟩ᴸ`` of every column: shape (rows, columns, L)."""
+    """``⟨a⟩¹ ... ⟨a⟩ᴸ`` of every column: shape (rows, columns, L)."""
     out = np.empty((*u.shape, L))
     out[:, :, 0] = u
     for p in range(1, L):
@@ -498,7 +498,7 @@ def powers(u: np.ndarray, L: int) -> np.ndarray:
 
 
 def frame(low: np.ndarray, high: np.ndarray, signed: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return (origin, unit) of the intervals; unit 0 where a column does not vary."""
+    """(origin, unit) of the intervals; unit 0 where a column does not vary."""
     seen = np.isfinite(low) & np.isfinite(high)
     start, stop = np.where(seen, low, 0), np.where(seen, high, 0)
     half = stop / 2 - start / 2
@@ -508,7 +508,7 @@ def frame(low: np.ndarray, high: np.ndarray, signed: bool) -> tuple[np.ndarray, 
 def _block_moments(
     values: np.ndarray, low: np.ndarray, high: np.ndarray, L: int, signed: bool
 ) -> PowerMoments:
-    """Return the moments of a few rows; two passes, so nothing cancels."""
+    """Moments of a few rows; two passes, so nothing cancels."""
     rows, m = values.shape
     present = (~np.isnan(values)).astype(np.float64)
     origin, unit = frame(low, high, signed)

@@ -65,7 +65,7 @@ class Factorial(Embedder):
         return self.axes_.ratio
 
     def column_coordinates(self) -> Any:
-        """Return where values and numeric columns lie on the axes, as a pandas frame.
+        """Where values and numeric columns lie on the axes, as a pandas frame.
 
         A number's coordinate is its correlation with the axis. A value's is the mean of the rows
         that have it; in MCA divided by the root of the eigenvalue (principal coordinates).
@@ -74,28 +74,28 @@ class Factorial(Embedder):
         return self._framed(axes.labels, axes.coordinates(self._principal))
 
     def column_contributions(self) -> Any:
-        """Return the share of each value and numeric column in the variance of each axis."""
+        """Share of each value and numeric column in the variance of each axis."""
         axes = self.learn().axes_
         return self._framed(axes.labels, axes.vectors**2)
 
     def column_cosines(self) -> Any:
-        """Return cos²: how much of what is known of a value or number the axis shows."""
+        """Cos²: how much of what is known of a value or number the axis shows."""
         axes = self.learn().axes_
         return self._framed(axes.labels, axes.cosines(self._principal))
 
     def row_contributions(self, X: Any) -> np.ndarray:
-        """Return the share of each row of X in the variance of each axis, one of n of fit."""
+        """Share of each row of X in the variance of each axis, one of n of fit."""
         f = self.transform(X)
         return f**2 / (self.eigenvalues_ * float(self.counts_.n))
 
     def row_cosines(self, X: Any) -> np.ndarray:
-        """Return cos²: how much of a row's distance from the centre each axis shows."""
+        """Cos²: how much of a row's distance from the centre each axis shows."""
         f = self.transform(X)
         length = self._lengths(self._read_fitted(X))
         return f**2 / np.where(length > 0, length, 1)[:, None]
 
     def supplementary(self, X: Any, columns: Any) -> Any:
-        """Return where columns that took no part lie on the axes, as a pandas frame.
+        """Where columns that took no part lie on the axes, as a pandas frame.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class Factorial(Embedder):
         return self._framed(labels, np.vstack(coordinates)).sort_index(level=0, sort_remaining=True)
 
     def _lengths(self, table: Table) -> np.ndarray:
-        """Return the squared distance of each row from the centre, in all directions."""
+        """Squared distance of each row from the centre, in all directions."""
         axes = self.axes_
         counts = self.counts_.select([column.name for column in self.schema_.categorical])
         valued = ~np.isnan(axes.share)
@@ -378,7 +378,7 @@ class FAMD(Factorial):
         self.numbers_ = self.axes_.curves(self.moments_, counts.n)
 
     def _weighted(self, features: FactorFeatures) -> FactorFeatures:
-        """Return the features with the weights of their columns."""
+        """Features with the weights of their columns."""
         return features
 
     @property
@@ -449,7 +449,7 @@ class MFA(FAMD):
         self.groups = groups
 
     def group_coordinates(self, X: Any) -> dict[str, np.ndarray]:
-        """Return the coordinates of the rows from each group alone; their mean is ``transform``."""
+        """Coordinates of the rows from each group alone; their mean is ``transform``."""
         self.learn()
         by_column, groups = self._split(X), self._groups()
         return {
@@ -457,7 +457,7 @@ class MFA(FAMD):
         }
 
     def _split(self, X: Any) -> dict[str, np.ndarray]:
-        """Return what each column adds to the rows."""
+        """What each column adds to the rows."""
         table = self._read_asked(X)
         parts = self.tables_.split(table) if self.tables_.tables else {}
         return parts | ({} if self.numbers_ is None else self.numbers_.split(table))
@@ -584,47 +584,47 @@ class CA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the principal coordinates of the rows of a table; an empty row is the centre."""
+        """Principal coordinates of the rows of a table; an empty row is the centre."""
         check_is_fitted(self, "_sums")
         return self._centred(X) @ self._standard
 
     def _centred(self, X: Any) -> np.ndarray:
-        """Return each row as shares, less those of all rows; an empty row is the centre."""
+        """Each row as shares, less those of all rows; an empty row is the centre."""
         X = self._checked(X, reset=False)
         total = X.sum(axis=1, keepdims=True)
         return X / np.where(total > 0, total, 1) - self.column_masses_ * (total > 0)
 
     def column_coordinates(self) -> np.ndarray:
-        """Return the principal coordinates of the columns."""
+        """Principal coordinates of the columns."""
         check_is_fitted(self, "_sums")
         return self._standard * np.sqrt(self.eigenvalues_)
 
     def column_contributions(self) -> np.ndarray:
-        """Return the share of each column in the inertia of each axis."""
+        """Share of each column in the inertia of each axis."""
         check_is_fitted(self, "_sums")
         return self._vectors**2
 
     def column_cosines(self) -> np.ndarray:
-        """Return cos²: how much of a column's distance from the centre each axis shows."""
+        """Cos²: how much of a column's distance from the centre each axis shows."""
         check_is_fitted(self, "_sums")
         total = self._column_inertias
         return self._vectors**2 * self.eigenvalues_ / np.where(total > 0, total, 1)[:, None]
 
     def row_contributions(self, X: Any) -> np.ndarray:
-        """Return the share of each row in the inertia of each axis."""
+        """Share of each row in the inertia of each axis."""
         check_is_fitted(self, "_sums")
         mass = self._checked(X, reset=False).sum(axis=1) / self._sums[-1].sum()
         return mass[:, None] * self.transform(X) ** 2 / self.eigenvalues_
 
     def row_cosines(self, X: Any) -> np.ndarray:
-        """Return cos²: how much of a row's distance from the centre each axis shows."""
+        """Cos²: how much of a row's distance from the centre each axis shows."""
         f = self.transform(X)
         share = np.where(self.column_masses_ > 0, self.column_masses_, 1)
         length = (self._centred(X) ** 2 / share).sum(axis=1)
         return f**2 / np.where(length > 0, length, 1)[:, None]
 
     def supplementary(self, X: Any, columns: Any) -> np.ndarray:
-        """Return the principal coordinates of other columns of counts of the same rows."""
+        """Principal coordinates of other columns of counts of the same rows."""
         f, counts = self.transform(X), np.asarray(columns, dtype=np.float64)
         check_non_negative(counts, "CA")
         total = counts.sum(axis=0)
@@ -641,7 +641,7 @@ class CA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
 
 def profile_sums(X: np.ndarray) -> np.ndarray:
-    """Return ``Σ x xᵀ / |x|`` over the rows x of a table, and their sum below it; they add up."""
+    """``Σ x xᵀ / |x|`` over the rows x of a table, and their sum below it; they add up."""
     total = X.sum(axis=1)
     profile = X / np.where(total > 0, total, 1)[:, None]
     return np.vstack([X.T @ profile, X.sum(axis=0)])
@@ -663,7 +663,7 @@ class FactorFeatures:
 
     @classmethod
     def of(cls, counts: Counts, moments: CrossMoments | None) -> FactorFeatures:
-        """Return the features of counts and moments."""
+        """Features of counts and moments."""
         share = counts.value_counts / counts.n
         inverse = 1 / np.sqrt(share * counts.n)
         if sparse.issparse(counts.pairs):
@@ -687,7 +687,7 @@ class FactorFeatures:
         return cls(labels, np.array(columns, object), share, np.ones(len(root)), matrix, root)
 
     def scaled(self, by: np.ndarray) -> FactorFeatures:
-        """Return the features multiplied."""
+        """Features, each multiplied by a number."""
         if sparse.issparse(self.matrix):
             matrix = sparse.diags_array(by) @ self.matrix @ sparse.diags_array(by)
         else:
@@ -695,12 +695,12 @@ class FactorFeatures:
         return replace(self, scale=self.scale * by, matrix=matrix, root=self.root * by)
 
     def largest_eigenvalue(self, ids: np.ndarray) -> float:
-        """Return the largest eigenvalue of some of the features alone; 0 if they do not vary."""
+        """Largest eigenvalue of some of the features alone; 0 if they do not vary."""
         part = replace(self, matrix=self.matrix[ids][:, ids], root=self.root[ids])
         return float(leading(part.covariance(), 1)[0].max(initial=0.0))
 
     def eigenvalues(self) -> np.ndarray:
-        """Return all eigenvalues."""
+        """All eigenvalues."""
         if len(self.root) > MAX_DENSE_FEATURES:
             raise ValueError(
                 f"Benzécri's shares need all eigenvalues of {len(self.root)} values, more than "
@@ -709,7 +709,7 @@ class FactorFeatures:
         return leading(self.covariance(), len(self.root))[0]
 
     def covariance(self) -> Any:
-        """Return the covariances, as an array or, of many values, as an operator."""
+        """Covariances, as an array or, of many values, as an operator."""
         if not sparse.issparse(self.matrix):
             return self.matrix - np.outer(self.root, self.root)
 
@@ -719,13 +719,13 @@ class FactorFeatures:
         return LinearOperator(self.matrix.shape, matvec=product, dtype=np.float64)
 
     def squares(self) -> np.ndarray:
-        """Return the sum of squares of each feature's covariances with all."""
+        """Sum of squares of each feature's covariances with all."""
         q, w = self.matrix, self.root
         lengths = np.asarray((q * q).sum(axis=1)).ravel()
         return lengths - 2 * w * np.asarray(q @ w).ravel() + w**2 * (w @ w)
 
     def axes(self, n_axes: int) -> FactorAxes:
-        """Return the leading axes."""
+        """Leading axes."""
         values, vectors = leading(self.covariance(), n_axes)
         variances = np.maximum(np.asarray(self.matrix.diagonal()) - self.root**2, 0)
         total = float(variances.sum())
@@ -756,14 +756,14 @@ class FactorAxes:
     variances: np.ndarray
 
     def coordinates(self, principal: bool) -> np.ndarray:
-        """Return values at the mean of their rows (principal: over √λ), numbers as correlations."""
+        """Values at the mean of their rows (principal: over √λ), numbers as correlations."""
         number = np.isnan(self.share)
         scale = self.scale * np.where(number, 1.0, np.sqrt(np.where(number, 1.0, self.share)))
         out = self.vectors * np.sqrt(self.eigenvalues) / np.where(scale > 0, scale, 1)[:, None]
         return out if principal else out * np.where(number[:, None], 1, np.sqrt(self.eigenvalues))
 
     def cosines(self, principal: bool) -> np.ndarray:
-        """Return the share of each axis in a feature's variance, or in the mean of its rows."""
+        """Share of each axis in a feature's variance, or in the mean of its rows."""
         is_principal = np.isnan(self.share) | principal
         explained = self.vectors**2 * np.where(
             is_principal[:, None], self.eigenvalues, self.eigenvalues**2
@@ -772,14 +772,14 @@ class FactorAxes:
         return explained / np.where(total > 0, total, 1)[:, None]
 
     def tables(self, counts: Counts) -> list[np.ndarray]:
-        """Return what each value adds to the coordinates of a row, per column."""
+        """What each value adds to the coordinates of a row, per column."""
         valued = ~np.isnan(self.share)
         factor = self.scale[valued] / np.sqrt(self.share[valued])
         rows = self.vectors[valued] * factor[:, None]
         return np.split(rows, counts.offsets[1:-1]) if len(counts.names) else []
 
     def curves(self, moments: CrossMoments, n: float) -> Curves | None:
-        """Return what numbers add to the coordinates of a row: straight lines through the mean."""
+        """What numbers add to the coordinates of a row: straight lines through the mean."""
         if not moments.names:
             return None
         number = np.isnan(self.share)
@@ -798,7 +798,7 @@ class FactorAxes:
 
 
 def leading(matrix: Any, n_axes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest eigenvalues and their eigenvectors, without those that are rounding."""
+    """Largest eigenvalues and their eigenvectors, without those that are rounding."""
     size = matrix.shape[0]
     n_axes = min(n_axes, size)
     if not n_axes:
@@ -830,12 +830,12 @@ def greenacre_total(squares: float, n_columns: int, n_values: int) -> float:
 
 
 def standard(moments: CrossMoments, n: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and deviation of numbers over n rows, missing ones taken as the mean."""
+    """Mean and deviation of numbers over n rows, missing ones taken as the mean."""
     return moments.means()[0], moments.deviations(n)
 
 
 def _beside(matrix: Any, counts: Counts, moments: CrossMoments) -> Any:
-    """Return the products of values, and beside them those with and of standardised numbers."""
+    """Products of values, and beside them those with and of standardised numbers."""
     deviation = standard(moments, counts.n)[1]
     per = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1), 0)
     sums = moments.value_sums(per)[counts.vocabulary.reindex(moments.vocabulary)]
@@ -851,7 +851,7 @@ def _share(values: np.ndarray, total: float) -> np.ndarray:
 
 
 def _correlations(values: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """Return the correlation of numbers with each axis, over the rows that have one."""
+    """Correlation of numbers with each axis, over the rows that have one."""
     is_present = ~np.isnan(values)
     if not is_present.any():
         return np.zeros(f.shape[1])

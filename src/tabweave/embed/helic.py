@@ -270,7 +270,7 @@ def column_blocks(
     *,
     max_weighted_values: int = 64,
 ) -> list[WeightedBlock]:
-    """Return the blocks of a column; a column with one value has none.
+    """Blocks of a column; a column with one value has none.
 
     The starting weight 1 of a column goes to the identity, or, if ``balanced``, is shared equally
     by its spaces, and within a space by its kernels.
@@ -331,7 +331,7 @@ def _unit_blocks(
 def _mean_factors(
     counts: Counts, column: int, kernels: dict[str, couplings.Kernel], landmark_ids: np.ndarray
 ) -> Factors:
-    """Return the balanced mean of a column's kernels, seen through landmarks."""
+    """Balanced mean of a column's kernels, seen through landmarks."""
     f = counts.frequencies[column]
     sums: dict[str, list[Any]] = {}
     for block in _unit_blocks(counts, column, kernels, landmark_ids):
@@ -412,7 +412,7 @@ class Distances:
         return self.met @ np.concatenate(looked_up)
 
     def transposed(self, residual: np.ndarray) -> np.ndarray:
-        """Return ``Σ_ij residual_ij k_ijl`` for each weight, through sums per pair of values."""
+        """``Σ_ij residual_ij k_ijl`` for each weight, through sums per pair of values."""
         mass = np.split(self.met.T @ residual, np.cumsum([len(t) for t in self.tables])[:-1])
         return np.concatenate([t.T @ m for t, m in zip(self.tables, mass, strict=True)])
 
@@ -433,7 +433,7 @@ class Objective:
     pull: float
 
     def __call__(self, point: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the value and the gradient at (ω, b)."""
+        """Value and gradient at (ω, b)."""
         omega, b = point[:-1], point[-1]
         relation, weight = self.pairs.relation, self.pairs.weight
         slack = np.maximum(1 + relation * (self.distances(omega) - b), 0)
@@ -525,7 +525,7 @@ class PairSample:
 
     @classmethod
     def empty(cls, n_columns: int, n_pairs: int, seed: int) -> PairSample:
-        """Return a sample that has seen no row."""
+        """A sample that has seen no row."""
         n_slots = 2 * n_pairs
         return cls(
             seed=seed,
@@ -538,7 +538,7 @@ class PairSample:
         )
 
     def add(self, table: Table, y: Any, weight: np.ndarray | None) -> PairSample:
-        """Return the sample after more rows; weights as :class:`~tabweave.Counts` takes them."""
+        """Sample after more rows; weights as :class:`~tabweave.Counts` takes them."""
         row, due, draws = self._renewals(table.n_rows, weight)
         renewed = np.flatnonzero(row >= 0)
         present = np.arange(table.n_rows) if weight is None else np.flatnonzero(weight)
@@ -577,7 +577,7 @@ class PairSample:
     def _renewals(
         self, n_rows: int, weight: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the row that each slot ends up with (-1: its old one), and its new state.
+        """Row that each slot ends up with (-1: its old one), and its new state.
 
         Rows lie end to end on an axis of weight. A slot renewed by a row that ends at e is next
         renewed at e / U, with U uniform in (0, 1): no earlier than m with probability e / m.
@@ -602,7 +602,7 @@ class PairSample:
     def _few_after(
         self, codes: np.ndarray, weight: np.ndarray | None, rows: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the distinct rows after some more, and their weights; None if too many."""
+        """Distinct rows after some more, and their weights; None if too many."""
         if self.few is None:
             return None
         codes = np.vstack([self.few[0], codes])
@@ -617,7 +617,7 @@ class PairSample:
     # -- reading ---------------------------------------------------------------------------
 
     def pairs(self, counts: Counts) -> RowPairs:
-        """Return the pairs in the codes of counts of the same rows."""
+        """Pairs in the codes of counts of the same rows."""
         classes = counts.classes or ()
         index = [
             positions(new_labels, old_labels)
@@ -639,7 +639,7 @@ class PairSample:
 
 
 def balanced(relation: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return weights of sum one half over each relation; all zero if one of them is absent."""
+    """Weights of sum one half over each relation; all zero if one of them is absent."""
     same = weight @ (relation > 0)
     other = weight @ (relation < 0)
     if not (same > 0 and other > 0):
@@ -648,12 +648,12 @@ def balanced(relation: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 def most_distinct(n_pairs: int) -> int:
-    """Return the number of rows whose pairs, each with itself included, are at most so many."""
+    """Number of rows whose pairs, each with itself included, are at most so many."""
     return int((np.sqrt(8 * n_pairs + 1) - 1) // 2)
 
 
 def uniform(seed: int, slot: np.ndarray, draw: np.ndarray) -> np.ndarray:
-    """Return a number in (0, 1) that is a function of its arguments alone."""
+    """A number in (0, 1) that is a function of its arguments alone."""
     key = (slot.astype(np.uint64) << np.uint64(20)) + draw.astype(np.uint64)
     mixed = _mix(_mix(key) ^ _mix(np.full(1, seed, np.uint64)))
     return (mixed >> np.uint64(11)) * 2.0**-53 + 2.0**-54

@@ -235,7 +235,7 @@ def _treed(schema: Schema) -> list[str]:
 
 
 def tree_block(counts: Counts, name: str, tree: Tree) -> TreeBlock:
-    """Return the block of a tree; an unknown value counts as the mean of those seen."""
+    """Block of a tree; an unknown value counts as the mean of those seen."""
     edges = np.flatnonzero(tree.weights[1:] > 0)
     labels, share = _seen(counts, name)
     points = TreeBlock(tree, edges, np.zeros(len(edges)), name).points(labels)[:-1]
@@ -243,7 +243,7 @@ def tree_block(counts: Counts, name: str, tree: Tree) -> TreeBlock:
 
 
 def level_block(counts: Counts, column: Column) -> LevelBlock:
-    """Return the block of grades; a missing or unknown one counts as the mean of those seen."""
+    """Block of grades; a missing or unknown one counts as the mean of those seen."""
     labels, share = _seen(counts, column.name)
     present = np.array([label is not None for label in labels.labels], bool)
     levels = column.levels or tuple(v for v in labels.labels if v is not None)
@@ -257,7 +257,7 @@ def level_block(counts: Counts, column: Column) -> LevelBlock:
 
 
 def line_block(counts: Counts, name: str, low: float, high: float) -> LineBlock:
-    """Return the block of numbers; a missing one counts as the mean."""
+    """Block of numbers; a missing one counts as the mean."""
     if low > high:  # no number was seen
         return LineBlock(0.0, 0.0, 0.0, column=name)
     if not np.isfinite(high - low):
@@ -266,7 +266,7 @@ def line_block(counts: Counts, name: str, low: float, high: float) -> LineBlock:
 
 
 def number_ranges(table: Table) -> dict[str, tuple[float, float]]:
-    """Return the lowest and highest number of each numeric column; (inf, -inf) if it has none."""
+    """Lowest and highest number of each numeric column; (inf, -inf) if it has none."""
     out = {}
     for column, data in table:
         if isinstance(data, Numbers):
@@ -277,7 +277,7 @@ def number_ranges(table: Table) -> dict[str, tuple[float, float]]:
 
 
 def _seen(counts: Counts, name: str) -> tuple[Codes, np.ndarray]:
-    """Return a column's values as a column without rows, and how often each was seen."""
+    """A column's values as a column without rows, and how often each was seen."""
     labels = counts.labels[counts.names.index(name)]
     share = counts.value_counts[counts.span(name)].astype(float)
     return label_column(labels), share
@@ -316,7 +316,7 @@ def dissimilarity(counts: Counts, column: str, *, max_values: int = 10_000) -> n
 
 
 def from_linkage(dissimilarity: np.ndarray, labels: Sequence[Label], method: str) -> Tree:
-    """Return the dendrogram of values: a node is as far above its leaves as its height.
+    """Dendrogram of values: a node is as far above its leaves as its height.
 
     An edge is the difference of the heights of its ends, so the distance of two leaves is twice
     the height at which they join.
@@ -544,7 +544,7 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         return np.array(partial)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return ``map0``, ``map1``, ... for the dimensions of the map."""
+        """``map0``, ``map1``, ... for the dimensions of the map."""
         check_is_fitted(self, "map_")
         self.hierarchy_.get_feature_names_out(input_features)
         return np.asarray([f"map{i}" for i in range(self.n_components)], dtype=object)
@@ -592,23 +592,23 @@ class TreeRows:
         return len(self.line), len(self.codes) + self.line.shape[1]
 
     def coordinates(self) -> np.ndarray:
-        """Return the rows as vectors of float32."""
+        """Rows as vectors of float32."""
         parts = [v[c].astype(np.float32) for c, v in zip(self.codes, self.values, strict=True)]
         return np.ascontiguousarray(np.hstack([*parts, self.line.astype(np.float32)]))
 
     def copies(self) -> Copies:
-        """Return which rows are equal."""
+        """Which rows are equal."""
         numbers = [np.unique(x, return_inverse=True)[1] for x in self.line.T]
         first, inverse = distinct_rows([*self.codes, *numbers])
         return Copies.of(inverse, first)
 
     def nodes(self, rows: np.ndarray) -> Nodes:
-        """Return some rows as a search sees them."""
+        """Some rows as a search sees them."""
         codes, widths = [c[rows] for c in self.codes], [len(v) for v in self.values]
         return Nodes.of(codes, widths, np.ascontiguousarray(self.line[rows].T), power=1)
 
     def queries(self, stored: TreeRows) -> Queries:
-        """Return the rows as queries among stored ones."""
+        """Rows as queries among stored ones."""
         pairs = zip(self.values, stored.values, strict=True)
         tables = [summed_differences(queried, found_in, 1) for queried, found_in in pairs]
         return Queries.of(self.codes, tables, self.line)
@@ -637,12 +637,12 @@ class TreeIndex(CacheNotSaved):
         self.approximate = approximate
 
     def build(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return (indices, distances) of the rows' neighbours, without themselves."""
+        """(indices, distances) of the rows' neighbours, without themselves."""
         distances, indices = without_self(self._nearest(self.rows, self.k + 1))
         return indices, distances
 
     def query(self, query: TreeRows, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return (indices, distances) of the rows nearest to other rows."""
+        """(indices, distances) of the rows nearest to other rows."""
         distances, indices = self._nearest(query, k)
         return indices, distances
 
@@ -665,12 +665,12 @@ class TreeIndex(CacheNotSaved):
 
 
 def _jobs(n_rows: int) -> int:
-    """Return the threads for a layout; in a small one they only wait for each other."""
+    """Threads for a layout; in a small one they only wait for each other."""
     return n_threads() if n_rows > 10_000 else 1
 
 
 def _finished(positions: np.ndarray, index: TreeIndex) -> Any:
-    """Return a finished layout as openTSNE has it: all that new rows need to be projected.
+    """A finished layout as openTSNE has it: all that new rows need to be projected.
 
     Made anew for every use, since openTSNE moves it when it projects rows.
     """
@@ -695,7 +695,7 @@ def _finished(positions: np.ndarray, index: TreeIndex) -> Any:
 
 
 def _start(rows: np.ndarray, n_components: int, seed: int, initialization: Any) -> np.ndarray:
-    """Return where the layout starts: principal axes, or chance where there are none."""
+    """Where the layout starts: principal axes, or chance where there are none."""
     if min(rows.shape) > n_components and np.ptp(rows, axis=0).any():
         with one_blas_thread():  # the layout makes much of the last bit, which threads change
             return initialization.pca(rows, n_components=n_components, random_state=seed)

@@ -88,12 +88,12 @@ class OneHot(ValueEmbedder):
         return ValueTables.from_features(identities, counts, compact=False)
 
     def _has_axis(self, name: str, labels: Sequence[Label]) -> list[bool]:
-        """Return which values of a column have a dimension: missing, only where it is a value."""
+        """Which values of a column have a dimension: missing, only where it is a value."""
         is_gap = name in self._gap_columns() and len(labels) > 1
         return [label is not None or not is_gap for label in labels]
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return ``column_value`` for each dimension."""
+        """``column_value`` for each dimension."""
         super().get_feature_names_out(input_features)
         names: dict[str, None] = {}
         for name, labels in zip(self.counts_.names, self.counts_.labels, strict=True):
@@ -222,7 +222,7 @@ class OneHotAutoencoder(TabularInput, ClassNamePrefixFeaturesOutMixin, Transform
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the middle layer's output for each row."""
+        """Middle layer's output for each row."""
         check_is_fitted(self, "network_")
         activate = _ACTIVATIONS[self.network_.activation]
         hidden = self.onehot_.transform(X)

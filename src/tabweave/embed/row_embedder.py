@@ -81,7 +81,7 @@ class RowEmbedder(ValueEmbedder):
 
 
 def readable(y: Any) -> Any:
-    """Return what only NumPy can read as an array, and anything else as it is."""
+    """Targets that only NumPy can read as an array, and any others as they are."""
     return np.asarray(y) if hasattr(y, "__array__") and not hasattr(y, "__len__") else y
 
 

@@ -198,7 +198,7 @@ class UNICORN(Remembering, ValueEmbedder):
 
 
 def stream_weights(counts: Counts) -> np.ndarray:
-    """Return ``w_a ∝ (Σ_b SU⁺_ab)^⅓``, mean 1, of the columns that vary."""
+    """``w_a ∝ (Σ_b SU⁺_ab)^⅓``, mean 1, of the columns that vary."""
     entropy, tied = dependence(counts)
     return mean_one(np.where(entropy > 0, tied, 0) ** (2 / 3))
 

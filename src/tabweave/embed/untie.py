@@ -140,7 +140,7 @@ class Mixture:
     fixed: np.ndarray | None = None  # the table of a column with landmarks: nothing to mix
 
     def explained(self, response: np.ndarray) -> np.ndarray:
-        """Return ``tr(HᵀS_pH)`` of each kernel from the rows of ZᵀH for this column's values."""
+        """``tr(HᵀS_pH)`` of each kernel from the rows of ZᵀH for this column's values."""
         if self.fixed is not None:
             return np.array([((self.fixed.T @ response) ** 2).sum()])
         return (
@@ -270,7 +270,7 @@ class ColumnKernels:
         yield from (block for block, _ in blocks)
 
     def mean_factors(self) -> Factors:
-        """Return the factors of the average of the kernels, each scaled to unit inertia."""
+        """Factors of the average of the kernels, each scaled to unit inertia."""
         f, ids = self.frequency, self.landmark_ids
         total, diagonal, n_kernels = couplings.summed_kernels(
             self.counts, self.column, ids, self.kernels, self.smoothing
@@ -285,19 +285,19 @@ class ColumnKernels:
 def column_kernels(
     counts: Counts, kernels: dict[str, couplings.Kernel], smoothing: float
 ) -> list[ColumnKernels]:
-    """Return the columns of counts with their kernels."""
+    """Columns of counts with their kernels."""
     return [ColumnKernels(counts, a, kernels, smoothing) for a in range(len(counts.names))]
 
 
 def landmarked(columns: Sequence[ColumnKernels]) -> dict[str, int]:
-    """Return the columns that are seen through landmarks, and through how many."""
+    """Columns that are seen through landmarks, and through how many."""
     return {c.counts.names[c.column]: len(c.landmark_ids) for c in columns if c.has_landmarks}
 
 
 def represented(
     counts: Counts, features: Sequence[np.ndarray | Factors], n_clusters: int | None
 ) -> ValueTables:
-    """Return the tables side by side, or on the 2k directions in which objects differ most."""
+    """Tables side by side, or on the 2k directions in which objects differ most."""
     if n_clusters is None:
         return ValueTables.from_features(features, counts)
     tables = [coded(factors, f) for factors, f in zip(features, counts.frequencies, strict=True)]
@@ -306,13 +306,13 @@ def represented(
 
 
 def column_weights(counts: Counts) -> np.ndarray:
-    """Return ``w_a ∝ √(H_a √Σ_b SU⁺_ab)``, mean 1: columns count as they vary and depend."""
+    """``w_a ∝ √(H_a √Σ_b SU⁺_ab)``, mean 1: columns count as they vary and depend."""
     entropy, tied = dependence(counts)
     return mean_one(np.sqrt(entropy * tied))
 
 
 def dependence(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
-    """Return of each column its entropy and ``√Σ_b SU⁺_ab``, its ties to the others.
+    """Entropy of each column, and ``√Σ_b SU⁺_ab``, its ties to the others.
 
     ``SU⁺`` is bias-corrected symmetric uncertainty. A column that depends on nothing has 1e-4 of
     the largest, so that rows which differ only there never coincide; without dependence all

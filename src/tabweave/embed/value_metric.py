@@ -193,7 +193,7 @@ class ValueMetric(ValueEmbedder):
         self._scaling = Scaling(self.dissimilarities_, counts, self._gap_columns())
 
     def _with_missing(self, tables: Sequence[np.ndarray], present: Counts) -> list[np.ndarray]:
-        """Return tables with a line for missing where it is no value: of expected entries."""
+        """Tables with a line for missing where it is no value: of expected entries."""
         out = []
         for table, labels, f in zip(tables, self.counts_.labels, occurrences(present), strict=True):
             if len(table) < len(labels):
@@ -231,7 +231,7 @@ class ValueMetric(ValueEmbedder):
     # -- using -----------------------------------------------------------------------------
 
     def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Return the sums of dissimilarities between the rows of X and of Y (or X), exactly."""
+        """Sums of dissimilarities between the rows of X and of Y (or X), exactly."""
         form = self.learn().measure_.form
         if form == "table":
             return super().pairwise_distances(X, Y)
@@ -257,13 +257,13 @@ class ValueMetric(ValueEmbedder):
         return dict(zip(self.counts_.names, shares, strict=True))
 
     def value_distances(self, column: str) -> Any:
-        """Return the dissimilarities of the values of a column, as a labelled pandas frame."""
+        """Dissimilarities of the values of a column, as a labelled pandas frame."""
         self.learn()._check_tabled()
         i = self.counts_.vocabulary.index(column)
         return self._labelled(i, self.dissimilarities_[i])
 
     def lookups(self) -> tuple[list[np.ndarray], bool]:
-        """Return the dissimilarities of each column, unknown last, and that no root is taken."""
+        """Dissimilarities of each column, unknown last, and False: no root is taken."""
         self.learn()._check_tabled()
         if self.measure_.form == "ratio":
             raise ValueError(
@@ -320,7 +320,7 @@ def check_counts(chosen: Measure, counts: Counts) -> None:
 
 
 def checked(result: Any, name: str, counts: Counts) -> list[np.ndarray]:
-    """Return the dissimilarities if they are such; rounding is tidied away."""
+    """Dissimilarities, checked to be such; rounding is tidied away."""
     if not isinstance(result, Sequence) or len(result) != len(counts.names):
         raise ValueError(
             f"expected a list of {len(counts.names)} arrays, one per column, from measure "
@@ -345,7 +345,7 @@ def _described(result: Any) -> str:
 
 
 def _fault(d: np.ndarray, size: int) -> str:
-    """Return what keeps a table from being one of dissimilarities; an empty text if it is one."""
+    """What keeps a table from being one of dissimilarities; an empty text if it is one."""
     if d.shape != (size, size):
         return f"the shape {d.shape}, not {(size, size)}"
     if not np.isfinite(d).all():
@@ -372,7 +372,7 @@ def with_unknown(table: np.ndarray, f: np.ndarray, *, again: bool = False) -> np
 
 
 def one_minus(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Return 1 − above / below, and 0 where there is nothing to compare."""
+    """1 − above / below, and 0 where there is nothing to compare."""
     ratio = np.divide(above, below, out=np.ones_like(below), where=below > 0)
     return np.maximum(1 - ratio, 0)
 
@@ -472,7 +472,7 @@ def _read(metric: Embedder, X: Any, schema: Schema) -> Table:
 
 
 def value_lookups(metric: ValueEmbedder) -> tuple[list[np.ndarray], bool]:
-    """Return the metric's tables of pairs of values; raise ValueError where there are none."""
+    """Metric's tables of pairs of values; raise ValueError where there are none."""
     for column in metric.schema_.columns:
         if column.kind == "set":
             raise ValueError(f"column {column.name!r} holds sets, which have no table of values")
@@ -488,5 +488,5 @@ def value_lookups(metric: ValueEmbedder) -> tuple[list[np.ndarray], bool]:
 
 
 def value_codes(metric: ValueEmbedder, table: Table) -> list[np.ndarray]:
-    """Return the codes of each column in the metric's vocabulary; unknown values come last."""
+    """Codes of each column in the metric's vocabulary; unknown values come last."""
     return metric._codes(table)

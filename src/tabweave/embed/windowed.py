@@ -246,12 +246,12 @@ class Windowed(Remembering, TransformerMixin, Estimator):
     # -- using -----------------------------------------------------------------------------
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the vector of each row, from the last fit."""
+        """Vector of each row, from the last fit."""
         check_is_fitted(self, "embedder_")
         return self.embedder_.transform(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return a name for each dimension of :meth:`transform`."""
+        """A name for each dimension of :meth:`transform`."""
         check_is_fitted(self, "embedder_")
         return self.embedder_.get_feature_names_out(input_features)
 
@@ -303,7 +303,7 @@ class Memory:
         decay: float = 1.0,
         window: int | None = None,
     ) -> Memory:
-        """Return the memory after one more window.
+        """Memory after one more window.
 
         One without rows, or whose rows all weigh nothing, only moves the position.
         """
@@ -351,7 +351,7 @@ def check_window_columns(X: Any, schema: Schema) -> None:
 
 
 def _comparable(value: Any) -> Any:
-    """Return a parameter as plain values, enough to see whether two are the same."""
+    """A parameter as plain values, enough to see whether two are the same."""
     if value is None or isinstance(value, str | bool | Real):
         return value
     if isinstance(value, Mapping):
@@ -362,6 +362,6 @@ def _comparable(value: Any) -> Any:
 
 
 def _named(cls: type) -> str:
-    """Return the name of a class; of those as published, with their room."""
+    """Name of a class; of those as published, with their room."""
     room = "papers." if cls.__module__.startswith("tabweave.papers") else ""
     return room + cls.__name__

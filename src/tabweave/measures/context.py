@@ -103,7 +103,7 @@ def mutual_prediction(counts: Counts) -> np.ndarray:
 
 
 def chi_square(counts: Counts) -> np.ndarray:
-    """Return the p-value of Pearson's test of independence of each pair of columns, 1 for none."""
+    """P-value of Pearson's test of independence of each pair of columns, 1 for none."""
 
     def p_value(block: np.ndarray) -> float:
         rows, columns = block.sum(axis=1), block.sum(axis=0)
@@ -118,7 +118,7 @@ def chi_square(counts: Counts) -> np.ndarray:
 
 
 def _of_pairs(counts: Counts, score: Callable[[np.ndarray], float], diagonal: float) -> np.ndarray:
-    """Return what a function says of the joint counts of each pair of columns."""
+    """What a function says of the joint counts of each pair of columns."""
     out = np.full((len(counts.sizes),) * 2, diagonal)
     for a in range(len(out)):
         for b, block in partners(counts, a):
@@ -128,7 +128,7 @@ def _of_pairs(counts: Counts, score: Callable[[np.ndarray], float], diagonal: fl
 
 
 def jeffreys(p: np.ndarray) -> np.ndarray:
-    """Return ``Σ_q (p_vq - p_wq)(log p_vq - log p_wq)`` for all pairs of rows of p > 0."""
+    """``Σ_q (p_vq - p_wq)(log p_vq - log p_wq)`` for all pairs of rows of p > 0."""
     cross = p @ np.log(p).T
     self_terms = cross.diagonal()
     out = np.maximum(self_terms[:, None] + self_terms - cross - cross.T, 0)
@@ -260,7 +260,7 @@ def _weighted_coincidences(counts: Counts) -> list[dict[int, np.ndarray]]:
 
 
 def _pair_weights(lookups: list[dict[int, np.ndarray]], codes: np.ndarray) -> np.ndarray:
-    """Return ``r(m,l) g`` of each row's pair of values, of shape (rows, columns, columns)."""
+    """``r(m,l) g`` of each row's pair of values, of shape (rows, columns, columns)."""
     out = np.zeros((len(codes), len(lookups), len(lookups)))
     for m, tables in enumerate(lookups):
         for l, table in tables.items():

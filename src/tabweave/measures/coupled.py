@@ -197,14 +197,14 @@ def squared_distance(gram: np.ndarray) -> np.ndarray:
 
 
 def published_squares(counts: Counts, variant: Variant = "object") -> list[np.ndarray]:
-    """Return the squared distances of (4.5) per column, as published; they add up over columns."""
+    """Squared distances of (4.5) per column, as published; they add up over columns."""
     alpha = column_couplings(symmetric_uncertainty(counts))
     grams = object_kernels(counts, variant, alpha, column_weights(counts, alpha))
     return [squared_distance(gram) for gram in grams]
 
 
 def published_roots(counts: Counts, variant: Variant = "object") -> list[np.ndarray]:
-    """Return the distances of (4.5) per column, as published: the other reading, a sum of roots.
+    """Distances of (4.5) per column, as published: the other reading, a sum of roots.
 
     (4.5) takes the root of the sum over columns. Its k-modes tables are met best by a sum of roots,
     those of frequency alone without β.

@@ -282,25 +282,25 @@ def occurrences(counts: Counts) -> list[np.ndarray]:
 
 
 def others_than(f: np.ndarray) -> np.ndarray:
-    """Return ``N − f(v)`` as a sum over the column's other values, which rounding never makes 0."""
+    """``N − f(v)`` as a sum over the column's other values, which rounding never makes 0."""
     upto, after = np.cumsum(f), np.cumsum(f[::-1])[::-1]
     return np.append(0, upto[:-1]) + np.append(after[1:], 0)
 
 
 def on_match(match: np.ndarray | float, mismatch: np.ndarray) -> np.ndarray:
-    """Return the mismatch table with what a match is worth on its diagonal."""
+    """Mismatch table with what a match is worth on its diagonal."""
     out = np.array(mismatch, dtype=np.float64)
     np.fill_diagonal(out, match)
     return out
 
 
 def complements(similarities: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return 1 − S, for similarities that are at most 1 and 1 on every match."""
+    """1 − S, for similarities that are at most 1 and 1 on every match."""
     return [1 - s for s in similarities]
 
 
 def induced(similarities: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return d(v, w) = (S(v, v) + S(w, w)) / 2 − S(v, w), for matches of unequal worth.
+    """Distances d(v, w) = (S(v, v) + S(w, w)) / 2 − S(v, w), for matches of unequal worth.
 
     With 1 − S a row would differ from itself. Here what a match is worth becomes what losing it
     costs, half for each of the two values; as with the distance that a kernel induces, d is 0 on

@@ -93,7 +93,7 @@ def measure(
 
 
 def find(name: str) -> Measure:
-    """Return the measure of a name, or say which names there are."""
+    """Measure of a name; the error for another says which names there are."""
     if isinstance(name, str) and name in MEASURES:
         return MEASURES[name]
     close = get_close_matches(str(name), MEASURES, 1)
@@ -102,7 +102,7 @@ def find(name: str) -> Measure:
 
 
 def list_measures() -> dict[str, str]:
-    """Return the name of each measure with what it does, in one line.
+    """Name of each measure with what it does, in one line.
 
     Examples
     --------

@@ -68,7 +68,7 @@ def mtdle(counts: Counts) -> list[np.ndarray]:
 
 
 def transitive(length: np.ndarray) -> np.ndarray:
-    """Return all shortest-path distances of a symmetric matrix of edge lengths, inf for no edge."""
+    """All shortest-path distances of a symmetric matrix of edge lengths, inf for no edge."""
     graph = csgraph_from_dense(length, null_value=np.inf)
     return floyd_warshall(graph, directed=False)
 
@@ -76,7 +76,7 @@ def transitive(length: np.ndarray) -> np.ndarray:
 def class_alignment(
     bases: list[list[np.ndarray]], pairs: np.ndarray, class_pairs: np.ndarray, counts: Counts
 ) -> np.ndarray:
-    """Return μ ≥ 0, sum 1, maximising ``⟨HDH, HLH⟩ / ‖HDH‖``, ``D = Σ_k μ_k D_k`` over row pairs.
+    """Weights μ ≥ 0, sum 1, maximising ``⟨HDH, HLH⟩ / ‖HDH‖``, ``D = Σ_k μ_k D_k`` over row pairs.
 
     L is 1 where classes differ; H centres. With ``C₀ = ZᵀHZ`` and ``E = ZᵀHY`` from the counts,
     ``⟨HD_kH, HD_lH⟩ = tr(D_k C₀ D_l C₀)`` and ``⟨HD_kH, HLH⟩ = -tr(D_k E Eᵀ)``; the direction of
@@ -121,7 +121,7 @@ def _same_column(counts: Counts) -> np.ndarray:
 
 
 def _blocks(distances: np.ndarray, counts: Counts) -> list[np.ndarray]:
-    """Return the distances within each column; the unreachable are far, but not infinitely."""
+    """Distances within each column; the unreachable are far, but not infinitely."""
     spans = [counts.span(a) for a in range(len(counts.sizes))]
     finite = np.isfinite(distances)
     far = 2 * distances[finite & _same_column(counts)].max(initial=0) or 1.0

@@ -84,7 +84,7 @@ class SignedLogistic(Logistic):
         return softplus(-expected * scores).sum(axis=-1)
 
     def agreement_gradient(self, scores: np.ndarray, expected: np.ndarray) -> Pair:
-        """Return the derivatives of :meth:`agreement` in the scores."""
+        """Derivatives of :meth:`agreement` in the scores."""
         share = expit(-expected * scores)
         return -expected * share, expected**2 * share * (1 - share)
 
@@ -219,7 +219,7 @@ class SummedTeam(Team):
         return objective
 
     def _fitted(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sums of trees as they were fitted, on a source's rows and those watched."""
+        """Sums of trees as they were fitted, on a source's rows and those watched."""
         booster = self.boosters[i]
         watched = _scores(booster, True) if len(self._seen[i]) else self._seen[i]
         return _scores(booster, False), watched
@@ -237,7 +237,7 @@ class SummedTeam(Team):
             self._seen[i] = self._seen[i] + rho * trees[1]
 
     def _gathered(self, watched: bool) -> list[np.ndarray]:
-        """Return zeros for the rows of each source, or for those of them that are watched."""
+        """Zeros for the rows of each source, or for those of them that are watched."""
         rows = [
             np.sort(row[self.watched][row[self.watched] >= 0]) if watched else self._rows[i]
             for i, row in enumerate(self.binned.rows)

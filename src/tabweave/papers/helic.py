@@ -167,7 +167,7 @@ def batch_gradient(
     point: np.ndarray,
     sparsity: float,
 ) -> np.ndarray:
-    """Return the gradient of Eq. (6.19) in (ω, b) over a batch of pairs."""
+    """Gradient of Eq. (6.19) in (ω, b) over a batch of pairs."""
     squares = np.hstack(
         [(f[pairs.left[batch, a]] - f[pairs.right[batch, a]]) ** 2 for a, f in enumerate(features)]
     )
@@ -180,7 +180,7 @@ def batch_gradient(
 def _distances(
     features: Sequence[np.ndarray], columns: Sequence[ValuePairs], omega: np.ndarray
 ) -> np.ndarray:
-    """Return the squared distances of all pairs of a sample, by Gram matrices of values."""
+    """Squared distances of all pairs of a sample, by Gram matrices of values."""
     out = np.zeros(columns[0].met.shape[0])
     for f, c, w in zip(features, columns, _split(omega, features), strict=True):
         gram = (f * w) @ f.T

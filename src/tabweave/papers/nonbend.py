@@ -113,7 +113,7 @@ class NonBEND(nonbend.NonBEND):
 def pseudo_counts(
     given: dict[str, Any], counts: Counts, *, pseudo_count: float = 0.1
 ) -> np.ndarray:
-    """Eq. (5.26): return ``α₀ᵢ^(j)`` of each value of each column."""
+    """Eq. (5.26): ``α₀ᵢ^(j)`` of each value of each column."""
     out = np.full(int(counts.offsets[-1]), pseudo_count)
     for name, declared in given.items():
         if name not in counts.names:
@@ -136,7 +136,7 @@ def pseudo_counts(
 
 
 def assigned(batches: Iterable[WeightedRows], fit: Fit, prior: Prior) -> Fit:
-    """Algorithm 2: return the counts of rows that are each in their likeliest subspace alone."""
+    """Algorithm 2: counts of rows that are each in their likeliest subspace alone."""
     log_stick, _ = stick_expectations(fit.sizes, prior.alpha)
     log_value, _ = value_expectations(fit.counts, fit.sizes, prior)
     counts, sizes = np.zeros_like(fit.counts), np.zeros_like(fit.sizes)

@@ -49,11 +49,11 @@ class Protocol:
     def splits(
         self, y: Any, n_repeats: int = 20, test_size: float = 0.1, random_state: Any = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Return training and test rows, again and again."""
+        """Training and test rows, again and again."""
         return monte_carlo_splits(y, n_repeats, test_size, random_state, stratify=self.stratify)
 
     def score(self, y_true: Any, y_pred: Any) -> float:
-        """Return the macro F."""
+        """Macro F."""
         return macro_f(y_true, y_pred, classes=self.classes)
 
 
@@ -178,7 +178,7 @@ def stream_windows(
 
 
 def _generator(random_state: Any) -> np.random.Generator:
-    """Return a source of randomness from whatever the caller has."""
+    """A source of randomness from whatever the caller has."""
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31 - 1)
     return np.random.default_rng(random_state)

@@ -172,7 +172,7 @@ class MatrixFactorization(Estimator):
         return self
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """Return expected ratings; an unknown name counts as average."""
+        """Expected ratings; an unknown name counts as average."""
         check_is_fitted(self, "mean_")
         u, v = self.users_.index(users), self.items_.index(items)
         if u.shape != v.shape:
@@ -185,7 +185,7 @@ class MatrixFactorization(Estimator):
 
 
 def products(left: np.ndarray, right: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Return the inner product of each pair of factors; those of an unknown name are 0."""
+    """Inner product of each pair of factors; those of an unknown name are 0."""
     unseen = np.zeros((1, left.shape[1]), left.dtype)
     left, right = np.vstack([left, unseen]), np.vstack([right, unseen])
     out = np.empty(len(u))
@@ -209,7 +209,7 @@ class RatedSide:
 
     @classmethod
     def of(cls, seen: Any, groups: Any, what: str, d: int, rng: Any) -> RatedSide:
-        """Return a side with random factors, from the names that rated and those with a group."""
+        """A side with random factors, from the names that rated and those with a group."""
         names = np.unique(checked_names(seen, f"{what}s"))
         groups = groups.to_dict() if hasattr(groups, "to_dict") else groups  # a series, say
         if groups is None:
@@ -227,7 +227,7 @@ class RatedSide:
         return cls(names, codes, factors, np.zeros((k, d)), np.tile(np.eye(d), (k, 1, 1)), [])
 
     def index(self, names: Any) -> np.ndarray:
-        """Return the number of each name; an unknown one is numbered behind the last."""
+        """Number of each name; an unknown one is numbered behind the last."""
         names = checked_names(names, "the names asked for", like=self.names)
         positions = np.minimum(np.searchsorted(self.names, names), len(self.names) - 1)
         return np.where(self.names[positions] == names, positions, len(self.names))
@@ -329,7 +329,7 @@ class RatingData:
 
 
 def checked_names(column: Any, what: str, like: np.ndarray | None = None) -> np.ndarray:
-    """Return names as an array; raise for a missing one, and for text among numbers.
+    """Names as an array; raise for a missing one, and for text among numbers.
 
     They would never meet: 1 and "1" are two names.
     """
@@ -355,7 +355,7 @@ def checked_names(column: Any, what: str, like: np.ndarray | None = None) -> np.
 
 
 def checked_ratings(users: Any, items: Any, ratings: Any) -> np.ndarray:
-    """Return ratings as numbers, one for each user and item."""
+    """Ratings as numbers, one for each user and item."""
     ratings = np.asarray(ratings, dtype=float)
     for name, column in (("users", users), ("items", items)):
         if np.shape(column) != ratings.shape or ratings.ndim != 1:

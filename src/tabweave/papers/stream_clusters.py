@@ -86,7 +86,7 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the cluster of each row under the last model."""
+        """Cluster of each row under the last model."""
         check_is_fitted(self, "schema_")
         indices = self._space.entries(read_with_fitted_schema(self, X))
         return self._scores(indices).argmax(axis=1)
@@ -95,7 +95,7 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
         raise NotImplementedError
 
     def _scores(self, indices: np.ndarray) -> np.ndarray:
-        """Return the mean share of a cluster's rows that have each of a row's values."""
+        """Mean share of a cluster's rows that have each of a row's values."""
         return scores(indices, shares(self._profiles, self._sizes))
 
     def _take(self, indices: np.ndarray, labels: np.ndarray) -> None:
@@ -220,7 +220,7 @@ class CCDSDC(ProfileClusterer):
 
 
 def uncertainty(indices: np.ndarray, labels: np.ndarray, k: int, size: int) -> float:
-    """Return ``Σ_clusters |c| Σ_columns (1 - Σ_v p(v|c)²)``: 0 if clusters are of one mind."""
+    """``Σ_clusters |c| Σ_columns (1 - Σ_v p(v|c)²)``: 0 if clusters are of one mind."""
     sizes = np.bincount(labels, minlength=k).astype(np.float64)
     p = shares(profiles_of(indices, labels, k, size), sizes)
     return float(sizes @ (indices.shape[1] - (p**2).sum(axis=1)))
@@ -298,7 +298,7 @@ class CCTED(ProfileClusterer):
 def window_difference(
     before: np.ndarray, now: np.ndarray, n_columns: int, n_before: float, n_now: float
 ) -> float:
-    """Return the mean over rows and columns of ``|μ_before - μ_now|``.
+    """Mean over rows and columns of ``|μ_before - μ_now|``.
 
     ``μ_S(x) = |[x]_a ∩ S| / |[x]_a|`` is the rough membership of a row in a window, windows scaled
     to the same number of rows. It is 0 for windows with the same shares, 1 without common values.
@@ -393,12 +393,12 @@ class DCD(ProfileClusterer):
         self._thresholds[np.isinf(self._thresholds)] = 0.0
 
     def _scores(self, indices: np.ndarray) -> np.ndarray:
-        """Return the resemblance of rows to clusters: the importance of their values added up."""
+        """Resemblance of rows to clusters: the importance of their values added up."""
         return scores(indices, importance(self._profiles, self._sizes))
 
 
 def importance(profiles: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return ``w(c, v) = |v in c| / |c| · (1 - H(clusters of v) / log k)``."""
+    """``w(c, v) = |v in c| / |c| · (1 - H(clusters of v) / log k)``."""
     total = profiles.sum(axis=0)
     p = profiles / np.where(total > 0, total, 1)
     entropy = -xlogy(p, p).sum(axis=0) / np.log(max(len(profiles), 2))
@@ -406,12 +406,12 @@ def importance(profiles: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def shares(profiles: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return profiles as the share of a cluster's rows that have each value."""
+    """Profiles as the share of a cluster's rows that have each value."""
     return profiles / np.where(sizes > 0, sizes, 1)[:, None]
 
 
 def scores(indices: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the sum of each row's weights under each cluster, rows × clusters."""
+    """Sum of each row's weights under each cluster, rows × clusters."""
     columns: Any = np.ascontiguousarray(weights.T)
     out = np.zeros((len(indices), len(weights)))
     for a in range(indices.shape[1]):

@@ -155,7 +155,7 @@ class WindowBefore:
     tables: ValueTables
 
     def gram(self, counts: Counts) -> np.ndarray:
-        """Return ``G'`` over the values seen by now; one not seen then is its centroid."""
+        """``G'`` over the values seen by now; one not seen then is its centroid."""
         parts = []
         for labels, rows, current_labels in zip(
             self.tables.labels, self.tables.tables, counts.labels, strict=True
@@ -186,7 +186,7 @@ class Window:
 
     @classmethod
     def of(cls, counts: Counts, prior: WindowBefore | None, decay: float, literal: bool) -> Window:
-        """Return the last window: what came on top of the prior."""
+        """Last window: what came on top of the prior."""
         pairs, n = window_pairs(counts, prior, decay)
         c = np.diagonal(pairs)
         product = np.outer(c, c)
@@ -199,7 +199,7 @@ class Window:
 def window_pairs(
     counts: Counts, prior: WindowBefore | None, decay: float
 ) -> tuple[np.ndarray, float]:
-    """Return the pair counts C of the last window, and its n."""
+    """Pair counts C of the last window, and its n."""
     pairs, n = counts.pairs, float(counts.n)
     pairs = pairs.toarray() if sparse.issparse(pairs) else pairs.astype(np.float64)
     if prior is not None and decay:
@@ -262,7 +262,7 @@ def objective(
 
 
 def _quadratic(columns: list[KernelColumns], matrix: np.ndarray) -> np.ndarray:
-    """Return ``φᵀ M φ`` of every kernel column φ, M the block of its own column."""
+    """``φᵀ M φ`` of every kernel column φ, M the block of its own column."""
     out, start = [], 0
     for c in columns:
         block = matrix[start : start + len(c.stack), start : start + len(c.stack)]

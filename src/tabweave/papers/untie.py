@@ -249,7 +249,7 @@ def gradient(
 def weights_of(
     counts: Counts, columns: list[KernelColumns], omegas: list[np.ndarray]
 ) -> dict[str, dict[str, float]]:
-    """Return for each column the weight of each kernel, summed over the kernel's columns."""
+    """For each column the weight of each kernel, summed over the kernel's columns."""
     sums = [w.reshape(len(c.names), -1).sum(axis=1) for c, w in zip(columns, omegas, strict=True)]
     return named_weights(counts, [c.names for c in columns], sums)
 
@@ -283,7 +283,7 @@ class Adam:
         self._square: np.ndarray | float = 0.0
 
     def step(self, point: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """Return the next point."""
+        """Next point."""
         self.n_steps += 1
         self._mean = self.mean_decay * self._mean + (1 - self.mean_decay) * gradient
         self._square = self.square_decay * self._square + (1 - self.square_decay) * gradient**2

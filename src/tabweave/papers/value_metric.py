@@ -68,7 +68,7 @@ class ValueMetric(value_metric.ValueMetric):
             self._scaling = value_metric.Scaling(zeroed, self.counts_, [])
 
     def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Return the sums of 1 − S between the rows of X and of Y (or X)."""
+        """Sums of 1 − S between the rows of X and of Y (or X)."""
         if self.learn().measure_.form != "table":
             return super().pairwise_distances(X, Y)
         return summed_lookups(self, X, Y)
@@ -120,11 +120,11 @@ class CKML(ckml.CKML):
         return super()._learn(counts)
 
     def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Eq. (4.5): return the distances between the rows of X and of Y (or X)."""
+        """Eq. (4.5): distances between the rows of X and of Y (or X)."""
         return np.sqrt(summed_lookups(self, X, Y))
 
     def value_distances(self, column: str) -> Any:
-        """Return the distances between the values of a column, as a labelled pandas frame."""
+        """Distances between the values of a column, as a labelled pandas frame."""
         self.learn()
         i = self.counts_.vocabulary.index(column)
         return self._labelled(i, np.sqrt(self.squares_[i][:-1, :-1]))
@@ -135,12 +135,12 @@ class CKML(ckml.CKML):
         return dict(zip(self.counts_.names, shares, strict=True))
 
     def lookups(self) -> tuple[list[np.ndarray], bool]:
-        """Return per column the squared distances of its values, unknown last, and True: a root."""
+        """Per column the squared distances of its values, unknown last, and True: a root."""
         return list(self.learn().squares_), True
 
 
 def summed_lookups(model: ValueEmbedder, X: Any, Y: Any) -> np.ndarray:
-    """Return the sums over columns of a model's tables, between the rows of X and of Y (or X)."""
+    """Sums over columns of a model's tables, between the rows of X and of Y (or X)."""
     left, right = model._read_pair(X, Y)
     codes = model._codes(left)
     return lookup_sum(codes, codes if right is None else model._codes(right), model.lookups()[0])

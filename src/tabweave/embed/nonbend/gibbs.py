@@ -63,7 +63,7 @@ class Gibbs:
     missing: str = "value"
 
     def run(self, rows: WeightedRows, prior: Prior, rng: np.random.Generator) -> Fit:
-        """Return the best of ``n_init`` chains of ``max_iter`` sweeps."""
+        """Best of ``n_init`` chains of ``max_iter`` sweeps."""
         cells = rows.copies()  # which may sit in different subspaces
         chains = [self._chain(cells, prior, rng) for _ in range(self.n_init)]
         return max(chains, key=lambda fit: fit.trace[-1])
@@ -145,7 +145,7 @@ class Sampler:
                 self._count(2 * len(self.sizes))
 
     def log_joint(self) -> float:
-        """Return log P(X, z): the Chinese restaurant process and the values' evidence."""
+        """Log P(X, z): the Chinese restaurant process and the values' evidence."""
         used, n_values = self.sizes > 0, int(self.prior.offsets[-1])
         return log_joint(self.counts[:n_values, used], self.sizes[used], self.prior)
 
@@ -166,7 +166,7 @@ def sampled_fit(
     max_rows: int = 5_000,
     n_sweeps: int = 20,
 ) -> Fit:
-    """Return a start for variational inference: a short chain over rows, or a sample of them.
+    """A start for variational inference: a short chain over rows, or a sample of them.
 
     The largest ``truncation`` subspaces are kept, with their counts scaled up to all rows.
     """
@@ -187,7 +187,7 @@ def sampled_fit(
 
 
 def fit_of(cells: np.ndarray, chosen: np.ndarray, prior: Prior, trace: list[float]) -> Fit:
-    """Return the counts of assigned rows, largest subspace first."""
+    """Counts of assigned rows, largest subspace first."""
     _, chosen = np.unique(chosen, return_inverse=True)
     n_subspaces = int(chosen.max()) + 1
     counts, sizes = np.zeros((int(prior.offsets[-1]), n_subspaces)), np.zeros(n_subspaces)

@@ -52,7 +52,7 @@ class WeightedRows:
 
     @classmethod
     def of(cls, table: Table, counts: Counts, weight: np.ndarray | None) -> WeightedRows:
-        """Return the distinct rows of a table in the vocabulary of its counts."""
+        """Distinct rows of a table in the vocabulary of its counts."""
         cells = locate(table, counts)
         if weight is None:
             weight = np.ones(len(cells))
@@ -86,7 +86,7 @@ class WeightedRows:
         return bool((off <= 1e-9 * np.minimum(self.weight, 1)).all())  # next to nothing is no copy
 
     def copies(self) -> np.ndarray:
-        """Return the cells of every row as often as it occurs, or raise for a weight in between."""
+        """Cells of every row as often as it occurs, or raise for a weight in between."""
         if not self.has_copies:
             fraction = self.weight[self.weight != np.rint(self.weight)][0]
             raise ValueError(
@@ -96,21 +96,21 @@ class WeightedRows:
         return np.repeat(self.cells, np.rint(self.weight).astype(np.int64), axis=0)
 
     def distinct(self) -> WeightedRows:
-        """Return every row once, ordered by its values."""
+        """Every row once, ordered by its values."""
         codes = self.cells - self.offsets[:-1].astype(np.int32)
         first, inverse = distinct_rows(list(codes.T))
         weight = np.bincount(inverse, self.weight, minlength=len(first))
         return WeightedRows(np.ascontiguousarray(self.cells[first]), weight, self.offsets)
 
     def joined(self, other: WeightedRows) -> WeightedRows:
-        """Return the rows of both, which share one vocabulary."""
+        """Rows of both, which share one vocabulary."""
         cells = np.concatenate([self.cells, other.cells])
         return WeightedRows(
             cells, np.concatenate([self.weight, other.weight]), self.offsets
         ).distinct()
 
     def reindexed(self, old: Vocabulary, new: Vocabulary) -> WeightedRows:
-        """Return the same rows in a larger vocabulary."""
+        """Same rows in a larger vocabulary."""
         lookup = old.reindex(new).astype(np.int32)
         return WeightedRows(lookup[self.cells], self.weight, new.offsets)
 
@@ -162,7 +162,7 @@ class Prior:
         return np.diff(np.concatenate([[0.0], np.cumsum(self.pseudo_counts)])[self.offsets])
 
     def seen(self, counts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return how many rows of each subspace have a value, columns × subspaces."""
+        """How many rows of each subspace have a value, columns × subspaces."""
         out = np.repeat(np.asarray(sizes, float)[None], len(self.offsets) - 1, axis=0)
         out[self.gappy] -= counts[self.gaps]
         return np.maximum(out, 0.0)
@@ -188,16 +188,16 @@ class Fit:
     trace: tuple[float, ...] = field(default=())
 
     def chosen(self, which: np.ndarray) -> Fit:
-        """Return some of the subspaces, in the order given."""
+        """Some of the subspaces, in the order given."""
         return replace(self, counts=self.counts[:, which], sizes=self.sizes[which])
 
     def occupied(self) -> Fit:
-        """Return the subspaces that hold at least half a row, or half as much as the largest."""
+        """Subspaces that hold at least half a row, or half as much as the largest."""
         return self.chosen(self.sizes >= 0.5 * min(1.0, self.sizes.max()))
 
 
 def locate(table: Table, counts: Counts, shift: int = 0) -> np.ndarray:
-    """Return the cells (rows × columns) of a table, as indices among the values counted.
+    """Cells (rows × columns) of a table, as indices among the values counted.
 
     A value that was not counted stands behind the last of its column, where the next column
     begins; ``shift=1`` leaves room for it by moving column a on by a.
@@ -216,7 +216,7 @@ def locate(table: Table, counts: Counts, shift: int = 0) -> np.ndarray:
 
 
 def value_evidence(counts: np.ndarray, sizes: np.ndarray, prior: Prior) -> np.ndarray:
-    """Return per subspace what the values add to the bound at their best: log C(τ) − log C(α₀).
+    """Per subspace what the values add to the bound at their best: log C(τ) − log C(α₀).
 
     C is as below Eq. (5.9), of all columns together.
     """
@@ -229,7 +229,7 @@ def value_evidence(counts: np.ndarray, sizes: np.ndarray, prior: Prior) -> np.nd
 
 
 def total_inertia(grams: list[np.ndarray], counts: Counts) -> float:
-    """Return the rows' mean squared distance to their centroid under Grams of columns."""
+    """Rows' mean squared distance to their centroid under Grams of columns."""
     inertia = 0.0
     for a, gram in enumerate(grams):
         share = counts.value_counts[counts.span(a)] / counts.n

@@ -173,7 +173,7 @@ class NonBEND(DistinctRowEmbedder):
         return ValueTables.from_grams(mean_grams(grams, counts), counts)
 
     def _grams(self, fit: Fit, prior: Prior) -> list[np.ndarray]:
-        """Return what one fit gives to the representation, column by column."""
+        """What one fit gives to the representation, column by column."""
         return embedding_grams(fit, prior)
 
     def _run_fits(self, prior: Prior) -> list[Fit]:
@@ -188,7 +188,7 @@ class NonBEND(DistinctRowEmbedder):
         return fits
 
     def _finished(self, fit: Fit, passes: Passes, prior: Prior) -> Fit:
-        """Return what is kept of a fit to the rows that ``passes()`` yields: rows shared out."""
+        """What is kept of a fit to the rows that ``passes()`` yields: rows shared out."""
         return fit
 
     def _generators(self) -> list[np.random.Generator]:
@@ -212,17 +212,17 @@ class NonBEND(DistinctRowEmbedder):
         return Prior(float(alpha), pseudo, int(engine.truncation), offsets, gaps)
 
     def _pseudo_counts(self, counts: Counts) -> float | np.ndarray:
-        """Return α₀, of all values alike."""
+        """Pseudo-count α₀, of all values alike."""
         return float(self.alpha0)
 
     # -- the model of the table ------------------------------------------------------------
 
     def predict_subspace(self, X: Any) -> np.ndarray:
-        """Return the index of the most likely subspace of each row."""
+        """Index of the most likely subspace of each row."""
         return self._judge(X)[0]
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return the log density of each row, log Σ_h π_h Π_j θ_hj; low ones are anomalies.
+        """Log density of each row, log Σ_h π_h Π_j θ_hj; low ones are anomalies.
 
         A value not seen in fit counts as one more value of its column that no row had; cells whose
         gaps say nothing are left out of the product.
@@ -265,7 +265,7 @@ class NonBEND(DistinctRowEmbedder):
         return out
 
     def reconstruct(self, columns: Sequence[str] | None = None) -> np.ndarray:
-        """Theorem 5.2: return the estimated distribution Σ_h π_h Θ_h of some columns (or all).
+        """Theorem 5.2: estimated distribution Σ_h π_h Θ_h of some columns (or all).
 
         An array with one axis per column, its values in the order of ``counts_.labels``.
         """
@@ -283,7 +283,7 @@ class NonBEND(DistinctRowEmbedder):
         return out.sum(axis=0).reshape([self.theta_[a].shape[1] for a in chosen])
 
     def divergence(self, X: Any) -> float:
-        """Return the Kullback–Leibler divergence of rows from :meth:`reconstruct`, in nats.
+        """Kullback–Leibler divergence of rows from :meth:`reconstruct`, in nats.
 
         From the empirical distribution of the rows to the estimated one; by Theorem 5.2 it falls
         to 0 as rows are added.
@@ -338,7 +338,7 @@ def embedding_grams(fit: Fit, prior: Prior) -> list[np.ndarray]:
 
 
 def mean_grams(grams: list[list[np.ndarray]], counts: Counts) -> list[np.ndarray]:
-    """Return the mean of several representations' Grams, each scaled to their mean inertia."""
+    """Mean of several representations' Grams, each scaled to their mean inertia."""
     inertia = np.array([total_inertia(column, counts) for column in grams])
     scale = np.ones(len(grams))
     if (inertia > 0).all():

@@ -76,7 +76,7 @@ class VI:
     missing: str = "value"
 
     def run(self, rows: WeightedRows, prior: Prior, rng: np.random.Generator) -> Fit:
-        """Return the best of ``n_init`` fits."""
+        """Best of ``n_init`` fits."""
         fits = []
         for _ in range(self.n_init):
             first = first_fit(rows, prior, self.start, rng)
@@ -114,7 +114,7 @@ class VI:
 def first_fit(
     rows: WeightedRows, prior: Prior, kind: str, rng: np.random.Generator, *, log_odds: float = 50.0
 ) -> Fit:
-    """Return a first guess: rows in random subspaces, or with the nearest of some rows."""
+    """A first guess: rows in random subspaces, or with the nearest of some rows."""
     if kind == "sweeps":
         return sampled_fit(rows, prior, rng)
     n_subspaces = min(prior.truncation, len(rows.cells))
@@ -213,7 +213,7 @@ def expect(
 def assign(
     cells: np.ndarray, base: np.ndarray, values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the likeliest subspace of each row and its log normaliser (log density)."""
+    """Likeliest subspace of each row and its log normaliser (log density)."""
     chosen = np.empty(len(cells), np.intp)
     normaliser = np.empty(len(cells))
 
@@ -227,7 +227,7 @@ def assign(
 def _blocks(
     n_rows: int, bytes_each: int, *, block_rows: int = 1 << 14, max_bytes: int = 1 << 28
 ) -> list[slice]:
-    """Return at most 8 blocks of rows, whose tables of so many bytes each fit into memory."""
+    """At most 8 blocks of rows, whose tables of so many bytes each fit into memory."""
     n_blocks = max(1, min(8, max_bytes // max(bytes_each, 1), n_rows // block_rows))
     edges = np.linspace(0, n_rows, n_blocks + 1).astype(np.intp)
     return [slice(a, b) for a, b in pairwise(edges.tolist())]
@@ -292,7 +292,7 @@ def _assign(cells, base, values, chosen, normaliser):
 
 
 def stick_evidence(sizes: np.ndarray, alpha: float) -> float:
-    """Return what the best sticks add to the bound: Σ log B(1+n_t, α+n_>t) − log B(1, α)."""
+    """What the best sticks add to the bound: Σ log B(1+n_t, α+n_>t) − log B(1, α)."""
     rest = np.cumsum(sizes[::-1])[::-1][1:]
     return float((betaln(1.0 + sizes[:-1], alpha + rest) - betaln(1.0, alpha)).sum())
 
@@ -310,7 +310,7 @@ def tidied(fit: Fit, prior: Prior, *, min_share: float = 1e-12) -> Fit:
 
 
 def best_merge(fit: Fit, prior: Prior, tried: set[tuple[int, int]]) -> tuple[int, int] | None:
-    """Return the two subspaces whose union promises most, if any promises to raise the bound.
+    """Two subspaces whose union promises most, if any promises to raise the bound.
 
     Exact but for the entropy of the rows' choice between the two, so the bound has the last word.
     """
@@ -335,7 +335,7 @@ def best_merge(fit: Fit, prior: Prior, tried: set[tuple[int, int]]) -> tuple[int
 
 
 def merged(fit: Fit, a: int, b: int) -> Fit:
-    """Return the fit with subspace b poured into a."""
+    """Fit with subspace b poured into a."""
     counts, sizes = fit.counts.copy(), fit.sizes.copy()
     counts[:, a] += counts[:, b]
     sizes[a] += sizes[b]
@@ -348,7 +348,7 @@ def merged(fit: Fit, a: int, b: int) -> Fit:
 def fit_batches(
     model: Any, batches: Iterable[Any] | Callable[[], Iterable[Any]]
 ) -> tuple[Counts, list[Fit]]:
-    """Return the counts of all batches and the model's fits over them."""
+    """Counts of all batches and the model's fits over them."""
     engine = model._engine()
     if not isinstance(engine, VI):
         raise ValueError(

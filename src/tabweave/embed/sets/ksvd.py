@@ -204,13 +204,13 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self._sums: np.ndarray = sums
 
     def transform(self, X: Any) -> sparse.csr_array:
-        """Return the codes of signals, one row each, as a sparse array."""
+        """Codes of signals, one row each, as a sparse array."""
         check_is_fitted(self, "components_")
         self._validate_params()
         return self._pursue(self._read(X, reset=False), self.components_)[0]
 
     def inverse_transform(self, codes: Any) -> np.ndarray:
-        """Return the signals that codes stand for: ``ΓD``."""
+        """Signals that codes stand for: ``ΓD``."""
         check_is_fitted(self, "components_")
         codes = check_array(codes, accept_sparse="csr", dtype=np.float64, input_name="codes")
         if codes.shape[1] != len(self.components_):
@@ -220,7 +220,7 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return codes @ self.components_
 
     def compression(self, X: Any) -> dict[str, float]:
-        """Return how much coding compresses: stored numbers before and after, and the error.
+        """How much coding compresses: stored numbers before and after, and the error.
 
         ``ratio`` compares the codes with X alone; ``ratio_with_atoms`` counts the dictionary, too.
         """
@@ -255,7 +255,7 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def explain(
         self, row: Any, feature_names: Any = None, *, top: int = 3
     ) -> list[tuple[int, float, str]]:
-        """Return the atoms of one signal, heaviest first: (atom, coefficient, what it is)."""
+        """Atoms of one signal, heaviest first: (atom, coefficient, what it is)."""
         check_is_fitted(self, "components_")
         if sparse.issparse(row):  # of a sparse array, codes[0] has one dimension
             row = row.reshape(1, -1) if row.ndim == 1 else row
@@ -355,7 +355,7 @@ class Learner:
 
 
 def _trials(n_atoms: int, *, max_single_atoms: int = 3) -> list[slice]:
-    """Return which of the least missed atoms to swap, refusal after refusal: fewer, then others."""
+    """Which of the least missed atoms to swap, refusal after refusal: fewer, then others."""
     many = max(1, n_atoms // 16)
     sizes = [many >> i for i in range(many.bit_length())]
     others = [slice(i, i + 1) for i in range(1, min(max_single_atoms, n_atoms - 1) + 1)]
@@ -380,7 +380,7 @@ def distinct_signals(
     max_cosine: float = 0.99,
     signals_per_atom: int = 20,
 ) -> np.ndarray:
-    """Return signals, scaled to length 1, that point in different directions."""
+    """Signals, scaled to length 1, that point in different directions."""
     out = np.empty((max_signals, X.shape[1]))
     n_found = 0
     for i in order[: signals_per_atom * max_signals + 100]:
@@ -399,7 +399,7 @@ def distinct_signals(
 def replaced(
     X: Any, atoms: np.ndarray, which: np.ndarray, errors: np.ndarray, energy: np.ndarray
 ) -> np.ndarray:
-    """Return atoms of which some are now badly coded signals.
+    """Atoms of which some are now badly coded signals.
 
     If nobody uses those, no code changes and neither does the error.
     """
@@ -473,7 +473,7 @@ class _Error:
         return out - coded
 
     def dense(self) -> np.ndarray:
-        """Return E itself."""
+        """E itself."""
         starts, indices, data = self.codes
         codes = sparse.csr_array((data, indices, starts), (len(starts) - 1, len(self.atoms)))
         others = codes[self.rows].toarray()
@@ -487,7 +487,7 @@ def _parts(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _leading(error: _Error, atom: np.ndarray, *, max_dense_entries: int = 1 << 24) -> np.ndarray:
-    """Return the first right singular vector of E, pointing the same way as the atom did."""
+    """First right singular vector of E, pointing the same way as the atom did."""
     n, d = error.shape
     if n * d > max_dense_entries:
         from scipy.sparse.linalg import LinearOperator, svds
@@ -513,7 +513,7 @@ def fresh_codes(
     new: tuple[sparse.csr_array, np.ndarray],
     allowed: float,
 ) -> tuple[sparse.csr_array, np.ndarray]:
-    """Return new (codes, errors) for all signals, or for as many as keep the total error allowed.
+    """New (codes, errors) for all signals, or for as many as keep the total error allowed.
 
     A pursuit from scratch may code a signal worse than it was. Where that makes the total rise
     above ``allowed`` (the old one does not), signals with the largest rise keep their old code.

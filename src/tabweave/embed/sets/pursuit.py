@@ -122,7 +122,7 @@ def batch_omp(
 
 
 def stopping(n_nonzero: Any, error: Any, n_atoms: int) -> tuple[int, float]:
-    """Return (most atoms of a signal, error at which it is done), as published if neither is given.
+    """(most atoms of a signal, error at which it is done), as published if neither is given.
 
     Algorithm 3, steps 2 and 5.
     """
@@ -149,7 +149,7 @@ def pursue(
     pursuit: str,
     gram: np.ndarray | None = None,
 ) -> tuple[sparse.csr_array, np.ndarray]:
-    """Return the codes of checked signals and the squared error of each."""
+    """Codes of checked signals and the squared error of each."""
     if gram is None and pursuit == "batch":
         gram = _gram(atoms)
     with np.errstate(over="ignore"):
@@ -183,7 +183,7 @@ def pursue(
 
 
 def code_errors(X: Any, atoms: np.ndarray, codes: sparse.csr_array) -> np.ndarray:
-    """Return the squared error ``‖x − γD‖²`` of each signal under given codes."""
+    """Squared error ``‖x − γD‖²`` of each signal under given codes."""
     gram, energy = _gram(atoms), energies(X)
     out = np.empty(len(energy))
 
@@ -197,18 +197,18 @@ def code_errors(X: Any, atoms: np.ndarray, codes: sparse.csr_array) -> np.ndarra
 
 
 def _gram(atoms: np.ndarray) -> np.ndarray:
-    """Return ``DDᵀ``."""
+    """``DDᵀ``."""
     with one_blas_thread():
         return atoms @ atoms.T
 
 
 def products(X: Any, atoms: np.ndarray) -> np.ndarray:
-    """Return ``XDᵀ``, dense."""
+    """``XDᵀ``, dense."""
     return np.ascontiguousarray(X @ atoms.T)
 
 
 def energies(X: Any) -> np.ndarray:
-    """Return ``‖x‖²`` of each row."""
+    """``‖x‖²`` of each row."""
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
     return np.einsum("ij,ij->i", X, X)
@@ -258,7 +258,7 @@ def share_rows(work: Callable[[slice], None], n_rows: int, *, block_rows: int = 
 
 @njit(nogil=True, cache=True, fastmath=FAST_SUMS)
 def _first_of(products, largest):
-    """Return the first atom whose product is as large as the largest."""
+    """First atom whose product is as large as the largest."""
     k = 0
     while abs(products[k]) < largest * (1.0 - ROUNDING):
         k += 1

@@ -212,7 +212,7 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         return self._chosen
 
     def transform(self, X: Any) -> sparse.csr_array:
-        """Return the weights of each row's terms as a sparse array."""
+        """Weights of each row's terms as a sparse array."""
         table, chosen = self._read(X), self.learn()._terms
         rows, columns = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for name, terms, first in zip(
@@ -234,7 +234,7 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         return self.idf_ if self.weighting == "tfidf" else np.ones(len(self._terms.df))
 
     def inverse_transform(self, X: Any, threshold: float | None = None) -> dict[str, list[Any]]:
-        """Return the cells that rows of weights represent, as a mapping of columns.
+        """Cells that rows of weights represent, as a mapping of columns.
 
         Elements are those of the terms a row holds; pruned ones cannot come back. A single-valued
         cell is its heaviest value, None if there is none.
@@ -288,7 +288,7 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         ]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return ``column_element,element`` for each dimension."""
+        """``column_element,element`` for each dimension."""
         check_is_fitted(self, "counts_")
         check_input_features(self, input_features)
         names = [
@@ -430,7 +430,7 @@ class TermCounts:
 
 
 def elements_by_row(data: Codes | Sets, labels: Sequence[Label], n_rows: int) -> TermHits:
-    """Return a column as (row starts, elements in ascending order within each row).
+    """A column as (row starts, elements in ascending order within each row).
 
     Elements are numbered as in ``labels``; values that are not there are left out.
     """
@@ -485,7 +485,7 @@ def row_blocks(starts: np.ndarray, depth: int | None) -> Iterator[slice]:
 
 
 def n_subsets(size: int, depth: int | None) -> int:
-    """Return ``Σ_s C(size, s)`` for s = 1 … depth; 2ⁿ − 1 without a bound."""
+    """``Σ_s C(size, s)`` for s = 1 … depth; 2ⁿ − 1 without a bound."""
     if depth is None or depth >= size:
         return 2**size - 1
     return sum(comb(size, s) for s in range(1, depth + 1))
@@ -611,7 +611,7 @@ def find_terms(data: Codes | Sets, terms: ColumnTerms, n_rows: int) -> Iterator[
 def cells_from(
     labels: Sequence[Label], row: np.ndarray, element: np.ndarray, _: np.ndarray, n_rows: int
 ) -> list[list[Label]]:
-    """Return the elements that each row holds, in canonical order."""
+    """Elements that each row holds, in canonical order."""
     width = max(len(labels), 1)
     row, element = np.divmod(np.unique(row * width + element), width)
     edges = np.searchsorted(row, np.arange(1, n_rows))
@@ -621,7 +621,7 @@ def cells_from(
 def values_from(
     labels: Sequence[Label], row: np.ndarray, element: np.ndarray, weight: np.ndarray, n_rows: int
 ) -> list[Label]:
-    """Return the heaviest value of each row; None where there is none."""
+    """Heaviest value of each row; None where there is none."""
     out: list[Label] = [None] * n_rows
     for i in np.lexsort((-element, weight)):  # the heaviest comes last and stays
         out[row[i]] = labels[element[i]]

@@ -171,7 +171,7 @@ def compare(report: Report, title: str, table: dict[str, Any], embedder: Any, ba
     index = SimilarityIndex(embedder.fit(rows)).fit(rows)
     truth = index.query(asked, K).distances
     report.line(
-        f"- {n:,} rows, {len(index._ready()._view().nodes):,} distinct, {len(table)} columns, "
+        f"- {n:,} rows, {len(index._ready().view().nodes):,} distinct, {len(table)} columns, "
         f"vectors of {embedder.transform(one).shape[1]} dimensions"
     )
     exact = timed(lambda: index.query(asked, K), 2)

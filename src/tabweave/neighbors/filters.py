@@ -36,13 +36,13 @@ class Between:
     high: Any = None
 
     def __call__(self, values: Any) -> Any:
-        """Return whether a value, or each of an array, lies between; missing ones never do."""
+        """Whether a value, or each of an array, lies between; missing ones never do."""
         above = values == values if self.low is None else values >= self.low
         return above if self.high is None else above & (values <= self.high)
 
 
 def between(low: Any = None, high: Any = None) -> Between:
-    """Return a condition for ``where``: values from ``low`` to ``high``, both included.
+    """A condition for ``where``: values from ``low`` to ``high``, both included.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def _check_ends(low: Any, high: Any, first: Any, last: Any) -> None:
 
 
 def matching(table: Table, where: Mapping[str, Any]) -> np.ndarray:
-    """Return which rows pass every condition: a value, several values, or a function."""
+    """Which rows pass every condition: a value, several values, or a function."""
     out = np.ones(table.n_rows, bool)
     names = given_names(table.schema)
     for name, condition in where.items():
@@ -88,7 +88,7 @@ def matching(table: Table, where: Mapping[str, Any]) -> np.ndarray:
 
 
 def _parse_condition(column: Column, condition: Any) -> Any:
-    """Return a condition in what a column holds: text as its numbers, a range as its levels."""
+    """A condition in what a column holds: text as its numbers, a range as its levels."""
     if isinstance(condition, Between):
         return _parse_range(column, condition)
     written = column.kind == "datetime" or (column.kind == "numeric" and column.decimal is not None)
@@ -105,7 +105,7 @@ def _parse_condition(column: Column, condition: Any) -> Any:
 
 
 def _parse_range(column: Column, condition: Between) -> Any:
-    """Return a range of levels as the levels in it, another with both ends in numbers."""
+    """A range of levels as the levels in it, another with both ends in numbers."""
     low, high = _days_of(column, condition.low)[0], _days_of(column, condition.high)[1]
     lasting = _is_day(column, high)
     if column.kind == "ordinal" and column.levels is not None:
@@ -135,7 +135,7 @@ def _spans_days(column: Column, value: Any) -> bool:
 
 
 def _days_of(column: Column, value: Any) -> tuple[Any, Any]:
-    """Return the first and last day of a year (2024) or month (2024-02); else the value twice.
+    """First and last day of a year (2024) or month (2024-02); else the value twice.
 
     A column of months, quarters or weeks has months of its own.
     """
@@ -161,7 +161,7 @@ def _is_day(column: Column, value: Any) -> bool:
 
 
 def _cell_number(column: Column, value: Any) -> float | None:
-    """Return the number of a cell of a column; None and numbers stay what they are."""
+    """Number of a cell of a column; None and numbers stay what they are."""
     if value is None:
         return None
     if isinstance(value, Real) and column.date_order not in DIGIT_FORMATS:
@@ -212,7 +212,7 @@ def _some(labels: Sequence[Label]) -> str:
 
 
 def hint(value: Label, labels: Sequence[Label]) -> str:
-    """Return the label that a misspelt value may stand for, as a question, or some of them."""
+    """Label that a misspelt value may stand for, as a question, or some of them."""
     texts = [label for label in labels if isinstance(label, str)]
     close = get_close_matches(value, texts, 1) if isinstance(value, str) else []
     return f"; did you mean {close[0]!r}?" if close else f"; there are, e.g., {_some(labels)}"

@@ -455,7 +455,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         return Pairs(stored.ids[first], stored.ids[second], distances, positions)
 
     def share_nearer(self, distances: Any, columns: Sequence[str] | None = None) -> np.ndarray:
-        """Return the share of pairs of rows that are closer than each distance.
+        """Share of pairs of rows that are closer than each distance.
 
         Parameters
         ----------
@@ -490,7 +490,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         return np.searchsorted(pairs, limits * (1 - 1e-9)) / len(pairs)  # equal but for rounding
 
     def _compared(self, columns: Sequence[str]) -> list[str] | None:
-        """Return the columns of the embedder among these, None if they are all; check them."""
+        """Columns of the embedder among these, None if they are all; check them."""
         listed = [columns] if isinstance(columns, str) else list(columns)
         schema = self._stored.table.schema
         check_names(listed, schema)
@@ -548,7 +548,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
 
     @exclusive
     def _prepared(self) -> IndexState:
-        """Return what is derived from the rows, up to date and without too many tombstones."""
+        """What is derived from the rows, up to date and without too many tombstones."""
         cache = self._ready()
         if cache.is_worn():
             cache = self._cache = IndexState(cache.space, cache.stored.compacted(), self.backend)
@@ -559,7 +559,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
 
     @exclusive
     def _ready(self) -> IndexState:
-        """Return what is derived from the rows."""
+        """What is derived from the rows."""
         if self._cache is None:
             space = space_of(self.embedder_, self._stored.table.schema, self.metric)
             self._cache = IndexState(space, self._stored, self.backend, self._graph, self._measured)
@@ -604,7 +604,7 @@ class IndexState:
     _breadth: int = 0
 
     def after(self, stored: Stored, backend_parameter: str) -> IndexState:
-        """Return what is derived from rows of which some were added or removed."""
+        """What is derived from rows of which some were added or removed."""
         out = IndexState(self.space, stored, backend_parameter, self.graph, self.measured)
         if stored.table is self.stored.table:
             out._views, out._walker = dict(self._views), self._walker
@@ -648,7 +648,7 @@ class IndexState:
         return "faiss-hnsw" if large and find_spec("faiss") else "exact"
 
     def view(self, names: list[str] | None = None) -> View:
-        """Return the rows as a search over some columns sees them."""
+        """Rows as a search over some columns sees them."""
         key = None if names is None else tuple(names)
         with self._lock:
             if key not in self._views:
@@ -659,7 +659,7 @@ class IndexState:
             return self._views[key]
 
     def sample_distances(self, names: list[str] | None) -> np.ndarray:
-        """Return the distances of all pairs of at most 500 rows, in order."""
+        """Distances of all pairs of at most 500 rows, in order."""
         view, key = self.view(names), None if names is None else tuple(names)
         if key not in self._sampled:
             alive = np.flatnonzero(self.stored.alive)
@@ -674,7 +674,7 @@ class IndexState:
     def nearest(
         self, queries: Table, names: list[str] | None, k: int, allowed: np.ndarray | None
     ) -> Found:
-        """Return (distances, rows) of the k nearest allowed rows of each query."""
+        """Distances and rows of the k nearest allowed rows of each query."""
         view = self.view(names)
         if k == 0:
             return np.zeros((queries.n_rows, 0)), np.zeros((queries.n_rows, 0), np.int64)
@@ -685,7 +685,7 @@ class IndexState:
         return view.space.distances(summed), rows
 
     def _search(self, all_allowed: bool) -> Callable[..., Found] | None:
-        """Return how the graph finds nodes; None if all nodes are to be compared."""
+        """How the graph finds nodes; None if all nodes are to be compared."""
         walker = self._walker
         if self.backend == "exact" or walker is None:
             return None

@@ -221,12 +221,12 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
     # -- using -----------------------------------------------------------------------------
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each row."""
+        """Class of each row."""
         chosen = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[chosen]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return each class's share of the votes."""
+        """Each class's share of the votes."""
         queries, inverse = self._read(X)
         kind, k = WEIGHTS.index(self.weights), int(self.n_neighbors)
         votes = np.zeros((queries.n_rows, len(self.classes_)))
@@ -254,7 +254,7 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
     ) -> Any:
-        """Return the nearest training rows of each row, by distance, then by index.
+        """Nearest training rows of each row, by distance, then by index.
 
         Parameters
         ----------
@@ -289,7 +289,7 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
         return (distances, rows) if return_distance else rows
 
     def _read(self, X: Any) -> tuple[Table, np.ndarray]:
-        """Return the distinct rows of X and the number of each row among them."""
+        """Distinct rows of X and the number of each row among them."""
         check_is_fitted(self, "classes_")
         if isinstance(self.metric_, PlainDistance):
             table = self.metric_.read(self, X)
@@ -299,7 +299,7 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
         return take_rows(table, first), inverse
 
     def _search_state(self) -> KNNState:
-        """Return the training rows as a search sees them."""
+        """Training rows as a search sees them."""
         if self._cache is None:
             n_nodes, n_classes = self._train.n_rows, len(self.classes_)
             tables, root = self._lookups()
@@ -321,7 +321,7 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
         return self._cache
 
     def _lookups(self) -> tuple[list[np.ndarray] | None, bool]:
-        """Return the tables of the metric if distances are sums of lookups, else None."""
+        """Tables of the metric if distances are sums of lookups, else None."""
         if isinstance(self.metric_, ValueEmbedder):
             with suppress(ValueError):  # sets, sums of rows, ratios, pairs of columns
                 return value_lookups(self.metric_)
@@ -341,7 +341,7 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
             yield start, Queries.of([rows - start], [distances], np.zeros((len(rows), 0)))
 
     def _nearest(self, table: Table, k: int) -> Found:
-        """Return (distances, rows) of the k nearest training rows."""
+        """Distances and rows of the k nearest training rows."""
         nodes, copies, *_ = self._search_state()
         parts = [nearest_rows(nodes, copies, queries, k) for _, queries in self._queries(table)]
         distances, rows = (np.vstack(part) for part in zip(*parts, strict=True))
@@ -393,7 +393,7 @@ class PlainDistance:
         return table
 
     def pairwise_distances(self, X: Table, Y: Table) -> np.ndarray:
-        """Return the distances between the rows of two tables."""
+        """Distances between the rows of two tables."""
         a, b = (_matrix(table) for table in (X, Y))
         return cdist(a, b)
 
@@ -403,7 +403,7 @@ def _matrix(table: Table) -> np.ndarray:
 
 
 def chosen_metric(X: Any, schema: Any) -> tuple[Any, Any]:
-    """Return what "auto" stands for, and the rows: numbers with fractions are no categories."""
+    """What "auto" stands for, and the rows: numbers with fractions are no categories."""
     declared = Schema.of(schema)
     table = Table.of(X, declared)
     names = {column.name for column in declared.columns}

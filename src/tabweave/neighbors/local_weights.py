@@ -91,7 +91,7 @@ class ColumnCoordinates(NamedTuple):
         strength: float,
         scales: Any = 1.0,
     ) -> tuple[Neighbors, np.ndarray]:
-        """Return nodes by the distances around each row, and the weights of its columns.
+        """Nodes by the distances around each row, and the weights of its columns.
 
         Squared distances of columns are multiplied by their ``scales`` first.
         """

@@ -55,7 +55,7 @@ class CVFold(NamedTuple):
     neighbors: dict[Member, tuple[FoldDistances, Neighbors]]
 
     def tuned(self, member: Member, factors: np.ndarray) -> CVFold:
-        """Return who is near by one member whose columns count by factors."""
+        """Who is near by one member whose columns count by factors."""
         distances, neighbors = self.neighbors[member]
         distances = distances.tuned(factors)
         (neighbors,) = distances.nearest([member[1]], neighbors.nodes.shape[1])
@@ -92,7 +92,7 @@ class FoldDistances:
         self.columns_end = sum(self.widths) - (last.width if isinstance(last, Summed) else 0)
 
     def nearest(self, shares: Sequence[float], k: int) -> list[Neighbors]:
-        """Return the k nearest, where the discriminant counts so much, for each share."""
+        """The k nearest, where the discriminant counts so much, for each share."""
         left, right = self.vectors
         end = self.columns_end
         columns = squared_distances(left[:, :end], right[:, :end])
@@ -106,7 +106,7 @@ class FoldDistances:
         ]
 
     def tuned(self, factors: np.ndarray) -> FoldDistances:
-        """Return distances to which columns, and the discriminant, count by factors."""
+        """Distances to which columns, and the discriminant, count by factors."""
         out, roots = copy(self), np.ones(len(self.widths))
         roots[: len(factors)] = np.sqrt(factors)
         scale = np.repeat(roots, self.widths).astype(np.float32)
@@ -114,7 +114,7 @@ class FoldDistances:
         return out
 
     def parts(self, neighbors: Neighbors, share: float) -> np.ndarray:
-        """Return the squared distances of each column, and of a discriminant that counts so."""
+        """Squared distances of each column, and of a discriminant that counts so."""
         left, right = self.vectors
         edges = column_edges(self.widths)
         has_discriminant = self.columns_end < edges[-1]
@@ -128,7 +128,7 @@ class FoldDistances:
     def reranked(
         self, neighbors: Neighbors, targets: TrainingTargets, share: float, strength: float
     ) -> Neighbors:
-        """Return them by columns that are weighted anew around each row."""
+        """Neighbors by columns that are weighted anew around each row."""
         # As a search has them: for others numba would compile the same loops again.
         left, right = (vectors.astype(np.float64) for vectors in self.vectors)
         squared, nodes = neighbors.squared.astype(np.float64), np.ascontiguousarray(neighbors.nodes)
@@ -201,11 +201,11 @@ def cv_folds(
     members: Sequence[Member],
     n_validation: int,
     n_neighbors: int,
-    line: Callable[[np.ndarray, Table], np.ndarray] | None,
+    line: Callable[[np.ndarray], Callable[[Table], np.ndarray] | None],
 ) -> Iterator[CVFold]:
     """Yield held-out rows, and the ones near to them as others teach each member.
 
-    ``line`` makes linear predictions for a table from counts of values with classes.
+    ``line`` makes linear predictions from counts of values with classes, if there are any.
     """
     heads, node_of = distinct_rows(canonical_codes(table))
     # The discriminant of these models counts as their columns do.
@@ -222,9 +222,9 @@ def cv_folds(
             shares = [share for p, share in members if p == power]
             for share, nearest in zip(shares, distances.nearest(shares, n_neighbors), strict=True):
                 neighbors[power, share] = distances, nearest
-        lines = None
-        if line is not None:
-            predicted = line(pairs, table)
+        predict, lines = line(pairs), None
+        if predict is not None:
+            predicted = predict(table)
             lines = predicted[others], predicted[query_rows]
         yield CVFold(
             TrainingTargets(targets.take(others), others_node, len(nodes)), lines, neighbors

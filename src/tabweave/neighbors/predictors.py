@@ -186,7 +186,7 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
     def _read_targets(
         self, y: Any, weight: np.ndarray | None, n_rows: int, first: bool, classes: Any = None
     ) -> np.ndarray:
-        """Return the target of each row; those of rows that do not count are not looked at."""
+        """Target of each row; those of rows that do not count are not looked at."""
         labels = checked_target(y, type(self).__name__)
         check_length(labels, n_rows)
         if weight is None or weight.all():
@@ -201,7 +201,7 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
         return out
 
     def _learning_rows(self) -> tuple[Table, Targets]:
-        """Return the rows that are there, and their targets."""
+        """Rows that are there, and their targets."""
         stored, rows = self._stored, np.flatnonzero(self._stored.alive)
         table = stored.table if stored.alive.all() else take_rows(stored.table, rows)
         return table, Targets(self._targets, self._weight).take(rows)
@@ -299,7 +299,7 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
     def _cv_folds(
         self, table: Table, targets: Targets, family: list[Member]
     ) -> tuple[list[CVFold], Targets]:
-        """Return the folds of the rows by which members are compared, and the rows' targets."""
+        """Folds of the rows by which members are compared, and the rows' targets."""
         n = table.n_rows
         random = np.random.default_rng(seed_of(self.random_state))
         rows = random.permutation(n)[: members.REFERENCE_ROWS]
@@ -310,16 +310,15 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
         n_near = members.n_reranked(ks) if len(self._local_strengths) > 1 else max(ks) + 1
         table, n_held_out = take_rows(table, rows), int(self.n_validation)
         folds = members.cv_folds(
-            self.embedder_, table, targets, family, n_held_out, n_near, self._fold_line()
+            self.embedder_, table, targets, family, n_held_out, n_near, self._line
         )
         return list(folds), targets
 
-    def _fold_line(self) -> Callable[[np.ndarray, Table], np.ndarray] | None:
-        """Return what makes linear predictions from counts with classes; None of classes."""
-        return None
+    def _line(self, pairs: np.ndarray | None = None) -> Callable[[Table], np.ndarray] | None:
+        """Linear prediction that counts with classes teach; None of classes.
 
-    def _own_line(self) -> Callable[[Table], np.ndarray] | None:
-        """Return the linear prediction that answers hold besides votes; None of classes."""
+        Without counts, the one that answers hold besides votes.
+        """
         return None
 
     @property
@@ -332,7 +331,7 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
         return n >= MIN_ROWS_TO_CHOOSE and self._is_chosen
 
     def _candidate_ks(self, n: int) -> tuple[int, ...]:
-        """Return the numbers of neighbours that are tried."""
+        """Numbers of neighbours that are tried."""
         return (
             members.candidate_ks(n)
             if isinstance(self.n_neighbors, str)
@@ -347,7 +346,7 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
 
     @exclusive
     def _search_state(self) -> SearchState:
-        """Return the rows that are there, as they are looked for and vote."""
+        """Rows that are there, as they are looked for and vote."""
         if self._cache is None:
             table, targets = self._learning_rows()
             view = View(table, space_of(self.embedder_.learn(), table.schema, "auto"))
@@ -356,7 +355,7 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
                 view,
                 TrainingTargets(targets, view.copies.node_of, len(view.nodes)),
                 ColumnCoordinates.of_view(view) if self.local_ else None,
-                self._own_line(),
+                self._line(),
             )
         return self._cache
 
@@ -384,7 +383,7 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
             yield neighbors.query_rows, weights, neighbors.nodes
 
     def kneighbors(self, X: Any) -> KNeighbors:
-        """Return distances, ids and positions of the training rows nearest to each, nearest first.
+        """Distances, ids and positions of the training rows nearest to each, nearest first.
 
         They are as many as the largest number of neighbours; where the last distance is that of
         more rows, these vote, too. Distances are local where ``local_`` is not 0.
@@ -448,7 +447,7 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
         ]
 
     def _heaviest_rows(self, neighbors: Neighbors, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the training rows of most weight for one row, and their shares in the votes."""
+        """Training rows of most weight for one row, and their shares in the votes."""
         _, view, targets, *_ = self._search_state()
         (weights,) = targets.weights(neighbors, self.n_neighbors_, self.sharpness)
         nodes, row_weight = neighbors.nodes[0], targets.targets.weight
@@ -596,7 +595,7 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
         return super().partial_fit(X, y, sample_weight, ids=ids)
 
     def _encode_targets(self, labels: np.ndarray, first: bool, classes: Any) -> np.ndarray:
-        """Return the number of each label's class."""
+        """Number of each label's class."""
         check_class_labels(labels)
         if classes is None:
             classes = np.unique(labels) if first else self.classes_
@@ -647,7 +646,7 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
     def _scores(
         self, folds: list[CVFold], targets: Targets, ks: Sequence[int]
     ) -> dict[tuple[float, ...], dict[int, float]]:
-        """Return what each member reaches of the objective, by number of neighbours."""
+        """What each member reaches of the objective, by number of neighbours."""
         scores: dict[tuple[float, ...], dict[int, float]] = {}
         for member in folds[0].neighbors:
             answers = members.fold_answers(folds, member, ks, 0.0, self._fold_votes)
@@ -697,7 +696,7 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
         self.calibration_, self.local_ = (FLOORS[0], 1.0), 0.0
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each row: the most probable one, the first of equally probable."""
+        """Class of each row: the most probable one, the first of equally probable."""
         table = self._read(X)
         out = np.zeros(table.n_rows, np.int64)
         for rows, votes in self._class_votes(table):
@@ -705,7 +704,7 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
         return self.classes_[out]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, calibrated on training rows."""
+        """Probability of each class, calibrated on training rows."""
         table = self._read(X)
         out = np.empty((table.n_rows, len(self.classes_)))
         for rows, votes in self._class_votes(table):
@@ -756,7 +755,7 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
     Column weights are computed one column at a time: five columns with the same information all
     count fully, and two that matter only together do not count. So the weights of the best variant
     are multiplied by factors that minimise the error of the held-out rows when predicted by soft
-    nearest neighbours (Goldberger et al. 2004; see :func:`learned_factors`). The factors are shrunk
+    nearest neighbours (Goldberger et al. 2004; see ``members.py``). The factors are shrunk
     towards 1, so that a few rows change little. Then the numbers of neighbours, ρ and b are chosen
     again. At most 1,000 rows and the 160 nearest of each (fewer if there are more than 25 columns)
     are used for this. The factors stay as rows are added, and distances remain sums over columns.
@@ -776,7 +775,7 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
     reliability_: float
 
     def _encode_targets(self, labels: np.ndarray, first: bool, classes: None) -> np.ndarray:
-        """Return the labels as numbers whose squared errors are neither infinite nor zero."""
+        """Labels as numbers whose squared errors are neither infinite nor zero."""
         numbers = target_numbers(labels, "WeaveClassifier")
         if first and len(numbers) and (numbers == numbers[0]).all():
             raise ValueError(
@@ -799,25 +798,18 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
 
     # -- the linear prediction -------------------------------------------------------------
 
-    def _line(self, pairs: np.ndarray) -> Callable[[Table], np.ndarray]:
-        """Return the linear prediction that counts with classes teach."""
+    def _line(self, pairs: np.ndarray | None = None) -> Callable[[Table], np.ndarray] | None:
         model = self.embedder_
+        if pairs is None:
+            if not self.linear_:
+                return None
+            pairs = np.asarray(model._coupled().class_pairs, float)
         assert model.counts_.classes is not None
         bin_means = model.target_.centres(model.counts_.classes)[:, None]
         block = model.regression(pairs, bin_means)
         if block is None:
             return lambda table: np.zeros(table.n_rows)
         return lambda table: block.coordinates(table)[:, 0]
-
-    def _own_line(self) -> Callable[[Table], np.ndarray] | None:
-        if not self.linear_:
-            return None
-        pairs = self.embedder_._coupled().class_pairs
-        assert pairs is not None
-        return self._line(pairs.astype(float))
-
-    def _fold_line(self) -> Callable[[np.ndarray, Table], np.ndarray]:
-        return lambda pairs, table: self._line(pairs)(table)
 
     # -- choosing --------------------------------------------------------------------------
 
@@ -858,7 +850,7 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
     def _scores(
         self, folds: list[CVFold], targets: Targets, ks: Sequence[int]
     ) -> dict[tuple[float, ...], dict[int, float]]:
-        """Return R² of each member and share of the linear prediction, by number of neighbours."""
+        """R² of each member and share of the linear prediction, by number of neighbours."""
         variance = max(targets.mean((targets.values - targets.mean()) ** 2), 1e-300)
         scores: dict[tuple[float, ...], dict[int, float]] = {}
         for member in folds[0].neighbors:
@@ -925,7 +917,7 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
         ]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted number of each row."""
+        """Predicted number of each row."""
         table = self._read(X)
         _, view, targets, _, line = self._search_state()
         means = targets.means(targets.targets.values)

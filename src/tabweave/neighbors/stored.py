@@ -73,7 +73,7 @@ class Stored:
             raise ValueError(f"ids and tombstones do not fit {n} rows")
 
     def append(self, table: Table, ids: Any) -> Stored:
-        """Return these rows and more; raise for ids that are in use already."""
+        """The stored rows and more; raise for ids that are in use already."""
         held = self.ids[self.alive]
         new_ids, next_id = _new_ids(ids, table.n_rows, held, self.next_id)
         if not len(held) and len(self.ids) and new_ids.dtype.kind != held.dtype.kind:
@@ -86,7 +86,7 @@ class Stored:
         )
 
     def rows_of(self, ids: Any) -> np.ndarray:
-        """Return the rows of each id, more than one where labels repeat; raise for absent ids."""
+        """Rows of each id, more than one where labels repeat; raise for absent ids."""
         labels = _asked_ids(ids, self.ids)
         held, sought = _comparable(self.ids, labels)
         matches = np.flatnonzero(np.isin(held, sought))
@@ -104,7 +104,7 @@ class Stored:
         return rows[np.repeat(begin, sizes) + inside]
 
     def row_of(self, id: Any) -> int:
-        """Return the row of an id; raise where labels repeat, and for an absent id."""
+        """Row of an id; raise where labels repeat, and for an absent id."""
         if np.ndim(id) and not (isinstance(id, tuple) and self.ids.dtype.kind == "O"):
             raise ValueError(f"expected one id, got {id!r}; explain each of them")
         rows = self.rows_of([id])
@@ -116,15 +116,15 @@ class Stored:
         return int(rows[0])
 
     def id_of(self, row: int) -> Any:
-        """Return the id of a row."""
+        """Id of a row."""
         return label_as_python(self.ids[row])
 
     def positions_of(self, rows: np.ndarray) -> np.ndarray:
-        """Return where rows are among those that are still there."""
+        """Where rows are among those that are still there."""
         return rows if self.alive.all() else (np.cumsum(self.alive) - 1)[rows]
 
     def allowed(self, where: Any) -> np.ndarray | None:
-        """Return which rows may be found, as ``where`` says; None if all may."""
+        """Which rows may be found, as ``where`` says; None if all may."""
         if where is None:
             return None if self.alive.all() else self.alive
         if isinstance(where, Mapping):
@@ -144,7 +144,7 @@ class Stored:
         return out
 
     def _aligned(self, where: Any) -> np.ndarray:
-        """Return a mask as an array; that of a frame in the order of the ids, if it has these."""
+        """A mask as an array; that of a frame in the order of the ids, if it has these."""
         labels = index_labels(where.index) if hasattr(where, "iloc") else None
         ids, mask = self.ids[self.alive], np.asarray(where)
         if labels is None or labels.values.shape != ids.shape or (labels.values == ids).all():
@@ -162,7 +162,7 @@ class Stored:
         )
 
     def without(self, ids: Any) -> Stored:
-        """Return the rows without those of some ids, all rows of a label that repeats."""
+        """Rows without those of some ids, all rows of a label that repeats."""
         rows = self.rows_of(ids)
         if len(np.unique(rows)) < len(rows):
             raise ValueError("an id is given twice; give each id to remove once")
@@ -171,20 +171,20 @@ class Stored:
         return Stored(self.table, self.ids, alive, self.next_id)
 
     def counting(self, weight: np.ndarray | None) -> Stored:
-        """Return the rows without those of weight 0."""
+        """Rows without those of weight 0."""
         if weight is None or weight.all():
             return self
         return Stored(self.table, self.ids, self.alive & (weight > 0), self.next_id)
 
     def compacted(self) -> Stored:
-        """Return the rows that are still there."""
+        """Rows that are still there."""
         rows = np.flatnonzero(self.alive)
         table = take_rows(self.table, rows)
         return Stored(table, self.ids[rows], np.ones(len(rows), bool), self.next_id)
 
 
 def _as_ids(ids: Any) -> np.ndarray:
-    """Return ids as whole numbers or as text."""
+    """Ids as whole numbers or as text."""
     if isinstance(ids, Set):
         ids = sorted(ids)
     out = np.asarray(ids)
@@ -209,7 +209,7 @@ def _as_ids(ids: Any) -> np.ndarray:
 
 
 def _asked_ids(ids: Any, held: np.ndarray) -> np.ndarray:
-    """Return ids that are asked for, as those that are held: a tuple may be one label."""
+    """Ids that are asked for, as those that are held: a tuple may be one label."""
     if held.dtype.kind in "iU" or not len(held):
         return np.atleast_1d(_as_ids(ids))
     several = isinstance(ids, list | Set) or bool(getattr(ids, "shape", ()))
@@ -219,7 +219,7 @@ def _asked_ids(ids: Any, held: np.ndarray) -> np.ndarray:
 
 
 def _comparable(held: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return both as arrays that can be sorted: labels of several types as numbers.
+    """Both as arrays that can be sorted: labels of several types as numbers.
 
     Ids of one kind equal none of another.
     """
@@ -236,7 +236,7 @@ def _comparable(held: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _new_ids(ids: Any, n_rows: int, held: np.ndarray, next_id: int) -> tuple[np.ndarray, int]:
-    """Return the ids of new rows, running numbers if none are given, and the next free number.
+    """Ids of new rows, running numbers if none are given, and the next free number.
 
     Labels of a frame may repeat. A default index that would repeat ids of other rows is none.
     """
@@ -284,7 +284,7 @@ def _kind_name(ids: np.ndarray) -> str:
 
 
 def row_ids(X: Any, ids: Any, schema: Schema | None = None) -> Any:
-    """Return what rows are called: by ``ids``, by the column of that name, or by their frame.
+    """What rows are called: by ``ids``, by the column of that name, or by their frame.
 
     None if nothing says. A text that is no column's name is the id of a single row.
     """
@@ -308,7 +308,7 @@ def row_ids(X: Any, ids: Any, schema: Schema | None = None) -> Any:
 
 
 def without_column(X: Any, name: Any) -> Any:
-    """Return rows without the column that has their ids, if a name says which it is."""
+    """Rows without the column that has their ids, if a name says which it is."""
     names, columns, _ = columns_of(X) if isinstance(name, str) else (None, [], 0)
     if names is None or name not in names:
         return X
@@ -319,7 +319,7 @@ def without_column(X: Any, name: Any) -> Any:
 
 
 def first_rows(embedder: Any, X: Any, y: Any, ids: Any = None) -> tuple[Any, Table]:
-    """Return a fitted embedder and the first rows of an index.
+    """A fitted embedder and the first rows of an index.
 
     An unfitted embedder is cloned and fitted on the rows; without any, it is a Weave. It does not
     see the column that has the ids, if ``ids`` names one.
@@ -362,7 +362,7 @@ def _table(embedder: Any, X: Any) -> Table:
 
 
 def with_vectors(embedder: Any, X: Any, table: Table) -> Table:
-    """Return a table with the vectors of its rows as hidden columns."""
+    """A table with the vectors of its rows as hidden columns."""
     vectors = embedder.transform(X)
     if issparse(vectors):
         raise TypeError(
@@ -399,7 +399,7 @@ def more_rows(embedder: Any, X: Any, schema: Schema) -> Table:
 
 
 def _as_read(embedder: Any, table: Table) -> Table:
-    """Return rows to be stored as the embedder reads them; what it does not know is reported."""
+    """Rows to be stored as the embedder reads them; what it does not know is reported."""
     if not isinstance(embedder, Embedder):
         return table
     table = embedder._vocabulary().in_words(table)
@@ -452,7 +452,7 @@ def check_names(asked: Iterable[str], schema: Schema) -> None:
 
 
 def compared_names(asked: Sequence[str], compared: Schema) -> list[str]:
-    """Return the columns of an embedder that are given, in its order; refuse to have none."""
+    """Columns of an embedder that are given, in its order; refuse to have none."""
     names = [name for name in compared.names if name in asked]
     if not names:
         raise ValueError(
@@ -522,12 +522,12 @@ def _check_same_keys(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) ->
 
 
 def names_of(X: Any) -> list[str] | None:
-    """Return the names of the columns of rows, None if they have none."""
+    """Names of the columns of rows, None if they have none."""
     return X.schema.names if isinstance(X, Table) else columns_of(X)[0]
 
 
 def _as_fitted(embedder: Any, X: Any) -> Any:
-    """Return rows of cells as a transformer of another package reads them: a frame, or an array."""
+    """Rows of cells as a transformer of another package reads them: a frame, or an array."""
     names = getattr(embedder, "feature_names_in_", None)
     if names is None or not isinstance(X, Mapping | list | tuple):
         return X
@@ -547,7 +547,7 @@ def _as_fitted(embedder: Any, X: Any) -> Any:
 
 
 def space_of(embedder: Any, schema: Schema, metric: str) -> Space:
-    """Return the space of a fitted embedder; ``metric`` is "auto" (its own), "l2" or "l1"."""
+    """Space of a fitted embedder; ``metric`` is "auto" (its own), "l2" or "l1"."""
     unknown: Unknown = "centroid"
     block: Block = Vectors([name for name in schema.names if name.startswith(HIDDEN)])
     if isinstance(embedder, Embedder):

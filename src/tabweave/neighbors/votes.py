@@ -46,11 +46,11 @@ class Targets(NamedTuple):
     weight: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> Targets:
-        """Return those of some rows."""
+        """Targets of some rows."""
         return Targets(self.values[rows], None if self.weight is None else self.weight[rows])
 
     def mean(self, numbers: np.ndarray | None = None) -> float:
-        """Return the mean of the targets, or of other numbers of the rows."""
+        """Mean of the targets, or of other numbers of the rows."""
         numbers = self.values if numbers is None else numbers
         return float(
             np.mean(numbers) if self.weight is None else np.average(numbers, weights=self.weight)
@@ -104,11 +104,11 @@ class TrainingTargets:
             yield vote_weights(squared, (k,), sharpness, self.sizes[nodes]), nodes
 
     def weights(self, neighbors: Neighbors, ks: Sequence[int], sharpness: float) -> np.ndarray:
-        """Return the weight of each node near some rows."""
+        """Weight of each node near some rows."""
         return vote_weights(neighbors.squared, ks, sharpness, self.sizes[neighbors.nodes])
 
     def means(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the mean of numbers, one for each row, in each node."""
+        """Mean of numbers, one for each row, in each node."""
         weight = self.targets.weight
         weighted = numbers if weight is None else numbers * weight
         return np.bincount(self.node_of, weighted, len(self.sizes)) / self.sizes
@@ -124,7 +124,7 @@ class TrainingTargets:
     def class_votes(
         self, ballots: Sequence[tuple[np.ndarray, np.ndarray]], n_classes: int
     ) -> list[Any]:
-        """Return each class's share in ballots, which are weights and the nodes they are of.
+        """Each class's share in ballots, which are weights and the nodes they are of.
 
         Sparse: of thousands of classes few have votes.
         """

@@ -108,7 +108,7 @@ class Walker:
         breadth: int,
         query_nodes: np.ndarray | None = None,
     ) -> Found:
-        """Return the k nearest nodes of each query as :func:`nearest_nodes` does, nearly.
+        """The k nearest nodes of each query as :func:`nearest_nodes` does, nearly.
 
         ``query_nodes`` says which node of the graph each query is: the walk goes as if it were not
         there.
@@ -131,12 +131,12 @@ class Walker:
         return merge(nearest, nearest_nodes(self.nodes, queries, k, first, graph.n_nodes), k)
 
     def sample(self) -> np.ndarray:
-        """Return the nodes that :meth:`choose_breadth` asks about, always the same ones."""
+        """Nodes that :meth:`choose_breadth` asks about, always the same ones."""
         n = min(self.graph.n_nodes, 4096)
         return np.sort(np.random.default_rng(0).choice(self.graph.n_nodes, n, replace=False))
 
     def choose_breadth(self, queries: Queries, query_nodes: np.ndarray) -> tuple[int, float]:
-        """Return the smallest breadth whose walks find enough, and the recall they have.
+        """Smallest breadth whose walks find enough, and the recall they have.
 
         Nodes of the graph are looked for as if they were not in it: an answer counts if it is no
         farther than the 10th true neighbour. Recall is to be 0.95 by two standard errors; where no
@@ -170,7 +170,7 @@ class Walker:
 
 
 def _reduced(vectors: Vectors, n_nodes: int, power: int) -> tuple[Iterator[np.ndarray], int]:
-    """Return the vectors, block by block, and their width: at most 512, or what 2 GB hold."""
+    """Vectors, block by block, and their width: at most 512, or what 2 GB hold."""
     sample = np.vstack(list(vectors(max(1, n_nodes // (1 << 16)))))
     width, max_width = sample.shape[1], min(512, max(64, (1 << 29) // n_nodes))
     if power == 1 or width <= max_width:
@@ -183,7 +183,7 @@ def _reduced(vectors: Vectors, n_nodes: int, power: int) -> tuple[Iterator[np.nd
 
 
 def _close_together(links: np.ndarray) -> np.ndarray:
-    """Return an order of the nodes in which those that link to each other are near."""
+    """An order of the nodes in which those that link to each other are near."""
     is_link = links >= 0
     ends = np.concatenate([[0], np.cumsum(is_link.sum(axis=1))]).astype(np.int32)
     targets = links[is_link]

@@ -162,12 +162,12 @@ def _all_distances_plain(asked, nodes, out):
         np.sqrt(np.maximum(out, 0), out=out)
 
 
-def _all_distances_size(asked, nodes, out):
-    """Return how many numbers are compared."""
-    return out.size * (1 + len(nodes[4]) + len(nodes[5]))
+def _n_compared(asked, nodes, *_):
+    """How many numbers are compared."""
+    return len(asked[1]) * nodes[5].shape[1] * (1 + len(nodes[4]) + len(nodes[5]))
 
 
-@njit(nogil=True, cache=True, plain=_all_distances_plain, work=_all_distances_size)
+@njit(nogil=True, cache=True, plain=_all_distances_plain, work=_n_compared)
 def all_distances(asked, nodes, out):
     """Set the distance of each query to each node."""
     values, points = asked
@@ -200,12 +200,7 @@ def _keep_nearest(distances, named, out, rows):
         out[:k], rows[:k] = distances[near], named[near]
 
 
-def _scan_size(asked, nodes, first, out, rows):
-    """Return how many numbers are compared in a scan."""
-    return len(out) * len(first) * (1 + len(nodes[4]) + len(nodes[5]))
-
-
-@njit(nogil=True, cache=True, plain=_scan_plain, work=_scan_size)
+@njit(nogil=True, cache=True, plain=_scan_plain, work=_n_compared)
 def scan(asked, nodes, first, out, rows):
     """Find the k nearest nodes of each query; ``first`` is a node's row number, or -1.
 
@@ -316,7 +311,7 @@ def _not_ruled_out(near, along, columns, bound, begin, size, buffers):
 
 @njit(nogil=True, cache=True)
 def _ruled_out_from(limit, least, slack):
-    """Return the squared length in a sketch beyond which a sum is surely beyond the limit."""
+    """Squared length in a sketch beyond which a sum is surely beyond the limit."""
     room = math.sqrt(max(limit - least, 0.0) + 1e-12 * abs(limit))
     return (room * (1 + 1e-5) + slack) ** 2
 
@@ -378,7 +373,7 @@ def _expand_plain(found, first, node_of, starts, members, allowed, out, rows):
 
 
 def _expand_size(found, first, node_of, *_):
-    """Return what it takes to expand nodes, in elements."""
+    """What it takes to expand nodes, in elements."""
     return len(node_of) + 64 * first.size
 
 
@@ -427,7 +422,7 @@ def first_allowed(node_of, allowed, out):
 
 @njit(nogil=True, cache=True, inline="always")
 def _look_up(joint, starts, code):
-    """Return what adds up to one node over groups of columns, in the order of ``scan``."""
+    """What adds up to one node over groups of columns, in the order of ``scan``."""
     total = 0.0
     for g in range(len(code)):
         total += joint[starts[g] + code[g]]
@@ -436,7 +431,7 @@ def _look_up(joint, starts, code):
 
 @njit(nogil=True, cache=True, inline="always")
 def _and_line(total, point, line, power):
-    """Return it with the differences of coordinates, which come after columns."""
+    """That sum and the differences of coordinates, which come after columns."""
     for c in range(len(point)):
         difference = point[c] - line[c]
         total += abs(difference) if power == 1 else difference * difference
@@ -478,7 +473,7 @@ def _begin(space, seeds, own, pool, nodes, open_):
 
 @njit(nogil=True, cache=True)
 def _next(open_, index, size):
-    """Return the nearest node of a pool that was not left yet, or the size of the pool."""
+    """Nearest node of a pool that was not left yet, or the size of the pool."""
     while index < size and not open_[index]:
         index += 1
     return index

@@ -109,7 +109,7 @@ def copy_distances(view: View, nodes: np.ndarray) -> np.ndarray:
 
 
 def _groups(view: View, limit: float, nodes: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Return a number for each of some nodes: pairs that are near have the same.
+    """A number for each of some nodes: pairs that are near have the same.
 
     And whether no column brings two nodes nearer.
     """
@@ -191,7 +191,7 @@ class LowerBound:
         return cls(parts, view.nodes.line, view.space.power, view.value_gaps())
 
     def near(self, left: Point, right: Point, limit: float) -> np.ndarray:
-        """Return which pairs are perhaps within a limit: all that are, and few others."""
+        """Which pairs are perhaps within a limit: all that are, and few others."""
         x, y = self._coordinates(left), self._coordinates(right)
         out = x @ y.T
         out *= -2
@@ -221,7 +221,7 @@ class LowerBound:
         return np.hstack([line, *(parts.points[codes[a]] for a, parts in self.columns)])
 
     def linked(self, limit: float) -> np.ndarray:
-        """Return a number for each label of the one column: the same if chains may link them."""
+        """A number for each label of the one column: the same if chains may link them."""
         ((_, parts),) = self.columns
         values, out = np.unique(parts.which, return_inverse=True)
         farthest = self._squared_limit(limit)
@@ -246,7 +246,7 @@ class LowerBound:
 
 
 def _with_unique_parts(parts: Apart) -> Apart:
-    """Return labels whose coordinates that no other label has are their own."""
+    """Labels whose coordinates that no other label has are their own."""
     points = parts.points
     is_unique = np.count_nonzero(points, axis=0) == 1
     if not is_unique.any():
@@ -266,7 +266,7 @@ def _rectangles(reach: np.ndarray) -> Iterator[tuple[slice, slice]]:
 
 
 def _reach(groups: np.ndarray, along: np.ndarray, width: float) -> np.ndarray:
-    """Return where the nodes end that a sorted node may be near to."""
+    """Where the nodes end that a sorted node may be near to."""
     starts = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
     ends = np.append(starts[1:], len(groups))
     out = np.repeat(ends, ends - starts)
@@ -279,7 +279,7 @@ def _reach(groups: np.ndarray, along: np.ndarray, width: float) -> np.ndarray:
 
 
 def _widest(line: np.ndarray) -> np.ndarray:
-    """Return the coordinate that varies most; zeros if there is none."""
+    """Coordinate that varies most; zeros if there is none."""
     return line[np.argmax(line.var(axis=1))] if line.size else np.zeros(line.shape[1])
 
 

@@ -105,12 +105,12 @@ class Nodes:
         return Sketch.of(self.line) if is_wide and len(self) >= MIN_SKETCHED_NODES else None
 
     def take(self, nodes: np.ndarray) -> Nodes:
-        """Return some of them, close together in memory."""
+        """Some of the nodes, close together in memory."""
         codes, line = (np.take(part, nodes, axis=1) for part in (self.codes, self.line))
         return replace(self, codes=codes, line=line)
 
     def arrays(self) -> tuple[Any, ...]:
-        """Return what the kernels read."""
+        """What the kernels read."""
         offsets = np.concatenate([[0], np.cumsum(self.widths)]).astype(np.int64)
         sizes = [int(np.prod(self.widths[g[g >= 0]])) for g in self.groups]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -157,7 +157,7 @@ class Sketch:
         return cls(centre, axes, along.astype(np.float32), largest, farthest)
 
     def near(self, points: np.ndarray) -> Found:
-        """Return points along the axes, and what rounding may take from a difference to a node.
+        """Points along the axes, and what rounding may take from a difference to a node.
 
         It is infinite, so that nothing is ruled out, where squares overflow.
         """
@@ -203,11 +203,11 @@ class Queries:
         return len(self.points)
 
     def take(self, numbers: np.ndarray) -> Queries:
-        """Return some of them."""
+        """Some of the queries."""
         return Queries(lambda block: self.values(numbers[block]), self.points[numbers])
 
     def asked(self, block: slice) -> Found:
-        """Return what the kernels read of a block."""
+        """What the kernels read of a block."""
         return self.values(block), self.points[block]
 
     def search(self, k: int, kernel: Any, size: int = 16) -> Found:
@@ -251,7 +251,7 @@ class Copies:
         return cls(node_of, heads, members, np.concatenate([[0], ends]))
 
     def first(self, allowed: np.ndarray | None) -> np.ndarray:
-        """Return each node's first allowed row, or -1."""
+        """Each node's first allowed row, or -1."""
         if allowed is None:
             return self.heads
         out = np.full(len(self.heads), -1, np.int64)
@@ -259,12 +259,12 @@ class Copies:
         return out
 
     def sizes(self, allowed: np.ndarray | None) -> np.ndarray:
-        """Return how many (allowed) rows each node has."""
+        """How many (allowed) rows each node has."""
         nodes = self.node_of if allowed is None else self.node_of[allowed]
         return np.bincount(nodes, minlength=len(self.heads))
 
     def rows_of(self, nodes: np.ndarray, allowed: np.ndarray | None) -> Found:
-        """Return the (allowed) rows of some nodes, one after the other, and how many each has."""
+        """Rows of some nodes, the allowed ones, one after the other, and how many each has."""
         begin, lengths = self.starts[nodes], self.starts[nodes + 1] - self.starts[nodes]
         owner = np.repeat(np.arange(len(nodes)), lengths)
         ends = np.cumsum(lengths)
@@ -288,7 +288,7 @@ class Copies:
 def nearest_nodes(
     nodes: Nodes, queries: Queries, k: int, first: np.ndarray | None = None, begin: int = 0
 ) -> Found:
-    """Return the k nearest nodes of each query, by comparing with every one from ``begin`` on.
+    """The k nearest nodes of each query, by comparing with every one from ``begin`` on.
 
     Parameters
     ----------
@@ -331,7 +331,7 @@ def nearest_rows(
     allowed: np.ndarray | None = None,
     search: Callable[[Queries, int, np.ndarray], Found] | None = None,
 ) -> Found:
-    """Return the k nearest rows of each query.
+    """The k nearest rows of each query.
 
     Parameters
     ----------
@@ -357,7 +357,7 @@ def nearest_rows(
 
 
 def within(nodes: Nodes, queries: Queries, limit: float, first: np.ndarray | None = None) -> Hits:
-    """Return every node that is at most ``limit`` from a query, query by query, nearest first.
+    """Every node that is at most ``limit`` from a query, query by query, nearest first.
 
     The scan is asked for more neighbours until the last one is too far, so memory is what is found.
     """
@@ -377,14 +377,14 @@ def within(nodes: Nodes, queries: Queries, limit: float, first: np.ndarray | Non
 
 
 def merge(one: Found, other: Found, k: int) -> Found:
-    """Return the k nearest of two answers to the same queries."""
+    """The k nearest of two answers to the same queries."""
     out, rows = (np.hstack(pair) for pair in zip(one, other, strict=True))
     order = np.lexsort((rows, out), axis=1)[:, :k]
     return np.take_along_axis(out, order, axis=1), np.take_along_axis(rows, order, axis=1)
 
 
 def without_self(found: Found) -> Found:
-    """Return the k nearest other rows, from the k + 1 nearest of every row."""
+    """The k nearest other rows, from the k + 1 nearest of every row."""
     distances, rows = found
     is_self = rows == np.arange(len(rows))[:, None]
     is_self[~is_self.any(axis=1), -1] = True  # more copies than neighbours: it is not among them

@@ -58,7 +58,7 @@ class Space:
     unknown: Unknown = "centroid"
 
     def only(self, names: Sequence[str]) -> Space:
-        """Return the space of some columns."""
+        """Space of some columns."""
         values = [block for block in self.values if block.names[0] in names]
         lines = [part for block in self.lines if (part := block.only(names)) is not None]
         return replace(self, values=values, lines=lines)
@@ -72,37 +72,37 @@ class Space:
             self.line(rows)
 
     def locate(self, block: Block, column: Any) -> np.ndarray:
-        """Return what :meth:`between` compares, for each label of a column."""
+        """What :meth:`between` compares, for each label of a column."""
         if self.by_block:
             return block.locate(column, self.unknown)
         return block.points(column, self.unknown)[:-1]
 
     def between(self, block: Block, asked: np.ndarray, stored: np.ndarray) -> np.ndarray:
-        """Return what adds up between located labels."""
+        """What adds up between located labels."""
         if self.by_block:
             return block.between(asked, stored)
         return summed_differences(asked, stored, self.power)
 
     def gaps(self, block: Block, table: Table) -> np.ndarray:
-        """Return what the missing cells of each row add to its squared distances."""
+        """What the missing cells of each row add to its squared distances."""
         gaps = total_gaps(block, table) if self.by_block else None
         return np.zeros(table.n_rows) if gaps is None else gaps
 
     def line(self, table: Table) -> np.ndarray:
-        """Return the coordinates of the blocks that are not looked up, row by row."""
+        """Coordinates of the blocks that are not looked up, row by row."""
         parts = [block.coordinates(table, unknown=self.unknown) for block in self.lines]
         return np.hstack([np.zeros((table.n_rows, 0)), *parts])
 
     def distances(self, summed: np.ndarray) -> np.ndarray:
-        """Return the distances for what adds up between rows."""
+        """Distances for what adds up between rows."""
         return np.sqrt(np.maximum(summed, 0)) if self.root else summed
 
     def limit(self, distance: float) -> float:
-        """Return what may add up within a distance, with room for rounding."""
+        """What may add up within a distance, with room for rounding."""
         return float(distance**2 if self.root else distance) * (1 + 1e-9) + 1e-18
 
     def vectors(self, table: Table) -> np.ndarray:
-        """Return all coordinates as float32, and one at least."""
+        """All coordinates as float32, and one at least."""
         parts = []
         for block in self.values:
             column = table[block.names[0]]
@@ -112,11 +112,11 @@ class Space:
         return np.ascontiguousarray(out) if out.shape[1] else np.zeros((len(out), 1), np.float32)
 
     def distance_parts(self, block: Block, located: np.ndarray) -> Apart | None:
-        """Return what :meth:`between` is made of, if that is coordinates."""
+        """What :meth:`between` is made of, if that is coordinates."""
         return block.apart(located) if self.by_block else Block.apart(block, located)
 
     def inertia(self, table: Table) -> float:
-        """Return the mean of what adds up between rows and their mean, of Euclidean spaces."""
+        """Mean of what adds up between rows and their mean, of Euclidean spaces."""
         total = float(self.line(table).var(axis=0).sum())
         for block in self.values:
             column = table[block.names[0]]
@@ -125,7 +125,7 @@ class Space:
         return total
 
     def explain(self, a: Table, b: Table) -> dict[str, float]:
-        """Return each column's share in the distance of two rows (squared if it is a root)."""
+        """Each column's share in the distance of two rows (squared if it is a root)."""
         power = None if self.by_block else self.power
         blocks = (*self.values, *self.lines)
         shares = added(block.shares(a, b, power=power, unknown=self.unknown) for block in blocks)
@@ -171,7 +171,7 @@ class View:
         self.nodes = Nodes.of(self.codes(), widths, line, power=space.power)
 
     def codes(self, nodes: Any = slice(None)) -> list[np.ndarray]:
-        """Return the values of (some) nodes in each column that is looked up."""
+        """Values of (some) nodes in each column that is looked up."""
         rows = self.copies.heads[nodes]
         return [self.table[block.names[0]].codes[rows] for block in self.space.values]
 
@@ -182,7 +182,7 @@ class View:
         return [block.width + 2 * gapped for block, gapped in pairs]
 
     def _line(self, table: Table, *, asks: bool = False) -> np.ndarray:
-        """Return the coordinates of the blocks that are not looked up, row by row."""
+        """Coordinates of the blocks that are not looked up, row by row."""
         other_gaps, parts = np.zeros(table.n_rows), [np.zeros((table.n_rows, 0))]
         for block, gapped in zip(self.space.lines, self._gapped, strict=True):
             parts.append(block.coordinates(table, unknown=self.space.unknown))
@@ -195,14 +195,14 @@ class View:
         return np.hstack(parts)
 
     def line_as_query(self, nodes: np.ndarray) -> np.ndarray:
-        """Return the coordinates of nodes as of rows that ask."""
+        """Coordinates of nodes as of rows that ask."""
         ends, order = np.cumsum(self.line_widths), np.arange(len(self.nodes.line))
         for end in ends[np.array(self._gapped, bool)]:
             order[[end - 2, end - 1]] = end - 1, end - 2
         return self.nodes.line[:, nodes][order]
 
     def value_gaps(self) -> np.ndarray:
-        """Return what missing cells of looked up columns add to the distances of each node."""
+        """What missing cells of looked up columns add to the distances of each node."""
         pairs = zip(self.label_gaps, self.codes(), strict=True)
         return np.sum([np.zeros(len(self.nodes)), *(gaps[codes] for gaps, codes in pairs)], axis=0)
 
@@ -212,7 +212,7 @@ class View:
             yield self._row_vectors(rows)
 
     def _row_vectors(self, table: Table) -> np.ndarray:
-        """Return the coordinates of rows as float32, with those of their missing cells."""
+        """Coordinates of rows as float32, with those of their missing cells."""
         vectors = self.space.vectors(table)
         if not (any(self._gapped) or any(gaps.any() for gaps in self.label_gaps)):
             return vectors
@@ -221,7 +221,7 @@ class View:
         return np.hstack([vectors, gap_axes(gaps, asks=False).astype(np.float32)[:, :1]])
 
     def queries(self, table: Table) -> Queries:
-        """Return the rows of another table as queries."""
+        """Rows of another table as queries."""
         gaps = [self.space.gaps(block, table) for block in self.space.values]
         for block, gapped in zip(self.space.lines, self._gapped, strict=True):
             if gaps and not gapped:
@@ -236,7 +236,7 @@ class View:
         return Queries(values, points)
 
     def _lookup(self, a: int, table: Table, gaps: np.ndarray) -> Callable[[Any], np.ndarray]:
-        """Return what gives the distances of queries to the values of a column.
+        """What gives the distances of queries to the values of a column.
 
         They are looked up where many queries are equal, unless a table of them would take more
         than 64 MB. Missing cells are included.
@@ -262,14 +262,14 @@ class View:
 
 
 def gap_axes(gaps: np.ndarray, *, asks: bool) -> np.ndarray:
-    """Return two coordinates: what missing cells add to those found, and to those who ask."""
+    """Two coordinates: what missing cells add to those found, and to those who ask."""
     out = np.zeros((len(gaps), 2))
     out[:, int(asks)] = np.sqrt(gaps)
     return out
 
 
 def _distinct(table: Table, space: Space) -> Copies:
-    """Return which rows are equal in a space; nodes are in the order of their first rows."""
+    """Which rows are equal in a space; nodes are in the order of their first rows."""
     everyone = np.arange(table.n_rows)
     names = [name for block in (*space.values, *space.lines) for name in block.names]
     if not names or any(name.startswith(HIDDEN) for name in names):
@@ -306,7 +306,7 @@ class Vectors(Block):
         return write
 
     def feature_names(self) -> list[str]:
-        """Return the columns."""
+        """The columns."""
         return self.names
 
     def export(self, unknown: Unknown = "centroid") -> list[Step]:
@@ -321,10 +321,10 @@ class Vectors(Block):
         )
 
     def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
-        """Return all of them as one."""
+        """All columns as one."""
         return {"(all columns)": self.coordinates(table, unknown=unknown)}
 
 
 def given_names(schema: Schema) -> list[str]:
-    """Return the columns as they were given, without those that hold vectors."""
+    """Columns as they were given, without those that hold vectors."""
     return [name for name in schema.names if not name.startswith(HIDDEN)]

@@ -30,9 +30,6 @@ from tabweave.apps.studio.look import DOWNLOADS, described, explained, made, pag
 from tabweave.apps.studio.look import near as look_near
 from tabweave.apps.studio.studio import BUILT_IN, Studio
 
-# The page draws maps and clusters as the report does, with the same parts.
-_SHARED = ("base.js", "map.js", "clusters.js")
-_OWN = ("studio.js", "open.js", "compare.js", "take.js")
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -50,7 +47,7 @@ def create_app(
     hosts: Sequence[str] = ("127.0.0.1", "localhost"),
     limit: int = MAX_FILE_BYTES,
 ) -> Any:
-    """Return the studio as an ASGI application.
+    """The studio as an ASGI application.
 
     Parameters
     ----------
@@ -95,24 +92,24 @@ def create_app(
 
 
 def _guard(token: str, hosts: Sequence[str]) -> Callable[..., Any]:
-    """Return the door: right host, own origin, right token; and headers that keep others out."""
+    """The door: right host, own origin, right token; and headers that keep others out."""
     from fastapi.responses import PlainTextResponse
 
     def refusal(request: Any) -> str | None:
         address = request.headers.get("host", "")
         origin = request.headers.get("origin")
-        given = request.headers.get("x-tabweave-token") or request.query_params.get("token", "")
+        key = request.headers.get("x-tabweave-token") or request.query_params.get("token", "")
         if not _is_own(address, hosts):
             return "this server has another name"
         if origin is not None and origin != f"http://{address}":
             return "requests from other pages are refused"
-        if not hmac.compare_digest(given.encode(), token.encode()):
+        if not hmac.compare_digest(key.encode(), token.encode()):
             return "open the address that `tabweave studio` printed"
         return None
 
     async def guard(request: Any, call_next: Any) -> Any:
-        why = refusal(request)
-        response = PlainTextResponse(why, 403) if why else await call_next(request)
+        reason = refusal(request)
+        response = PlainTextResponse(reason, 403) if reason else await call_next(request)
         for name, value in _HEADERS.items():
             response.headers.setdefault(name, value)
         return response
@@ -151,13 +148,20 @@ def _pages(app: Any, studio: Studio, token: str) -> None:
     def home() -> Any:
         studio.jobs.warm()
         nonce = secrets.token_urlsafe(12)
-        facts: dict[str, Any] = {"token": token, "first": studio.first, "limit": studio.limit}
-        facts |= {"folder": studio.root.name or "/", "kinds": FORMATS}
-        facts |= {"tables": list(BUILT_IN), "encodings": ENCODINGS}
-        known = methods.described("pages")
-        supervised = [name for name in known if methods.learns_from_classes(name)]
-        facts |= {"methods": known, "supervised": supervised}
-        facts |= {"embedders": methods.embedders("pages"), "downloads": list(DOWNLOADS)}
+        offered = methods.described("pages")
+        facts = {
+            "token": token,
+            "first": studio.first,
+            "limit": studio.limit,
+            "folder": studio.root.name or "/",
+            "kinds": FORMATS,
+            "tables": list(BUILT_IN),
+            "encodings": ENCODINGS,
+            "methods": offered,
+            "supervised": [name for name in offered if methods.learns_from_classes(name)],
+            "embedders": methods.embedders("pages"),
+            "downloads": list(DOWNLOADS),
+        }
         policy = (
             f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
             "img-src data:; connect-src 'self'; frame-src 'self'; base-uri 'none'; "
@@ -171,19 +175,18 @@ def _pages(app: Any, studio: Studio, token: str) -> None:
 
 
 def _page(nonce: str, facts: dict[str, Any]) -> str:
-    ours, report = (
-        files("tabweave.apps.studio") / "static",
-        files("tabweave.apps.report") / "static",
-    )
-    scripts = [report / name for name in _SHARED] + [ours / name for name in _OWN]
-    styles = (report / "style.css", ours / "studio.css")
+    report, studio = (files(f"tabweave.apps.{app}") / "static" for app in ("report", "studio"))
+    # The page draws maps and clusters as the report does, with the same parts.
+    scripts = [report / f"{name}.js" for name in ("base", "map", "clusters")]
+    scripts += [studio / f"{name}.js" for name in ("studio", "open", "compare", "take")]
+    styles = (report / "style.css", studio / "studio.css")
     parts = {
         "NONCE": nonce,
-        "STYLE": "\n".join(p.read_text("utf-8") for p in styles),
+        "STYLE": "\n".join(path.read_text("utf-8") for path in styles),
         "FACTS": embedded(facts),
-        "SCRIPT": "\n".join(p.read_text("utf-8") for p in scripts),
+        "SCRIPT": "\n".join(path.read_text("utf-8") for path in scripts),
     }
-    return filled((ours / "studio.html").read_text("utf-8"), parts)
+    return filled((studio / "studio.html").read_text("utf-8"), parts)
 
 
 def _tables(app: Any, studio: Studio) -> None:
@@ -266,8 +269,8 @@ def _jobs(app: Any, studio: Studio) -> None:
         media = DOWNLOADS[kind]
         if isinstance(content, Path):
             return FileResponse(content, media_type=media, filename=kind)
-        there = {"Content-Disposition": f'attachment; filename="{kind}"'}
-        return Response(content, media_type=media, headers=there)
+        headers = {"Content-Disposition": f'attachment; filename="{kind}"'}
+        return Response(content, media_type=media, headers=headers)
 
 
 def serve(
@@ -360,7 +363,7 @@ def allow_many_connections() -> None:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a socket on which a browser may knock before the server has started."""
+    """A socket on which a browser may knock before the server has started."""
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

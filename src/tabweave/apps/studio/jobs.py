@@ -44,7 +44,7 @@ class Question:
 
     method: str = "auto"
     target: str | None = None
-    kept: tuple[str, ...] = ()  # columns that take part whatever they look like
+    included: tuple[str, ...] = ()  # columns that take part whatever they look like
     left_out: tuple[str, ...] = ()
     kinds: tuple[tuple[str, str], ...] = ()
     weights: tuple[tuple[str, float], ...] = ()
@@ -65,9 +65,9 @@ class Question:
                 )
             kinds |= {name: kind} if kind else {}
             weights |= {name: float(weight)} if weight not in (None, 1) else {}
-        kept = tuple(n for n, c in columns.items() if c.get("keep") is True)
+        included = tuple(n for n, c in columns.items() if c.get("keep") is True)
         left_out = tuple(n for n, c in columns.items() if c.get("keep") is False and n != target)
-        return cls(method, target, kept, left_out, tuple(kinds.items()), tuple(weights.items()))
+        return cls(method, target, included, left_out, tuple(kinds.items()), tuple(weights.items()))
 
 
 @dataclass
@@ -261,10 +261,10 @@ def read_for(question: Question, source: Source) -> Reading:
         kinds[question.target] = "nominal"
     table = Table.of(read(source), kinds or None, rules="all")
     reading = read_rows(table, question.target)
-    unknown = {*question.left_out, *question.kept} - set(reading.table.schema.names)
+    unknown = {*question.left_out, *question.included} - set(reading.table.schema.names)
     if unknown:
         raise KeyError(f"expected columns of the table, got {sorted(unknown)}")
-    left_out = {n: why for n, why in reading.left_out.items() if n not in question.kept}
+    left_out = {n: why for n, why in reading.left_out.items() if n not in question.included}
     left_out |= dict.fromkeys(question.left_out, "is left out as you asked")
     return replace(reading, left_out=left_out)
 

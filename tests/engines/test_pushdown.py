@@ -241,5 +241,5 @@ def test_the_first_error_is_the_one_to_show():
             raise RuntimeError("commands ignored until end of transaction block")
 
     with pytest.raises(ValueError, match="what went wrong"):
-        with pushdown.kept(execute, "SELECT 1"):
+        with pushdown.temporary_table(execute, "SELECT 1"):
             raise ValueError("what went wrong")

@@ -88,7 +88,7 @@ def test_neighbours_without_a_tree_need_none():
     for how, has_tree in (("brute", False), ("kd_tree", True), ("ball_tree", True)):
         model = NearestNeighbors(algorithm=how).fit(rows)
         model._tree = None
-        codec._regrow(model)
+        codec._rebuild_tree(model)
         assert (model._tree is not None) == has_tree
         assert model.kneighbors(rows, 1)[1].ravel().tolist() == [0, 1, 2, 3]
 

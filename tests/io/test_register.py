@@ -65,10 +65,10 @@ def test_rooms_give_modules_and_what_they_declare():
 
 @pytest.fixture
 def forgotten():
-    before = dict(register._RUN)
+    before = dict(register._DECLARED)
     yield
-    register._RUN.clear()
-    register._RUN.update(before)
+    register._DECLARED.clear()
+    register._DECLARED.update(before)
 
 
 def test_a_measure_of_your_own_joins(forgotten):
@@ -133,7 +133,7 @@ def test_without_text_modules_are_imported():
         "from importlib.machinery import SourceFileLoader as L; L.get_source = lambda *_: None;"
         "import tabweave, tabweave.io.store as s;"
         "print(*tabweave.__all__, *tabweave.measures.list_measures(),"
-        "s._found('tabweave.space.trees.Tree').__name__)"
+        "s._named('tabweave.space.trees.Tree').__name__)"
     )
     expected = [*tabweave.__all__, *list_measures(), "Tree"]
     assert run(blind, SOURCE.parent) == expected
@@ -141,7 +141,7 @@ def test_without_text_modules_are_imported():
 
 def test_one_name_for_two_is_noticed_when_names_are_listed(forgotten):
     mine = register.Declared("embedder", "mine", "Mine", ("weave", "another"))
-    register._RUN[mine.home] = object(), mine
+    register._DECLARED[mine.home] = object(), mine
     with pytest.raises(ValueError, match="expected one embedder named 'weave', got two"):
         EMBEDDERS.declared()
 
@@ -170,7 +170,7 @@ def test_what_a_decorator_was_given_instead_of_a_name_is_told():
 
 
 def test_a_name_of_ours_is_taken_before_its_file_is_imported(forgotten, monkeypatch):
-    register._RUN.clear()  # as if no file of ours had been imported yet
+    register._DECLARED.clear()  # as if no file of ours had been imported yet
     own = register.Register("measure", MEASURES._room)
 
     def mine(counts):

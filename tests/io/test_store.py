@@ -365,7 +365,7 @@ VALUES = st.recursive(
 def through_json(value):
     encoder = Encoder(_store._name_of)
     text = json.dumps(encoder.encode(value, "value"))
-    decoder = Decoder(encoder.arrays, _store._found)
+    decoder = Decoder(encoder.arrays, _store._named)
     out = decoder.decode(json.loads(text))
     assert not decoder.unused
     return out
@@ -701,7 +701,7 @@ def test_a_package_that_a_model_needs_is_named(tmp_path, monkeypatch):
     def absent(name):
         raise ImportError("install tabweave[boost]")
 
-    monkeypatch.setattr(store, "_found", absent)
+    monkeypatch.setattr(store, "_named", absent)
     with pytest.raises(ImportError, match=r"install tabweave\[boost\]"):
         tabweave.load(tmp_path / "m")
 
@@ -710,7 +710,7 @@ def test_a_class_of_your_own_is_not_saved(tmp_path):
     from tabweave.embed.register import embedder
     from tabweave.io import register
 
-    before = dict(register._RUN)
+    before = dict(register._DECLARED)
     try:
 
         @embedder("mine", "a first try", "me")
@@ -720,8 +720,8 @@ def test_a_class_of_your_own_is_not_saved(tmp_path):
         with pytest.raises(TypeError, match="cannot save"):
             Mine().fit({"a": ["u", "v"]}).save(tmp_path / "m")
     finally:
-        register._RUN.clear()
-        register._RUN.update(before)
+        register._DECLARED.clear()
+        register._DECLARED.update(before)
     assert not list(tmp_path.iterdir())
 
 

@@ -39,7 +39,7 @@ from tabweave.counts.counting import most_paired
 from tabweave.counts.counts import Counts
 from tabweave.engines.opening import open_fitted, open_source
 from tabweave.engines.progress import Estimate, ProgressCallback, check_counts_fit, estimated
-from tabweave.engines.pushdown import count_there
+from tabweave.engines.pushdown import count_by_sql
 from tabweave.engines.source import Source, family, join_batches, n_rows_of, some_rows
 
 _KINDS = {
@@ -151,7 +151,7 @@ def count(
     reading, names = reading_of(opened, columns, y, schema, numbers)
     limits = limits_of(max_values, reading.columns or names)
     if engine == "pushdown":
-        return count_there(
+        return count_by_sql(
             opened.sql_table(),
             names,
             reading.y,

@@ -15,7 +15,7 @@ from typing import Any
 
 from tabweave._compat import require
 from tabweave.engines.duck import describe, in_brackets, query_batches, row_batches
-from tabweave.engines.pushdown import SqlTable, kept
+from tabweave.engines.pushdown import SqlTable, temporary_table
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, n_rows_of
 from tabweave.io.dialects import DIALECTS
 
@@ -26,7 +26,7 @@ _DRIVERS = {
 }
 
 
-_SPOKEN = {  # how a driver's name begins, and the SQL that is spoken behind it
+_DIALECT_OF_DRIVER = {  # how a driver's name begins, and the SQL that is spoken behind it
     **{name: name for name in DIALECTS},
     **dict.fromkeys(("psycopg", "pg8000", "asyncpg", "postgresql"), "postgres"),
     "chdb": "clickhouse",
@@ -52,7 +52,7 @@ class DatabaseSource(Source):
         """Where SQL can count the rows."""
         with errors_naming(self.name), _connected(self.where) as connection:
             dialect = _dialect(connection)
-            keeps = _keeps(connection, dialect)
+            keeps = _may_make_tables(connection, dialect)
         connections: list[Any] = []  # the connection that has a temporary table
 
         def run(query: str) -> Iterator[Any]:
@@ -65,7 +65,7 @@ class DatabaseSource(Source):
             with errors_naming(self.name), _connected(self.where) as connected_to:
                 connections.append(connected_to)
                 try:
-                    with kept(partial(_execute, connected_to), query) as table:
+                    with temporary_table(partial(_execute, connected_to), query) as table:
                         yield table
                 finally:
                     connections.clear()
@@ -93,7 +93,7 @@ def _selected(connection: Any, columns: Sequence[str]) -> str:
 
     In MySQL and others a name in double quotes is a text, which would be read in its place.
     """
-    dialect = DIALECTS.get(_spoken(connection) or "")
+    dialect = DIALECTS.get(_known_dialect(connection) or "")
     return "*" if dialect is None else ", ".join(map(dialect.identifier, columns))
 
 
@@ -246,7 +246,7 @@ def _execute(connection: Any, statement: str) -> None:
         cursor.execute(statement)
 
 
-def _keeps(connection: Any, dialect: str) -> bool:
+def _may_make_tables(connection: Any, dialect: str) -> bool:
     """Whether a connection may make temporary tables: to fail would end a transaction."""
     if dialect != "postgres":
         return True
@@ -292,15 +292,15 @@ def _library(connection: Any) -> str:
     return type(connection).__module__
 
 
-def _spoken(connection: Any) -> str | None:
+def _known_dialect(connection: Any) -> str | None:
     """Which SQL a connection speaks, if that is known."""
     library = _library(connection).lower().lstrip("_")
-    return next((d for start, d in _SPOKEN.items() if library.startswith(start)), None)
+    return next((d for start, d in _DIALECT_OF_DRIVER.items() if library.startswith(start)), None)
 
 
 def _dialect(connection: Any) -> str:
     """Which SQL a connection speaks."""
-    if (dialect := _spoken(connection)) is not None:
+    if (dialect := _known_dialect(connection)) is not None:
         return dialect
     library = _library(connection).partition(".")[0]
     raise ValueError(

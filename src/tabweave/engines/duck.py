@@ -24,18 +24,20 @@ from typing import Any
 from tabweave._compat import require, warn_caller
 from tabweave.columns.datetime import is_iso
 from tabweave.columns.numeric import THOUSANDS
-from tabweave.engines.pushdown import NAME, SqlTable, kept
+from tabweave.engines.pushdown import NAME, SqlTable, temporary_table
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, family, has_arrow
 from tabweave.io.dialects import sql_name, sql_path, sql_text
 from tabweave.io.files import csv_header
 
 # Not BOOLEAN: DuckDB takes yes and no, t and f for bools, and a label must stay what it is.
-_GUESSED = "['BIGINT', 'DOUBLE', 'VARCHAR']"
+_TYPES_TO_TRY = "['BIGINT', 'DOUBLE', 'VARCHAR']"
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?(nan|inf(inity)?))"
 # Words for missing beside numbers, as pandas has them.
-_WORDS = "'NA', 'N/A', 'n/a', '#N/A', 'NULL', 'null', 'None', 'NaN', 'nan', '<NA>'"
-_WORD = sql_text("NA|N/A|n/a|#N/A|NULL|null|None|NaN|nan|<NA>")  # IN takes minutes in wide files
-_ROUNDED = r"[+-]?[0-9]{16,}"  # a whole number that a float may not hold
+_MISSING_LIST = "'NA', 'N/A', 'n/a', '#N/A', 'NULL', 'null', 'None', 'NaN', 'nan', '<NA>'"
+_MISSING_PATTERN = sql_text(
+    "NA|N/A|n/a|#N/A|NULL|null|None|NaN|nan|<NA>"
+)  # IN takes minutes in wide files
+_LONG_NUMBER = r"[+-]?[0-9]{16,}"  # a whole number that a float may not hold
 # Types that DuckDB sees in the text of JSON, which has none of them.
 _TEXT_IN_JSON = re.compile(r"TIMESTAMP WITH TIME ZONE|TIMESTAMP\w*|DATE|TIME\b|UUID|INTERVAL")
 
@@ -62,7 +64,7 @@ class DuckSource(Source):
             return own_batches(self.connection, query, BATCH_ROWS)
 
         # The connection is ours, and what it keeps is in memory; a cursor sees no temporary table.
-        keep = partial(kept, self.connection.execute, kind="TABLE")
+        keep = partial(temporary_table, self.connection.execute, kind="TABLE")
         return SqlTable("duckdb", f"{self._table()} AS {NAME}", run, keep)
 
 
@@ -108,8 +110,8 @@ class CsvSource(DuckSource):
         layout = f"{sql_path(path)}, delim={sql_text(header.delimiter)}, header=true"
         layout += f", skip={header.lines_before}, hive_partitioning=false"
         layout += """, comment='', quote='"', escape='"'"""
-        guess = f"read_csv({layout}, sample_size=-1, auto_type_candidates={_GUESSED}"
-        guess += f", nullstr=['', {_WORDS}])"
+        guess = f"read_csv({layout}, sample_size=-1, auto_type_candidates={_TYPES_TO_TRY}"
+        guess += f", nullstr=['', {_MISSING_LIST}])"
         try:
             types_found = describe(connection, f"SELECT * FROM {guess}")
         except Exception:
@@ -131,7 +133,7 @@ class CsvSource(DuckSource):
             return
         same = [f"trim({sql_name(name)}) = {sql_text(name.strip())}" for name in self.types]
         counts = [f"count(*) FILTER ({one})" for one in (" AND ".join(same), *same)]
-        times = self._asked(counts, self._table())
+        times = self._answers(counts, self._table())
         if times[0] and len(set(times)) == 1:  # where names are values, they occur elsewhere, too
             raise ValueError(
                 f"{self.name}: expected column names in the first line only, got them again "
@@ -159,20 +161,20 @@ class CsvSource(DuckSource):
             number = f"CAST(CAST({bare} AS BIGINT) AS VARCHAR) = {bare}"
             if self.types[name] == "DOUBLE":
                 number = f"regexp_full_match({bare}, {sql_text(_NUMBER)})"
-                number += f" AND NOT regexp_full_match({bare}, {sql_text(_ROUNDED)})"
+                number += f" AND NOT regexp_full_match({bare}, {sql_text(_LONG_NUMBER)})"
                 if "delim=';'" in self.layout:  # where commas are decimal marks, points may not be
                     points = f"regexp_full_match({bare}, {sql_text(THOUSANDS.pattern)})"
                     blank += f" AND NOT bool_and({points})"
             checks.append(f"{blank} AND coalesce(bool_and({number}), true)")
             checks.append(f"count({cell}) < count({sql_name(name)})")
         as_text = self.retyped(dict.fromkeys(self.gapped, "VARCHAR"))._table()
-        results = self._asked(checks, as_text)
+        results = self._answers(checks, as_text)
         is_number = dict(zip(self.gapped, results[::2], strict=True))
         gapped = [name for name, words in zip(self.gapped, results[1::2], strict=True) if words]
         types = {n: kind if is_number.get(n) else "VARCHAR" for n, kind in self.types.items()}
         return self._with_types(types, gapped)
 
-    def _asked(self, questions: Sequence[str], table: str) -> list[Any]:
+    def _answers(self, questions: Sequence[str], table: str) -> list[Any]:
         """What SQL answers about all rows of a table.
 
         To plan a query takes DuckDB time that grows with the square of what is asked, so that a
@@ -221,7 +223,9 @@ class CsvSource(DuckSource):
 def _present(name: str) -> str:
     """A cell of text in SQL, NULL for a word for missing."""
     cell = sql_name(name)
-    return f"CASE WHEN regexp_full_match(trim({cell}), {_WORD}) THEN NULL ELSE {cell} END"
+    return (
+        f"CASE WHEN regexp_full_match(trim({cell}), {_MISSING_PATTERN}) THEN NULL ELSE {cell} END"
+    )
 
 
 def doubtful_header(header: Sequence[str], columns: Sequence[Sequence[Any]]) -> str:
@@ -311,7 +315,7 @@ class JsonSource(DuckSource):
         if not floats:
             return []
         raw = self.retyped(dict.fromkeys(floats, "JSON"))._table()
-        longer = sql_text(rf"(^|[\[,]){_ROUNDED}($|[\],])")
+        longer = sql_text(rf"(^|[\[,]){_LONG_NUMBER}($|[\],])")
         checks = [f"regexp_matches(CAST({sql_name(name)} AS VARCHAR), {longer})" for name in floats]
         query = f"SELECT {', '.join(f'bool_or({check})' for check in checks)} FROM {raw}"
         is_rounded = self.connection.cursor().execute(query).fetchone()

@@ -41,9 +41,9 @@ _FORMATS = {
     ".arrow": "arrow", ".ipc": "arrow", ".feather": "arrow",
 }  # fmt: skip
 _COMPRESSED = ".gz"
-_KEY = re.compile(r"[^=]+=.*")  # a folder of a partition
-_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
-_NO_KEY = "__HIVE_DEFAULT_PARTITION__"  # how a missing value is written
+_PARTITION_KEY = re.compile(r"[^=]+=.*")  # a folder of a partition
+_WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_MISSING_KEY = "__HIVE_DEFAULT_PARTITION__"  # how a missing value is written
 
 
 def open_files(
@@ -157,7 +157,7 @@ def _open_copy(
             f"{path}: its text is not UTF-8 and was read as {used}; if letters look wrong, say "
             "what it is: open_source(path, encoding='cp1250'), --encoding cp1250 in a shell"
         )
-    with _called(path, copy):
+    with _errors_called(path, copy):
         opened = source.open(copy)
     opened.name, opened.paths, opened.encoding = str(path), (copy, path), used
     weakref.finalize(opened.connection, shutil.rmtree, folder, ignore_errors=True)
@@ -165,7 +165,7 @@ def _open_copy(
 
 
 @contextmanager
-def _called(path: Path, copy: Path) -> Iterator[None]:
+def _errors_called(path: Path, copy: Path) -> Iterator[None]:
     """Let errors call a copy by the name of its file."""
     try:
         yield
@@ -413,7 +413,7 @@ def _expand_one(text: str) -> list[Path]:
     raise FileNotFoundError(f"file not found: {text!r} (from {Path.cwd()})")
 
 
-_LOGS = {  # what lies in the folder of a table whose log says which rows are still there
+_TABLE_FORMATS = {  # what lies in the folder of a table whose log says which rows are still there
     "_delta_log": ("Delta", "pass deltalake.DeltaTable(folder)"),
     "../metadata/*.metadata.json": ("Iceberg", "pass a table of pyiceberg, or its scan"),
     ".hoodie": ("Hudi", "read it by an engine that knows Hudi, such as Spark"),
@@ -424,7 +424,7 @@ def _check_no_log(folder: Path) -> None:
     """Raise for files of a table format, some rows of which may have been deleted since."""
     folder = folder.absolute()
     for parent in (folder, *folder.parents):
-        for pattern, (name, remedy) in _LOGS.items():
+        for pattern, (name, remedy) in _TABLE_FORMATS.items():
             if pattern.startswith("..") and parent.name != "data":
                 continue
             if glob.glob(f"{glob.escape(str(parent))}/{pattern}"):
@@ -438,7 +438,7 @@ def _expand_folder(path: Path) -> list[Path]:
     inside = sorted(p for p in path.iterdir() if not p.name.startswith((".", "_")))
     folders = [p for p in inside if p.is_dir()]
     files = [p for p in inside if not p.is_dir() and _format(p)]
-    others = [p for p in folders if not _KEY.fullmatch(p.name)]
+    others = [p for p in folders if not _PARTITION_KEY.fullmatch(p.name)]
     if others or (folders and files):
         raise ValueError(
             f"{path} has folders in it ({(others or folders)[0].name}) that are not all partitions "
@@ -459,9 +459,11 @@ def _partitions(paths: Sequence[Path], source: Any) -> list[dict[str, Any]]:
     roots = [root for item in items if (root := Path(os.fspath(item)).expanduser()).is_dir()]
     keys = [_keys_of(path, roots) for path in paths]
     unnamed = {path.parent for path, columns in zip(paths, keys, strict=True) if not columns}
-    if len(unnamed) > 1 and all(_KEY.fullmatch(folder.name) for folder in unnamed):
+    if len(unnamed) > 1 and all(_PARTITION_KEY.fullmatch(folder.name) for folder in unnamed):
         first = min(unnamed)
-        above = next(parent for parent in first.parents if not _KEY.fullmatch(parent.name))
+        above = next(
+            parent for parent in first.parents if not _PARTITION_KEY.fullmatch(parent.name)
+        )
         warn_caller(
             f"{first}: the names of such folders are columns only if the folder above them is "
             f"given, {str(above)!r}"
@@ -469,7 +471,7 @@ def _partitions(paths: Sequence[Path], source: Any) -> list[dict[str, Any]]:
     texts: dict[str, set[str]] = {}
     for name, value in (pair for columns in keys for pair in columns.items()):
         texts.setdefault(name, set()).update([] if value is None else [value])
-    numbers = {name for name, values in texts.items() if all(map(_WHOLE.fullmatch, values))}
+    numbers = {name for name, values in texts.items() if all(map(_WHOLE_NUMBER.fullmatch, values))}
     return [
         {n: int(v) if v and n in numbers else v for n, v in columns.items()} for columns in keys
     ]
@@ -479,7 +481,7 @@ def _keys_of(path: Path, roots: Sequence[Path]) -> dict[str, str | None]:
     root = next((root for root in roots if root in path.parents), None)
     folders = path.relative_to(root).parts[:-1] if root else ()
     pairs = (map(unquote, name.split("=", 1)) for name in folders)
-    return {name: None if value == _NO_KEY else value for name, value in pairs}
+    return {name: None if value == _MISSING_KEY else value for name, value in pairs}
 
 
 def looks_like_file(item: Any) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tabweave._compat import require
 from tabweave.columns.frames import named_columns
 from tabweave.engines.duck import relation_batches
-from tabweave.engines.pushdown import NAME, SqlTable, kept
+from tabweave.engines.pushdown import NAME, SqlTable, temporary_table
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming
 from tabweave.io.dialects import sql_name
 
@@ -89,7 +89,9 @@ class RelationSource(Source):
         """Where SQL can count the rows."""
         relation = self.relation
         run = lambda query: relation_batches(relation.query(NAME, query), BATCH_ROWS)  # noqa: E731
-        return SqlTable("duckdb", NAME, run, partial(kept, partial(relation.query, NAME)))
+        return SqlTable(
+            "duckdb", NAME, run, partial(temporary_table, partial(relation.query, NAME))
+        )
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         part = self.relation.project(", ".join(map(sql_name, columns)))
@@ -108,9 +110,9 @@ class ArrowSource(Source):
         self.arrow = require("pyarrow", "frames")
         self.library = library_of(rows)
         name = f"{self.library} {type(rows).__name__}"
-        if self.library in _OPENED:
+        if self.library in _READABLE_PART:
             with errors_naming(name):
-                rows = _OPENED[self.library](rows)
+                rows = _READABLE_PART[self.library](rows)
         self.rows = rows
         self.repeats = not hasattr(rows, "__next__")
         self.shared = self.library not in ("pyarrow", "datafusion", "daft") or not self.repeats
@@ -186,7 +188,7 @@ class ArrowSource(Source):
         return exchange.from_dataframe(rows).to_reader(batch_rows)
 
 
-_OPENED = {  # tables whose log says which rows are there, as what gives their batches
+_READABLE_PART = {  # tables whose log says which rows are there, as what gives their batches
     "deltalake": lambda table: table.to_pyarrow_dataset(),
     "pyiceberg": lambda table: table.scan() if hasattr(table, "scan") else table,
 }
@@ -194,7 +196,7 @@ _OPENED = {  # tables whose log says which rows are there, as what gives their b
 
 def speaks_arrow(X: Any) -> bool:
     """Whether rows can be had from an object as a stream of Arrow batches."""
-    if library_of(X) in _OPENED:
+    if library_of(X) in _READABLE_PART:
         return True
     if library_of(X) == "lancedb":  # tables and queries
         return hasattr(X, "search") or hasattr(X, "to_batches")

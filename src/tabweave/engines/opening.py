@@ -37,7 +37,7 @@ from tabweave.engines.source import (
 _EAGER = ("pandas", "polars", "modin", "cudf", "narwhals", "numpy", "tabweave")  # in memory
 ENGINES = ("auto", "memory", "arrow", "duckdb", "database", "pushdown", "dask", "spark")
 # Types of Arrow whose cells no library reads otherwise than another.
-_SAME = re.compile(
+_READ_ALIKE = re.compile(
     r"(large_)?string|bool|u?int(8|16|32|64)|float|double|dictionary<values=(large_)?string.*"
 )
 _SQL = re.compile(r"\s*(\(|select|with|from|values|table|pivot|unpivot|describe)\s", re.I)
@@ -148,7 +148,7 @@ def scanned(X: Any) -> Source | None:
     """The Parquet file that is all a plan reads, if every library reads its cells alike."""
     path = scanned_file(X) if has_arrow() else None
     file = None if path is None else open_file(path)
-    same = file is not None and all(map(_SAME.fullmatch, file.types.values()))
+    same = file is not None and all(map(_READ_ALIKE.fullmatch, file.types.values()))
     return file if same else None
 
 

@@ -72,7 +72,9 @@ class SqlTable:
 
 
 @contextmanager
-def kept(execute: Callable[[str], Any], query: str, kind: str = "TEMP TABLE") -> Iterator[str]:
+def temporary_table(
+    execute: Callable[[str], Any], query: str, kind: str = "TEMP TABLE"
+) -> Iterator[str]:
     """Put the result of a query into a table that is there for this while."""
     name = f"tabweave_{uuid4().hex}"
     execute(f"CREATE {kind} {name} AS {query}")
@@ -105,7 +107,7 @@ class Values:
     keys: list[Any]
 
 
-def count_there(
+def count_by_sql(
     sql_table: SqlTable,
     names: Sequence[str],
     y: str | None,

@@ -375,7 +375,7 @@ def errors_naming(name: str) -> Iterator[None]:
         nameless = isinstance(error, OSError) and error.filename is None
         if isinstance(error, FileNotFoundError | PermissionError) or not (foreign or nameless):
             raise
-        raise ValueError(f"{name}: {_essence(str(error))}") from error
+        raise ValueError(f"{name}: {_message_of(str(error))}") from error
 
 
 _CSV_ERROR = re.compile(
@@ -385,7 +385,7 @@ _CSV_ERROR = re.compile(
 )
 
 
-def _essence(text: str) -> str:
+def _message_of(text: str) -> str:
     """What went wrong without DuckDB's list of options."""
     if match := _CSV_ERROR.search(text):
         line, written, names, cells, quote = match.groups()

@@ -22,8 +22,8 @@ from sklearn.base import BaseEstimator
 
 from tabweave._compat import require, warn_caller
 
-_PLAIN = (type(None), bool, int, float, str)
-_TEXT: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
+_JSON_TYPES = (type(None), bool, int, float, str)
+_AS_TEXT: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
     "bytes": (bytes, bytes.hex, bytes.fromhex),
     "date": (dt.date, dt.date.isoformat, dt.date.fromisoformat),
     "datetime": (dt.datetime, dt.datetime.isoformat, dt.datetime.fromisoformat),
@@ -32,7 +32,7 @@ _TEXT: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
     "uuid": (uuid.UUID, str, uuid.UUID),
     "dtype": (np.dtype, lambda d: d.str, np.dtype),
 }
-_OF_TYPE = {entry[0]: tag for tag, entry in _TEXT.items()}
+_TAG_OF_TYPE = {entry[0]: tag for tag, entry in _AS_TEXT.items()}
 _SPARSE = {
     name: getattr(sparse, name) for name in ("csr_array", "csc_array", "csr_matrix", "csc_matrix")
 }
@@ -59,13 +59,13 @@ class Encoder:
 
     def encode(self, value: Any, path: str) -> Any:
         """A value as JSON; ``path`` says where it stands, for errors."""
-        if type(value) in _PLAIN:
+        if type(value) in _JSON_TYPES:
             return value
-        if type(value) in _OF_TYPE or isinstance(value, np.dtype):
-            tag = _OF_TYPE.get(type(value), "dtype")
+        if type(value) in _TAG_OF_TYPE or isinstance(value, np.dtype):
+            tag = _TAG_OF_TYPE.get(type(value), "dtype")
             if type(getattr(value, "tzinfo", None)) not in (type(None), dt.timezone):
                 raise TypeError(f"cannot save {path}: {value!r} has a zone; convert it to UTC")
-            return {tag: _TEXT[tag][1](value)}
+            return {tag: _AS_TEXT[tag][1](value)}
         if isinstance(value, np.generic):
             return {"scalar": [value.dtype.str, value.tobytes().hex()]}
         if isinstance(value, type) and issubclass(value, np.generic):
@@ -163,15 +163,15 @@ class Decoder:
 
     def decode(self, value: Any) -> Any:
         """The object that a JSON value stands for."""
-        if type(value) in _PLAIN:
+        if type(value) in _JSON_TYPES:
             self._count(1)
             return value
         pair: Any = ("list", value) if type(value) is list else None
         if pair is None:
             (pair,) = value.items()
         tag, body = pair
-        if tag in _TEXT:
-            return _TEXT[tag][2](body)
+        if tag in _AS_TEXT:
+            return _AS_TEXT[tag][2](body)
         if tag == "scalar":
             kind, text = _simple(body[0]), bytes.fromhex(body[1])
             return np.frombuffer(text, kind)[0] if kind.itemsize else kind.type()
@@ -276,7 +276,7 @@ def _index(value: Any) -> int:
 # -- Objects as a state of named parts, and back
 
 # Attributes that are made from the others: search trees, compiled and closed.
-_REGROWN = {("sklearn.neighbors._kd_tree", "_tree"), ("sklearn.neighbors._ball_tree", "_tree")}
+_REBUILT = {("sklearn.neighbors._kd_tree", "_tree"), ("sklearn.neighbors._ball_tree", "_tree")}
 
 
 def state_of(value: Any) -> dict[str, Any]:
@@ -288,7 +288,7 @@ def state_of(value: Any) -> dict[str, Any]:
     state = getattr(type(value), "_tabweave_state", None)
     if state is not None:  # of classes that leave out what they derive
         return state(value)
-    return {k: v for k, v in dict(vars(value)).items() if (type(v).__module__, k) not in _REGROWN}
+    return {k: v for k, v in dict(vars(value)).items() if (type(v).__module__, k) not in _REBUILT}
 
 
 def restored(cls: Any, state: dict[str, Any]) -> Any:
@@ -307,7 +307,7 @@ def restored(cls: Any, state: dict[str, Any]) -> Any:
         out = cls(**{name: value for name, value in state.items() if name in parameters})
         vars(out).update((k, v) for k, v in state.items() if k not in parameters)
         if "_fit_method" in state:
-            _regrow(out)
+            _rebuild_tree(out)
         return out
     out = cls.__new__(cls)
     vars(out).update(state)
@@ -332,7 +332,7 @@ def _check_parameters(cls: Any, state: dict[str, Any], parameters: set[str]) -> 
             raise ValueError(f"{cls.__name__} has no parameter {name!r}, got {name}={value!r}")
 
 
-def _regrow(model: Any) -> None:
+def _rebuild_tree(model: Any) -> None:
     """Give a nearest-neighbour model of scikit-learn its search tree again."""
     from sklearn.neighbors import BallTree, KDTree
 

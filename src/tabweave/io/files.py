@@ -111,7 +111,7 @@ def csv_header(
     return CsvHeader(names, delimiter, int(separator is not None))
 
 
-_STARTS = {
+_SIGNATURES = {
     b"PAR1": "a Parquet file; let its name end in .parquet",
     b"ARROW1": "an Arrow file; let its name end in .arrow",
     b"\x1f\x8b": "a gzip file; let its name end in .gz",
@@ -127,7 +127,7 @@ def other_format(path: Path) -> str | None:
     """Which format, that is no text, a file begins as, and the remedy; None for no other."""
     with path.open("rb") as file:
         start = file.read(16)
-    return next((form for begins, form in _STARTS.items() if start.startswith(begins)), None)
+    return next((form for begins, form in _SIGNATURES.items() if start.startswith(begins)), None)
 
 
 @contextmanager
@@ -181,13 +181,17 @@ PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 BLOCK_BYTES = 1 << 20  # What is read of a file at a time.
 MAX_UNPACKED_BYTES = 1 << 36  # A packed file that the user has chosen may hold so much.
 MAX_BOOK_BYTES = 1 << 29  # A workbook may hold so much: all its cells are read into memory.
-_BROKEN = (gzip.BadGzipFile, zipfile.BadZipFile, lzma.LZMAError, EOFError, zlib.error)
-_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_DAMAGE = (gzip.BadGzipFile, zipfile.BadZipFile, lzma.LZMAError, EOFError, zlib.error)
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 
 
 def unpack(path: Path, target: Path, max_bytes: int = MAX_UNPACKED_BYTES) -> None:
     """Write what a compressed file holds to another; raise if that is more than ``max_bytes``."""
-    with _naming(path), _opened(path) as packed, target.open("wb") as out:
+    with _errors_naming(path), _opened(path) as packed, target.open("wb") as out:
         for block in _blocks(packed, path, max_bytes):
             out.write(block)
 
@@ -229,11 +233,11 @@ def _blocks(packed: IO[bytes], path: Path, max_bytes: int) -> Iterator[bytes]:
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def _errors_naming(path: Path) -> Iterator[None]:
     """Say which file is damaged."""
     try:
         yield
-    except _BROKEN as error:
+    except _DAMAGE as error:
         raise ValueError(f"{path}: expected a complete {path.suffix} file: {error}") from None
     except OSError as error:
         if error.filename is not None:
@@ -244,7 +248,7 @@ def _naming(path: Path) -> Iterator[None]:
 def packed_name(path: Path) -> str:
     """The name of the file in a compressed one, as its own name or the archive says."""
     if path.suffix.lower() == ".zip" and not Path(path.stem).suffix:
-        with _naming(path), zipfile.ZipFile(path) as archive:
+        with _errors_naming(path), zipfile.ZipFile(path) as archive:
             names = [n for n in archive.namelist() if not n.endswith("/") and "__MACOSX" not in n]
         return Path(names[0]).name if len(names) == 1 else path.stem
     return path.stem
@@ -257,7 +261,7 @@ def encoding_of(path: Path) -> str:
     """The encoding of a text: UTF-8 or UTF-16 if it is, else as Windows or Unix wrote it."""
     with path.open("rb") as file:
         head = file.read(4096)
-    for mark, name in _MARKS.items():
+    for mark, name in _BYTE_ORDER_MARKS.items():
         if head.startswith(mark):
             return name
     if min(head, default=9) < 9:  # signs that no text has: the reader says what it is
@@ -296,7 +300,7 @@ def read_book(path: Path, max_bytes: int = MAX_BOOK_BYTES) -> dict[str, list[Any
     Empty cells, and errors such as #N/A, are None; whole numbers are ints.
     """
     calamine = require("python_calamine", "files")
-    with _naming(path):
+    with _errors_naming(path):
         if zipfile.is_zipfile(path):
             _check_members(path, max_bytes)
         try:

@@ -74,17 +74,17 @@ class Register(Mapping[str, Entry]):
         declared = Declared(self._decorator, *_home(thing), given, flags)
         # A module of ours is being imported now: no look at the others, which may be, too.
         is_of_package = declared.module.partition(".")[0] == PACKAGE
-        others = _run(self._decorator) if is_of_package else self.declared()
+        others = _declared_by(self._decorator) if is_of_package else self.declared()
         other = others.get(declared.name, declared)
         if other.home != declared.home:
             raise ValueError(_twice(other, declared))
-        _RUN[declared.home] = thing, declared
+        _DECLARED[declared.home] = thing, declared
         self._entries[declared.name] = entry
         return thing
 
     def declared(self) -> dict[str, Declared]:
         """What decorators say, by name: of the room, and of code that was run."""
-        out = _run(self._decorator)
+        out = _declared_by(self._decorator)
         for entry in room(self._room):
             if entry.decorator == self._decorator:
                 if out.setdefault(entry.name, entry).home != entry.home:
@@ -112,7 +112,7 @@ class Register(Mapping[str, Entry]):
 
 def storable(thing: Thing) -> Thing:
     """Declare a class or function as a part that saved files may hold."""
-    _RUN[_home(thing)] = thing, Declared("storable", *_home(thing))
+    _DECLARED[_home(thing)] = thing, Declared("storable", *_home(thing))
     if (
         isinstance(thing, type)
         and thing.__getstate__ is object.__getstate__
@@ -129,7 +129,7 @@ def _state(self: Any) -> dict[str, Any]:
 
 def declaration(thing: Any) -> Declared | None:
     """What the decorator of a class or function says, or None if there is none."""
-    declared_thing, declared = _RUN.get(_home(thing), (None, None))
+    declared_thing, declared = _DECLARED.get(_home(thing), (None, None))
     return declared if declared_thing is thing else None
 
 
@@ -180,15 +180,15 @@ def module(name: str) -> tuple[Declared, ...]:
     if name.startswith(f"{PACKAGE}.apps."):  # declares nothing, and may run something
         return ()
     import_module(name)
-    return tuple(entry for _, entry in _RUN.values() if entry.module == name)
+    return tuple(entry for _, entry in _DECLARED.values() if entry.module == name)
 
 
 # What decorators declared that were run: by module and attribute, with what they stand on.
-_RUN: dict[tuple[str, str], tuple[Any, Declared]] = {}
+_DECLARED: dict[tuple[str, str], tuple[Any, Declared]] = {}
 
 
-def _run(decorator: str) -> dict[str, Declared]:
-    return {entry.name: entry for _, entry in _RUN.values() if entry.decorator == decorator}
+def _declared_by(decorator: str) -> dict[str, Declared]:
+    return {entry.name: entry for _, entry in _DECLARED.values() if entry.decorator == decorator}
 
 
 def _home(thing: Any) -> tuple[str, str]:

@@ -116,7 +116,7 @@ def load(path: str | PathLike[str]) -> Any:
 
     def found(name: str) -> Any:
         used.add(name)
-        return _found(name)
+        return _named(name)
 
     decoder = Decoder(arrays, found)
     try:
@@ -139,7 +139,7 @@ def load(path: str | PathLike[str]) -> Any:
 # -- names in files -----------------------------------------------------------------------------
 
 
-def _found(name: str) -> Any:
+def _named(name: str) -> Any:
     """The class or function of a name in a file; import nothing that is not declared."""
     if name.startswith("measure "):
         return import_module("tabweave.measures.register").find(name[len("measure ") :]).function
@@ -159,7 +159,7 @@ def _name_of(value: Any) -> str | None:
     if declared is None:
         ending = f".{getattr(value, '__qualname__', '')}"
         names = (name for name in _of_sklearn() if name.endswith(ending))
-        return next((name for name in names if _found(name) is value), None)
+        return next((name for name in names if _named(name) is value), None)
     if declared.module.partition(".")[0] != register.PACKAGE:
         return None  # declared in code of a user's own, which a file cannot bring back
     measure = declared.decorator == "measure"

@@ -18,7 +18,7 @@ FIELDS = ("cluster", "size", "column", "value", "here", "overall", "z")
 
 
 def describe_clusters(X: Any, labels: Any, *, n_values: int = 8, min_z: float = 3.0) -> Any:
-    """Return what each cluster has more or less of than the whole table, most characteristic first.
+    """What each cluster has more or less of than the whole table, most characteristic first.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def describe_clusters(X: Any, labels: Any, *, n_values: int = 8, min_z: float = 
 
 
 def _of_values(data: Any, owner: np.ndarray, sizes: np.ndarray) -> list[tuple[Any, ...]]:
-    """Return shares of values; z by the hypergeometric distribution of a random part of rows."""
+    """Shares of values; z by the hypergeometric distribution of a random part of rows."""
     counts = value_counts_by_cluster(data, owner, len(sizes))
     n = sizes.sum()
     overall = counts.sum(axis=0) / n
@@ -96,7 +96,7 @@ def _of_values(data: Any, owner: np.ndarray, sizes: np.ndarray) -> list[tuple[An
 
 
 def value_counts_by_cluster(data: Codes | Sets, owner: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return how many rows of each cluster have each value."""
+    """How many rows of each cluster have each value."""
     owner = owner if isinstance(data, Codes) else np.repeat(owner, np.diff(data.starts))
     width = len(data.labels)
     flat = np.bincount(owner * width + data.codes, minlength=n_clusters * width)
@@ -104,7 +104,7 @@ def value_counts_by_cluster(data: Codes | Sets, owner: np.ndarray, n_clusters: i
 
 
 def _halves(data: Datetimes) -> Codes:
-    """Return datetimes as later than their median, or not."""
+    """Datetimes as later than their median, or not."""
     if np.isnan(data.values).all():
         return Codes(np.zeros(len(data.values), np.uint8), [None])
     middle = float(np.nanquantile(data.values, 0.5, method="lower"))
@@ -114,7 +114,7 @@ def _halves(data: Datetimes) -> Codes:
 
 
 def _of_numbers(data: Any, owner: np.ndarray, sizes: np.ndarray) -> list[tuple[Any, ...]]:
-    """Return means; z by the variance of the mean of as many numbers drawn without replacement."""
+    """Means; z by the variance of the mean of as many numbers drawn without replacement."""
     is_known = np.isfinite(data.values)
     x, k = data.values[is_known], owner[is_known]
     if len(x) < 2 or (x == x[0]).all():

@@ -218,7 +218,7 @@ class KModes(
         return self
 
     def _number(self, table: Table) -> int:
-        """Return the number of clusters, found out if it is not given."""
+        """The number of clusters, found out if it is not given."""
         if not isinstance(self.n_clusters, str):
             return int(self.n_clusters)
         return number_of_classes(table, np.random.default_rng(seed_of(self.random_state)))
@@ -265,20 +265,20 @@ class KModes(
         add_values(indices, weights, labels, self._members)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the nearest cluster of each row."""
+        """The nearest cluster of each row."""
         layout, reach = self._clusters()
         indices, _, inverse = layout.distinct(read_asked(self, X))
         return nearest(indices, reach)[0][inverse]
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the distance of each row to each centre."""
+        """The distance of each row to each centre."""
         layout, reach = self._clusters()
         indices, _, inverse = layout.distinct(read_asked(self, X))
         distances = all_distances(indices, reach)
         return (np.sqrt(np.maximum(distances, 0)) if layout.root else distances)[inverse]
 
     def _clusters(self) -> tuple[ValueLayout, np.ndarray]:
-        """Return what rows are compared with, both of the same batch."""
+        """What rows are compared with, both of the same batch."""
         check_is_fitted(self, "cluster_centers_")
         return self._layout, self._reach
 
@@ -336,13 +336,13 @@ class ValueLayout:
         return self.offsets, self.tables, self.starts, self.kind
 
     def indices(self, table: Table) -> np.ndarray:
-        """Return the indices of the values of each row."""
+        """The indices of the values of each row."""
         return self._shifted(value_codes(self.metric, table), slice(None))
 
     def distinct(
         self, table: Table, weight: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the indices of the distinct rows, their weights, and the number of each row."""
+        """The indices of the distinct rows, their weights, and the number of each row."""
         codes = value_codes(self.metric, table)
         first, inverse = distinct_rows(codes)
         weights = np.bincount(inverse, weights=weight, minlength=len(first))
@@ -355,7 +355,7 @@ class ValueLayout:
         return out
 
     def histogram(self, indices: np.ndarray) -> np.ndarray:
-        """Return centres that are one row each."""
+        """Centres that are one row each."""
         out = np.zeros((len(indices), self.offsets[-1]))
         np.put_along_axis(out, indices.astype(np.int64), 1.0, axis=1)
         return out
@@ -367,13 +367,13 @@ class ValueLayout:
         return run(indices, weight, *self._arrays, max_iter, histogram)
 
     def reach(self, histogram: np.ndarray) -> np.ndarray:
-        """Return what each value pays under each centre, values × centres."""
+        """What each value pays under each centre, values × centres."""
         out = np.empty(histogram.shape[::-1])
         reach_of(histogram, *self._arrays, out)
         return out
 
     def centers(self, histogram: np.ndarray) -> Any:
-        """Return the centres for a user: labels, or per column the share of each value."""
+        """The centres for a user: labels, or per column the share of each value."""
         if self.kind == CenterKind.DISTRIBUTION:
             return [self._shares(row) for row in histogram]
         values = np.empty((len(histogram), len(self.labels)), np.int64)
@@ -404,7 +404,7 @@ class ValueLayout:
 
 
 def column_weights(feature_weights: Any, names: Sequence[str]) -> np.ndarray:
-    """Return one weight per column from a mapping or a sequence."""
+    """One weight per column from a mapping or a sequence."""
     if feature_weights is None:
         return np.ones(len(names))
     if isinstance(feature_weights, dict):
@@ -432,7 +432,7 @@ def column_weights(feature_weights: Any, names: Sequence[str]) -> np.ndarray:
 
 
 def random_rows(weight: np.ndarray, k: int, rng: Any) -> np.ndarray:
-    """Return k different rows, drawn one after the other in proportion to their weights.
+    """Different rows, k of them, drawn one after the other in proportion to their weights.
 
     The k largest of ``log(u) / weight`` are such a draw (Efraimidis and Spirakis 2006); it
     depends on distinct rows and their weights only, not on how often or where a row is stored.
@@ -442,7 +442,7 @@ def random_rows(weight: np.ndarray, k: int, rng: Any) -> np.ndarray:
 
 
 def huang(indices: np.ndarray, weight: np.ndarray, k: int, rng: Any, reach: Reach) -> np.ndarray:
-    """Return k different rows near to centres whose values are drawn by frequency [Huang 1998]."""
+    """Different rows near to k centres whose values are drawn by frequency [Huang 1998]."""
     drawn = np.empty((k, indices.shape[1]), indices.dtype)
     for a in range(indices.shape[1]):
         share = np.bincount(indices[:, a], weights=weight)
@@ -456,7 +456,7 @@ def huang(indices: np.ndarray, weight: np.ndarray, k: int, rng: Any, reach: Reac
 
 
 def cao(indices: np.ndarray, weight: np.ndarray, k: int, reach: Reach) -> np.ndarray:
-    """Return k rows that are dense and far from each other [Cao, Liang, Bai 2009].
+    """Rows, k of them, that are dense and far from each other [Cao, Liang, Bai 2009].
 
     The density of a row is the mean frequency of its values; the first centre is the densest row,
     each further one has the largest product of density and distance to its nearest centre.
@@ -700,7 +700,7 @@ def row_blocks(
 
 
 def nearest(indices: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return each row's nearest centre and its distance, on all cores."""
+    """Each row's nearest centre and its distance, on all cores."""
     labels, distances = np.empty(len(indices), np.int64), np.empty(len(indices))
 
     def work(rows: slice) -> None:
@@ -711,7 +711,7 @@ def nearest(indices: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def all_distances(indices: np.ndarray, reach: np.ndarray) -> np.ndarray:
-    """Return the distance of each row to each centre, on all cores."""
+    """The distance of each row to each centre, on all cores."""
     out = np.empty((len(indices), reach.shape[1]))
 
     def work(rows: slice) -> None:

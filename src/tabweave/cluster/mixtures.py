@@ -56,7 +56,7 @@ def mixture_scores(
     *,
     patience: int = 3,
 ) -> dict[str, dict[int, float]]:
-    """Return the information criteria of latent classes, one to many.
+    """The information criteria of latent classes, one to many.
 
     Numbers end three after the best by the criterion that decides.
     """
@@ -104,7 +104,7 @@ def latent_classes(
 
 
 def in_bins(table: Table, *, n_bins: int = 6) -> Table:
-    """Return a table of categories: numbers and grades as they are, or in bins.
+    """A table of categories: numbers and grades as they are, or in bins.
 
     Datetimes are numbers here. Their cycles would be columns that depend on each other whatever
     the rows are, and classes of independent columns would multiply to explain that.
@@ -121,7 +121,7 @@ def in_bins(table: Table, *, n_bins: int = 6) -> Table:
 
 
 def chosen(criterion: str, scores: dict[int, float]) -> int:
-    """Return the number that a criterion takes; of equals the smallest."""
+    """The number that a criterion takes; of equals the smallest."""
     if criterion == "gap":
         return _first_gap(scores)
     sign = -1 if criterion in _LARGER_IS_BETTER else 1
@@ -129,7 +129,7 @@ def chosen(criterion: str, scores: dict[int, float]) -> int:
 
 
 def _first_gap(scores: dict[int, float]) -> int:
-    """Return the first number whose gap the next does not pass."""
+    """The first number whose gap the next does not pass."""
     for k in sorted(scores):
         if k + 1 in scores and scores[k] >= scores[k + 1]:
             return k

@@ -59,7 +59,7 @@ class NumberOfClusters:
     aside: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Return the number, and the scores by which it was chosen."""
+        """The number, and the scores by which it was chosen."""
         lines = [f"{self.best} by {self.criterion}"]
         scores = self.scores[self.criterion]
         lines += [f"  {k}: {score:.6g}" for k, score in scores.items()]
@@ -169,7 +169,7 @@ def partition_scores(
     requested: Sequence[str],
     rng: np.random.Generator,
 ) -> dict[str, dict[int, float]]:
-    """Return the criteria of partitions into two clusters to many, and of one where it has any."""
+    """The criteria of partitions into two clusters to many, and of one where it has any."""
     fit = _CLUSTERERS[clusterer](table, seed_of(int(rng.integers(2**31 - 1))))
     codes = _codes(in_bins(table))
     n_distinct = len(distinct_rows(list(codes))[0])
@@ -192,7 +192,7 @@ def partition_scores(
 
 
 def within_entropy(codes: Sequence[np.ndarray], labels: np.ndarray) -> tuple[float, int]:
-    """Return ``Σ_g n_g Σ_c H_gc`` in nats, and how many values columns have beyond the first."""
+    """``Σ_g n_g Σ_c H_gc`` in nats, and how many values columns have beyond the first."""
     total, free = 0.0, 0
     for column in codes:
         width = int(column.max()) + 1
@@ -225,7 +225,7 @@ class _KMeans:
         return Weave().fit(table).transform(table)
 
     def __call__(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return partition and cost; of fewer clusters where some rows have fewer that differ."""
+        """Partition and cost; of fewer clusters where some rows have fewer that differ."""
         return self._fitted(min(k, len(np.unique(self.node_of[rows]))), rows)
 
     def _fitted(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, float]:

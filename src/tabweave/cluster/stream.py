@@ -157,7 +157,7 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the cluster nearest to each row; learns nothing."""
+        """The cluster nearest to each row; learns nothing."""
         check_is_fitted(self, "embedder_")
         return self._nearest(self.embedder_.transform(X), self.cluster_centers_)
 
@@ -249,7 +249,7 @@ def match(clusters: np.ndarray, k: int, old: np.ndarray | None, n_ids: int) -> n
 
 
 def _fitted(embedder: Any) -> ValueEmbedder:
-    """Return the embedder inside a wrapper, or itself."""
+    """The embedder inside a wrapper, or itself."""
     return getattr(embedder, "embedder_", embedder)
 
 
@@ -267,7 +267,7 @@ class ProfileSpace:
 
     @classmethod
     def of(cls, table: Table) -> ProfileSpace:
-        """Return the entries of a table's values; sets are an error."""
+        """The entries of a table's values; sets are an error."""
         for column in table.schema.columns:
             if column.kind == "set":
                 raise ValueError(
@@ -283,13 +283,13 @@ class ProfileSpace:
         return self.vocabulary.offsets + np.arange(len(self.vocabulary) + 1)
 
     def grown(self, table: Table) -> ProfileSpace:
-        """Return the entries of the values so far and those of a table."""
+        """The entries of the values so far and those of a table."""
         pairs = zip(self.vocabulary.labels, table.columns, strict=True)
         labels = tuple(tuple(union(seen, cast(Codes, column).labels)) for seen, column in pairs)
         return ProfileSpace(replace(self.vocabulary, labels=labels))
 
     def codes(self, table: Table) -> np.ndarray:
-        """Return the code of each cell's value in its column; it stays when columns grow."""
+        """The code of each cell's value in its column; it stays when columns grow."""
         out = np.empty((table.n_rows, len(self.vocabulary)), np.int32)
         for a, seen in enumerate(self.vocabulary.labels):
             column = cast(Codes, table.columns[a])
@@ -297,17 +297,17 @@ class ProfileSpace:
         return out
 
     def entries(self, table: Table) -> np.ndarray:
-        """Return the entry of each cell, rows × columns."""
+        """The entry of each cell, rows × columns."""
         return self.codes(table) + self.starts[:-1]
 
     def table(self, schema: Schema, codes: np.ndarray) -> Table:
-        """Return rows again from the codes of their values."""
+        """Rows again from the codes of their values."""
         labels = self.vocabulary.labels
         columns = [Codes(codes[:, a], list(seen)) for a, seen in enumerate(labels)]
         return Table(schema, tuple(columns), len(codes))
 
     def reindex(self, profiles: np.ndarray, older: ProfileSpace) -> np.ndarray:
-        """Return the profiles of an older space in this one, which has grown from it."""
+        """The profiles of an older space in this one, which has grown from it."""
         out = np.zeros((len(profiles), int(self.starts[-1])))
         pairs = zip(self.vocabulary.labels, older.vocabulary.labels, strict=True)
         for a, (new, old) in enumerate(pairs):
@@ -316,7 +316,7 @@ class ProfileSpace:
         return out
 
     def vectors(self, tables: ValueTables) -> np.ndarray:
-        """Return the vector of each entry in a representation, zero outside its own column."""
+        """The vector of each entry in a representation, zero outside its own column."""
         parts = [
             rows[np.append(positions(fitted, labels), len(fitted))]
             for labels, fitted, rows in zip(
@@ -329,6 +329,6 @@ class ProfileSpace:
 
 
 def profiles_of(indices: np.ndarray, labels: np.ndarray, k: int, size: int) -> np.ndarray:
-    """Return how often each value occurs in each cluster."""
+    """How often each value occurs in each cluster."""
     flat = (labels[:, None] * size + indices).ravel()
     return np.bincount(flat, minlength=k * size).reshape(k, size).astype(np.float64)

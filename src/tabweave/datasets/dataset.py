@@ -89,7 +89,7 @@ class Dataset:
         return X
 
     def frame(self, backend: str = "pandas") -> Any:
-        """Return the attribute columns as a data frame, without the label.
+        """The attribute columns as a data frame, without the label.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
 
 
 def check_count(name: str, value: int, minimum: int = 1) -> int:
-    """Return a whole number, or raise."""
+    """The value as a whole number; any other is an error."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"expected {name} to be an integer of at least {minimum}, got {value!r}")
     if value < minimum:
@@ -202,7 +202,7 @@ def check_count(name: str, value: int, minimum: int = 1) -> int:
 
 
 def check_share(name: str, value: float) -> float:
-    """Return a number from 0 to 1, or raise."""
+    """The value as a number from 0 to 1; any other is an error."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"expected {name} to be a number between 0 and 1, got {value!r}")
     if not 0.0 <= value <= 1.0:  # also refuses NaN

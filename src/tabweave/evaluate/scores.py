@@ -319,7 +319,7 @@ def neighbor_recall_at_k(
 def _distance_hits(
     distances: Any, y_query: Any, y_reference: Any, k: Any, own: Any, tolerance: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the expected hits of every query at every k and its number of relevant objects."""
+    """The expected hits of every query at every k and its number of relevant objects."""
     distances = np.asarray(distances)
     query, reference = _codes(y_query, y_reference)
     if distances.shape != (query.size, reference.size):
@@ -366,7 +366,7 @@ def _expected_hits(
 def _listed_hits(
     neighbors: Any, y_query: Any, y_reference: Any, k: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the hits of every query at every k and its number of relevant objects."""
+    """The hits of every query at every k and its number of relevant objects."""
     lists = np.asarray(neighbors)
     query, reference = _codes(y_query, y_reference)
     _check_lists(lists, query.size, reference.size)

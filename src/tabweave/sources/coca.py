@@ -217,7 +217,7 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _refused_graphs(
         self, graphs: dict[str, sp.csr_array], phis: Sequence[np.ndarray], links: Links
     ) -> dict[str, str]:
-        """Return the graphs that do not join like with like, and why."""
+        """The graphs that do not join like with like, and why."""
         if self.graph_share != "auto":
             return dict.fromkeys(graphs, "graph_share is 0") if self.graph_share == 0 else {}
         reasons = {name: mismatch(graph, phis, links) for name, graph in graphs.items()}
@@ -259,7 +259,7 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     # -- using -----------------------------------------------------------------------------
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the coordinates of ids, in the order of ``X.ids``.
+        """The coordinates of ids, in the order of ``X.ids``.
 
         Parameters
         ----------
@@ -346,14 +346,14 @@ class CenteredTable:
         return int(self.matrix.shape[1])
 
     def forward(self, basis: np.ndarray) -> np.ndarray:
-        """Return the projections of every id on some directions, ``n × k``."""
+        """The projections of every id on some directions, ``n × k``."""
         out = np.zeros((self.n, basis.shape[1]))
         shift = self.mean @ basis if sp.issparse(self.matrix) else 0.0
         out[self.rows] = self.scale * (self.matrix @ basis - shift)
         return out
 
     def backward(self, values: np.ndarray) -> np.ndarray:
-        """Return the transposed product, ``columns × k``."""
+        """The transposed product, ``columns × k``."""
         values = values[self.rows]
         out = self.matrix.T @ values
         if sp.issparse(self.matrix):
@@ -362,7 +362,7 @@ class CenteredTable:
 
 
 def plain_source(estimator: Any, X: Any, reset: bool) -> Sources:
-    """Return a table of numbers as the only source; its ids are the row numbers."""
+    """A table of numbers as the only source; its ids are the row numbers."""
     if isinstance(X, Mapping) and not sp.issparse(X):
         raise TypeError("expected tabweave.Sources(...), got a mapping of tables")
     remedy = "a table of categories goes into tabweave.Sources({'name': table}, key=...)"
@@ -380,7 +380,7 @@ def plain_source(estimator: Any, X: Any, reset: bool) -> Sources:
 
 
 def learned_view(sources: Sources, name: str, *, constant_ratio: float = 1e-24) -> CenteredTable:
-    """Return a source with its own mean, scaled to unit trace; scale 0 if it never varies."""
+    """A source with its own mean, scaled to unit trace; scale 0 if it never varies."""
     matrix = cells(sources, name)
     mean = column_means(matrix)
     matrix = centred(matrix, mean)
@@ -414,13 +414,13 @@ def warn_of_units(
 
 
 def fitted_view(sources: Sources, name: str, mean: np.ndarray, scale: float) -> CenteredTable:
-    """Return a source as seen by a fitted model."""
+    """A source as seen by a fitted model."""
     matrix = centred(cells(sources, name), mean)
     return CenteredTable(len(sources), sources.rows(name), matrix, mean, scale)
 
 
 def cells(sources: Sources, name: str) -> Any:
-    """Return a table as numbers: a category becomes one column for each of its labels."""
+    """A table as numbers: a category becomes one column for each of its labels."""
     matrix: Any = sources.matrix(name)
     if sp.issparse(matrix):
         if np.isnan(matrix.data).any():
@@ -439,7 +439,7 @@ def cells(sources: Sources, name: str) -> Any:
 
 
 def column_names(sources: Sources, name: str) -> list[str]:
-    """Return the names of the columns of :func:`cells`."""
+    """The names of the columns of :func:`cells`."""
     out: list[str] = []
     for column, labels in zip(sources.columns(name), sources.labels(name), strict=True):
         out += [column] if labels is None else [f"{column}={label!s}" for label in labels]
@@ -447,7 +447,7 @@ def column_names(sources: Sources, name: str) -> list[str]:
 
 
 def column_means(matrix: Any) -> np.ndarray:
-    """Return the mean of each column's cells that are not missing, 0 if all are."""
+    """The mean of each column's cells that are not missing, 0 if all are."""
     if sp.issparse(matrix):
         return np.asarray(matrix.sum(axis=0)).ravel() / max(matrix.shape[0], 1)
     present = ~np.isnan(matrix)
@@ -455,7 +455,7 @@ def column_means(matrix: Any) -> np.ndarray:
 
 
 def centred(matrix: Any, mean: np.ndarray) -> Any:
-    """Return dense cells around their means, a missing one at its mean; sparse ones as they are."""
+    """Dense cells around their means, a missing one at its mean; sparse ones as they are."""
     if sp.issparse(matrix):
         return matrix
     out = matrix - mean
@@ -515,7 +515,7 @@ def leading(
     dense_size: int = 512,
     block_entries: int = 1 << 24,
 ) -> tuple[np.ndarray, ...]:
-    """Return the k largest eigenvalues and their eigenvectors; ``rows`` sizes the batches."""
+    """The k largest eigenvalues and their eigenvectors; ``rows`` sizes the batches."""
     size = operator.shape[0]
     if solver == "dense" or k >= size - 1 or (solver == "auto" and size <= dense_size):
         step = max(1, block_entries // max(rows, 1))
@@ -529,7 +529,7 @@ def leading(
 
 
 def _lanczos(operator: LinearOperator, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return k leading eigenpairs, also where eigenvalues coincide: in graphs of many pieces, say.
+    """The k leading eigenpairs, also where eigenvalues coincide: in graphs of many pieces, say.
 
     Lanczos from one start can miss copies of an eigenvalue. So the largest one without the vectors
     found is looked at, and as long as it belongs among them, what is left is searched as well.
@@ -558,7 +558,7 @@ def _search(
 
 
 def _without(operator: LinearOperator, vectors: np.ndarray) -> LinearOperator:
-    """Return the operator on what is orthogonal to some eigenvectors, far below zero on them."""
+    """The operator on what is orthogonal to some eigenvectors, far below zero on them."""
 
     def apply(u: np.ndarray) -> np.ndarray:
         shares = vectors.T @ u
@@ -570,7 +570,7 @@ def _without(operator: LinearOperator, vectors: np.ndarray) -> LinearOperator:
 
 
 def normalised(graph: sp.csr_array, alone: bool) -> sp.csr_array:
-    """Return D^{-½} M D^{-½}: spectrum within [−1, 1], whatever the weights and density.
+    """D^{-½} M D^{-½}: spectrum within [−1, 1], whatever the weights and density.
 
     In a graph alone every piece would have eigenvalue 1, and the many small ones come first: there
     the mean degree is added to each, so that pieces count by their size.
@@ -593,7 +593,7 @@ def blended(
 
 
 def mismatch(graph: sp.csr_array, phis: Sequence[np.ndarray], links: Links) -> str:
-    """Return why a graph is refused, nothing if it is used.
+    """Why a graph is refused, nothing if it is used.
 
     Its edges have to join ids of one class more often than ids drawn by their degree (or must-links
     more often than all links), by two standard errors; and where twenty rows have labels, these
@@ -616,7 +616,7 @@ def _reason_to_refuse(values: np.ndarray, chance: float, least: float, what: str
 
 
 def _by_classes(edges: sp.coo_array, links: Links) -> tuple[np.ndarray, float, str] | None:
-    """Return which edges between labels join one class, None if there are too few."""
+    """Which edges between labels join one class, None if there are too few."""
     codes = np.full(edges.shape[0], -1)
     codes[links.labelled] = links.classes
     a, b = (codes[ends] for ends in edges.coords)
@@ -630,7 +630,7 @@ def _by_classes(edges: sp.coo_array, links: Links) -> tuple[np.ndarray, float, s
 
 
 def _by_links(graph: sp.csr_array, links: Links) -> tuple[np.ndarray, float, str] | None:
-    """Return which links that are edges are must-links, None if there are too few."""
+    """Which links that are edges are must-links, None if there are too few."""
     linked, must = _connected(graph, links), (links.sign > 0).astype(float)
     if linked.sum() < MIN_EDGES_TO_JUDGE:
         return None
@@ -641,7 +641,7 @@ def _by_links(graph: sp.csr_array, links: Links) -> tuple[np.ndarray, float, str
 def _by_rows(
     edges: sp.coo_array, phi: np.ndarray, *, min_likeness: float = 0.1
 ) -> tuple[np.ndarray, float, float, str]:
-    """Return the cosines of the rows at the ends of edges."""
+    """The cosines of the rows at the ends of edges."""
     size = np.linalg.norm(phi, axis=1)
     has_both_ends = (size[edges.coords[0]] > 0) & (size[edges.coords[1]] > 0)
     unit = phi / np.where(size > 0, size, 1.0)[:, None]
@@ -660,7 +660,7 @@ def _by_neighbors(
     min_labels: int = 20,
     max_rows: int = 1_000,
 ) -> str:
-    """Return why labelled rows do better without the graph, nothing if they do not."""
+    """Why labelled rows do better without the graph, nothing if they do not."""
     n_labelled = len(links.labelled)
     sampled = np.linspace(0, n_labelled - 1, min(n_labelled, max_rows)).astype(int)
     rows, classes = links.labelled[sampled], links.classes[sampled]
@@ -674,7 +674,7 @@ def _by_neighbors(
 
 
 def _neighbor_errors(rows: np.ndarray, classes: np.ndarray, k: int = 5) -> float:
-    """Return the error of the k nearest neighbours' votes, each row left out of its own."""
+    """The error of the k nearest neighbours' votes, each row left out of its own."""
     squares = (rows**2).sum(axis=1)
     distances = squares[:, None] + squares - 2 * rows @ rows.T
     np.fill_diagonal(distances, np.inf)
@@ -700,7 +700,7 @@ class Links(NamedTuple):
 
 
 def read_links(sources: Sources, y: Any, must_link: Any, cannot_link: Any) -> Links:
-    """Return what labels and pairs of ids say."""
+    """What labels and pairs of ids say."""
     labelled, labels = read_labels(sources.ids, {} if y is None else y)
     classes = np.unique(labels, return_inverse=True)[1]
     pairs = [
@@ -749,7 +749,7 @@ def _root_mean_square(phi: np.ndarray) -> float:
 
 
 def _same(rows: np.ndarray, classes: np.ndarray) -> float:
-    """Return the sum of the inner products of all pairs of a class."""
+    """The sum of the inner products of all pairs of a class."""
     member = sp.csr_array(
         (np.ones(len(classes)), (classes, np.arange(len(classes)))),
         shape=(int(classes.max(initial=-1)) + 1, len(classes)),
@@ -833,7 +833,7 @@ def _descend(
 
 
 def shares(parts: Sequence[np.ndarray], present: np.ndarray) -> np.ndarray:
-    """Return the mean products of two sources' projections, d × p × p, over the rows of both."""
+    """The mean products of two sources' projections, d × p × p, over the rows of both."""
     p, d = len(parts), parts[0].shape[1]
     rows = present.astype(float)
     together = np.maximum(rows.T @ rows, 1.0)
@@ -846,7 +846,7 @@ def shares(parts: Sequence[np.ndarray], present: np.ndarray) -> np.ndarray:
 
 
 def factors(products: np.ndarray, present: np.ndarray) -> np.ndarray:
-    """Return by how much the sum over present sources is multiplied to estimate that over all.
+    """By how much the sum over present sources is multiplied to estimate that over all.
 
     The regression of the full sum on the sum at hand, through zero, each coordinate by itself: 1
     for a complete row, 1 where sources have nothing in common, more where they agree.

@@ -200,7 +200,7 @@ class Sources:
         return len(self.ids), sum(len(table.columns) for table in self._tables.values())
 
     def __getitem__(self, rows: Any) -> Sources:
-        """Return the sources of some ids, by position: a slice, a mask or an array of numbers."""
+        """The sources of some ids, by position: a slice, a mask or an array of numbers."""
         if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
             rows = rows[0]  # as scikit-learn asks for rows
         selected = rows if isinstance(rows, slice) else np.asarray(rows)
@@ -222,11 +222,11 @@ class Sources:
         return self.around if self.around is not None and self.graph_names else self
 
     def rows(self, name: str) -> np.ndarray:
-        """Return the index in ``ids`` of each row of a table."""
+        """The index in ``ids`` of each row of a table."""
         return self._table(name).rows
 
     def matrix(self, name: str) -> Matrix:
-        """Return a table as floats, dense or CSR: numbers as they are, NaN where missing.
+        """A table as floats, dense or CSR: numbers as they are, NaN where missing.
 
         A category is the code of its label in :meth:`labels`, NaN where missing;
         :meth:`categorical` says which columns hold such codes.
@@ -234,31 +234,31 @@ class Sources:
         return self._table(name).matrix
 
     def columns(self, name: str) -> tuple[str, ...]:
-        """Return the names of a table's columns, without the id."""
+        """The names of a table's columns, without the id."""
         return self._table(name).columns
 
     def labels(self, name: str) -> tuple[list[Label] | None, ...]:
-        """Return for each column of a table what its codes stand for, or None for numbers."""
+        """For each column of a table what its codes stand for, or None for numbers."""
         return self._table(name).labels
 
     def categorical(self, name: str) -> np.ndarray:
-        """Return which columns of a table hold codes of categories."""
+        """Which columns of a table hold codes of categories."""
         return np.array([labels is not None for labels in self._table(name).labels], dtype=bool)
 
     def graph(self, name: str) -> sp.csr_array:
-        """Return a graph as symmetric n × n weights without self loops."""
+        """A graph as symmetric n × n weights without self loops."""
         return self._graphs[self._graph_name(name)]
 
     def links(self, name: str) -> sp.csr_array:
-        """Return a graph as n × n weights with the direction it was given."""
+        """A graph as n × n weights with the direction it was given."""
         return self._links[self._graph_name(name)]
 
     def index(self, ids: Any) -> np.ndarray:
-        """Return the index of some ids in ``ids``, -1 for an id that no source has."""
+        """The index of some ids in ``ids``, -1 for an id that no source has."""
         return self._index(read_ids(ids, "ids"))
 
     def _index_of_all(self, ids: Any, where: str = "ids") -> np.ndarray:
-        """Return the index of some ids; one that no source has is an error."""
+        """The index of some ids; one that no source has is an error."""
         values = read_ids(ids, where)
         index = self._index(values)
         if (index < 0).any():
@@ -279,7 +279,7 @@ class Sources:
     # -- deriving ----------------------------------------------------------------------------
 
     def select(self, ids: Any) -> Sources:
-        """Return the sources of some ids, in the order given; other rows and edges are left out."""
+        """The sources of some ids, in the order given; other rows and edges are left out."""
         check_unique(read_ids(ids, "ids"), "ids")
         index = self._index_of_all(ids)
         new = position_of_each(index, len(self))
@@ -294,7 +294,7 @@ class Sources:
         return Sources._of(self.ids[index], tables, links, self._directed)
 
     def like(self, other: Sources) -> Sources:
-        """Return these sources as ``other`` reads them: its tables and graphs, columns and codes.
+        """These sources as ``other`` reads them: its tables and graphs, columns and codes.
 
         A table or graph that is not here stays out; a category that ``other`` does not have is
         missing. A column that ``other`` does not have is ignored, and so is a table or graph, with
@@ -323,7 +323,7 @@ class Sources:
         n_components: int = 16,
         among: Any = None,
     ) -> Sources:
-        """Return these sources with one more table, ``"<graph> <kind>"``, made from a graph.
+        """These sources with one more table, ``"<graph> <kind>"``, made from a graph.
 
         Parameters
         ----------
@@ -373,7 +373,7 @@ def positions_in(sources: Sources, X: Any) -> np.ndarray:
 
 
 def _by_name(by_name: Any, what: str) -> dict[str, Any]:
-    """Return tables or graphs by name; without names nobody could tell them apart."""
+    """Tables or graphs by name; without names nobody could tell them apart."""
     if by_name is not None and not isinstance(by_name, Mapping):
         example = "{'people': people, 'orders': orders}" if what == "tables" else "{'calls': calls}"
         raise TypeError(
@@ -409,7 +409,7 @@ def _key_of(
     key: str | Mapping[str, str | None] | None,
     keys: Mapping[str, Mapping[str, str]],
 ) -> str | None:
-    """Return the id column of a table; if keys point to it, theirs if it has one of that name."""
+    """The id column of a table; if keys point to it, theirs if it has one of that name."""
     if isinstance(key, Mapping):
         if name in key:
             return key[name]

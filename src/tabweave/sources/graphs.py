@@ -97,7 +97,7 @@ def _from_matrix(pair: tuple[Any, ...], where: str, directed: bool) -> Edges:
 
 
 def edge_matrix(n: int, source: np.ndarray, target: np.ndarray, weight: np.ndarray) -> sp.csr_array:
-    """Return the n × n weights as given: repeated edges add up, self loops are dropped."""
+    """The n × n weights as given: repeated edges add up, self loops are dropped."""
     keep = (source != target) & (weight > 0)
     out = sp.csr_array((weight[keep], (source[keep], target[keep])), shape=(n, n))
     out.sum_duplicates()
@@ -105,14 +105,14 @@ def edge_matrix(n: int, source: np.ndarray, target: np.ndarray, weight: np.ndarr
 
 
 def symmetric(matrix: sp.csr_array) -> sp.csr_array:
-    """Return the larger of both directions: an edge that is listed twice counts once."""
+    """The larger of both directions: an edge that is listed twice counts once."""
     out = sp.csr_array(matrix.maximum(matrix.T))
     out.sort_indices()
     return out
 
 
 def averaging(matrix: sp.csr_array) -> sp.csr_array:
-    """Return the matrix that replaces each id's values by the mean of its neighbours'."""
+    """The matrix that replaces each id's values by the mean of its neighbours'."""
     total = matrix.sum(axis=1)
     return sp.csr_array(sp.diags_array(1 / np.where(total > 0, total, 1)) @ matrix)
 
@@ -132,7 +132,7 @@ def adjacency(links: sp.csr_array, index: np.ndarray) -> sp.csr_array:
 
 
 def spectral(matrix: sp.csr_array, n_components: int) -> np.ndarray:
-    """Return leading eigenvectors of the normalised graph, one row for each id."""
+    """Leading eigenvectors of the normalised graph, one row for each id."""
     n = matrix.shape[0]
     if not n:
         return np.zeros((0, n_components))

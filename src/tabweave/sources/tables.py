@@ -121,7 +121,7 @@ def _from_frame(frame: Any, where: str, key: str | None, foreign: Sequence[str])
 def _ids_of(
     frame: Any, names: Sequence[str], cells: Sequence[Any], where: str, key: str | None
 ) -> np.ndarray:
-    """Return the ids of a frame's rows: the column ``key``, or the index of that name.
+    """The ids of a frame's rows: the column ``key``, or the index of that name.
 
     Without a column "id", an index that has a name was made to be one.
     """
@@ -142,7 +142,7 @@ def _ids_of(
 
 
 def as_floats(table: Table, where: str) -> tuple[Matrix, tuple[str, ...], Any]:
-    """Return cells as floats (categories as codes, NaN where missing), columns and labels."""
+    """Cells as floats (categories as codes, NaN where missing), columns and labels."""
     matrix = np.empty((table.n_rows, len(table.columns)))
     labels: list[list[Label] | None] = []
     for i, (column, cells) in enumerate(table):
@@ -164,7 +164,7 @@ def as_floats(table: Table, where: str) -> tuple[Matrix, tuple[str, ...], Any]:
 
 
 def conformed(table: SourceTable, like: SourceTable, where: str) -> SourceTable:
-    """Return a table with the columns and the codes of another one."""
+    """A table with the columns and the codes of another one."""
     if table.columns == like.columns and table.labels == like.labels:
         return table
     index = {name: i for i, name in enumerate(table.columns)}
@@ -195,14 +195,14 @@ def conformed(table: SourceTable, like: SourceTable, where: str) -> SourceTable:
 
 
 def _recoded(labels: Sequence[Label], values: Sequence[Label]) -> np.ndarray:
-    """Return the code of each given label among others, NaN for one that is not there."""
+    """The code of each given label among others, NaN for one that is not there."""
     code = positions(labels, values).astype(float)
     code[code == len(labels)] = np.nan
     return code
 
 
 def read_ids(column: Any, where: str) -> np.ndarray:
-    """Return ids as int64, or as canonical labels; a missing one is an error."""
+    """Ids as int64, or as canonical labels; a missing one is an error."""
     with naming(f"{where}: "):
         column = as_column(column, "id")
     if isinstance(column, np.ndarray) and column.dtype.kind in "iu" and column.dtype != np.uint64:
@@ -252,12 +252,12 @@ def check_unique(ids: np.ndarray, where: str) -> None:
 
 
 def plain(ids: np.ndarray, i: int) -> Any:
-    """Return one id as Python writes it."""
+    """One id as Python writes it."""
     return ids[i : i + 1].tolist()[0]
 
 
 def union(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Return every id once, in order of first appearance."""
+    """Every id once, in order of first appearance."""
     arrays = [a for a in arrays if len(a)]
     if not arrays:
         return np.zeros(0, dtype=np.int64)
@@ -299,7 +299,7 @@ class IdIndex:
         return {value: i for i, value in enumerate(self._ids.tolist())}
 
     def __call__(self, ids: np.ndarray) -> np.ndarray:
-        """Return the position of each id that is asked for."""
+        """The position of each id that is asked for."""
         if not len(self._ids) or not len(ids):
             return np.full(len(ids), -1, dtype=np.intp)
         if self._ids.dtype != np.int64 or ids.dtype != np.int64:
@@ -312,7 +312,7 @@ class IdIndex:
 
 
 def read_labels(ids: np.ndarray, y: Any, where: str = "y") -> tuple[np.ndarray, np.ndarray]:
-    """Return index (among ``ids``) and value of every label that is there, in the order of ids.
+    """Index (among ``ids``) and value of every label that is there, in the order of ids.
 
     A pandas series (or frame of one column) or a mapping has them by id, in any order; anything
     else has one for each id, in their order. None, NaN, NaT and pandas' NA stand for no label; a
@@ -340,7 +340,7 @@ def read_labels(ids: np.ndarray, y: Any, where: str = "y") -> tuple[np.ndarray, 
 
 
 def labels_of_rows(X: Any, y: Any) -> Any:
-    """Return y in the order of plain rows X: a series by the index of a pandas frame.
+    """Y in the order of plain rows X: a series by the index of a pandas frame.
 
     A mapping has labels by that index, or by row number. Anything else is as it was.
     """
@@ -364,13 +364,13 @@ def labels_of_rows(X: Any, y: Any) -> Any:
 
 
 def _kinds_of(labels: np.ndarray) -> list[tuple[int, Any]]:
-    """Return number and value of one label of each Python type."""
+    """Number and value of one label of each Python type."""
     types = [type(label) for label in labels]
     return [(types.index(t), labels[types.index(t)]) for t in set(types) - {type(None)}]
 
 
 def _one_series(y: Any) -> Any:
-    """Return the series of a pandas frame of one column: its index has the ids as well."""
+    """The series of a pandas frame of one column: its index has the ids as well."""
     return y.iloc[:, 0] if hasattr(y, "iloc") and y.ndim == 2 and y.shape[1] == 1 else y
 
 
@@ -404,7 +404,7 @@ class Reached(NamedTuple):
 def look_up(
     read: Mapping[str, ReadTable], keys: Mapping[str, Mapping[str, str]]
 ) -> dict[str, tuple[np.ndarray, SourceTable]]:
-    """Return tables by id, other tables' rows where keys lead to them, in any number of steps.
+    """Tables by id, other tables' rows where keys lead to them, in any number of steps.
 
     A table that two columns point to is named "airports by origin" and "airports by dest".
     """
@@ -445,7 +445,7 @@ def _follow(
 
 
 def _pointed_rows(cells: Any, ids: np.ndarray, names: tuple[str, str, str]) -> np.ndarray:
-    """Return the row of the id that each cell names, -1 for one that is missing or unknown."""
+    """The row of the id that each cell names, -1 for one that is missing or unknown."""
     with naming(f"table {names[0]!r}, key {names[1]!r}: "):
         codes, labels = categories(as_column(cells, names[1]))
     named = [label for label in labels if label is not None]
@@ -458,7 +458,7 @@ def _pointed_rows(cells: Any, ids: np.ndarray, names: tuple[str, str, str]) -> n
 
 
 def _names_of(reached: Sequence[Reached]) -> list[str]:
-    """Return a name for each: the table's own if there is one way to it, else with the column."""
+    """A name for each: the table's own if there is one way to it, else with the column."""
     names = [(step.table, f"{step.table} by {step.by[1]}") for step in reached]
     ways, columns = Counter(step.table for step in reached), Counter(name[1] for name in names)
     return [

@@ -121,7 +121,7 @@ class GBC(TabularInput, Estimator):
         return tags
 
     def _encode(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return targets (rows, outputs), and classes that folds should share out evenly."""
+        """Targets (rows, outputs), and classes that folds should share out evenly."""
         raise NotImplementedError
 
     # -- learning --------------------------------------------------------------------------
@@ -217,18 +217,18 @@ class GBC(TabularInput, Estimator):
         return {n: by_name(self.reference_.columns(n), g / total) for n, g in parts.items()}
 
     def _teams(self) -> list[dict[str, Any]]:
-        """Return the boosters of all labels, and those of each fold, if they count as well."""
+        """The boosters of all labels, and those of each fold, if they count as well."""
         return [self.boosters_, *self._committee]
 
     def _models(self, name: str) -> list[Any]:
-        """Return the boosters whose mean is what a source says."""
+        """The boosters whose mean is what a source says."""
         return [booster for team in self._teams() if (booster := team.get(name)) is not None]
 
     def _weight(self, name: str) -> float:
         return self.joined_weight_ if name == JOINED else self.source_weights_[name]
 
     def source_scores(self, X: Any) -> dict[str, np.ndarray]:
-        """Return what each source says of every id: its scores, NaN where it has no row."""
+        """What each source says of every id: its scores, NaN where it has no row."""
         sources = self._read(X)
         scores = self._start + self._scores(sources)
         by_source = dict(zip(self.boosters_, scores[:, positions_in(sources, X)], strict=True))
@@ -236,7 +236,7 @@ class GBC(TabularInput, Estimator):
         return by_source
 
     def explain(self, X: Any, ids: Any = None) -> list[dict[str, Any]]:
-        """Return the share of every source and column in each prediction.
+        """The share of every source and column in each prediction.
 
         Parameters
         ----------
@@ -285,7 +285,7 @@ class GBC(TabularInput, Estimator):
     def _column_shares(
         self, sources: Sources
     ) -> tuple[np.ndarray, dict[str, tuple[np.ndarray, np.ndarray]]]:
-        """Return for each source the row of each id and its shares (rows, outputs, columns).
+        """For each source the row of each id and its shares (rows, outputs, columns).
 
         Before it stands what the constant of each id is multiplied by.
         """
@@ -345,13 +345,13 @@ class GBC(TabularInput, Estimator):
         return out
 
     def _predictions(self, X: Any, ids: Any = None) -> np.ndarray:
-        """Return fused and smoothed predictions of every id, or of those asked for."""
+        """Fused and smoothed predictions of every id, or of those asked for."""
         sources = self._read(X)
         out = self._smoothed(sources)[0]
         return out[positions_in(sources, X) if ids is None else sources._index_of_all(ids)]
 
     def _smoothed(self, sources: Sources, smooth: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Return predictions of all ids, with or without what neighbours add, and fused scores."""
+        """Predictions of all ids, with or without what neighbours add, and fused scores."""
         labeled = sources.index(self._labeled_ids)
         is_known = labeled >= 0
         fused = Fused.of(self._fusion, self._start, self._scores(sources), labeled[is_known])
@@ -491,7 +491,7 @@ class GBCClassifier(ClassifierMixin, GBC):
         return np.eye(len(self.classes_))[codes], codes
 
     def predict_proba(self, X: Any, ids: Any = None) -> np.ndarray:
-        """Return the probability of each class.
+        """The probability of each class.
 
         Parameters
         ----------
@@ -504,12 +504,12 @@ class GBCClassifier(ClassifierMixin, GBC):
         return self._predictions(X, ids)
 
     def predict(self, X: Any, ids: Any = None) -> np.ndarray:
-        """Return the most probable class; see :meth:`predict_proba`."""
+        """The most probable class; see :meth:`predict_proba`."""
         likely = self.predict_proba(X, ids).argmax(axis=1)
         return self.classes_[likely]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy over the ids (or rows) that ``y`` has labels for."""
+        """The accuracy over the ids (or rows) that ``y`` has labels for."""
         return self._score(accuracy_score, X, y, sample_weight)
 
     def _explained(
@@ -575,12 +575,12 @@ class GBCRegressor(RegressorMixin, GBC):
         return (numbers[:, None] - self._center) / self._unit, None
 
     def predict(self, X: Any, ids: Any = None) -> np.ndarray:
-        """Return the predicted number of every id, or of some; see `GBCClassifier`."""
+        """The predicted number of every id, or of some; see `GBCClassifier`."""
         scaled = self._predictions(X, ids)[:, 0]
         return self._center + self._unit * scaled
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R² over the ids (or rows) that ``y`` has numbers for."""
+        """R² over the ids (or rows) that ``y`` has numbers for."""
         return self._score(r2_score, X, y, sample_weight)
 
     def _explained(
@@ -597,7 +597,7 @@ class GBCRegressor(RegressorMixin, GBC):
 def read_training(
     model: Any, X: Any, y: Any, sample_weight: Any = None
 ) -> tuple[Sources, np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return the sources, the index of the labeled ids, their labels and weights."""
+    """The sources, the index of the labeled ids, their labels and weights."""
     if y is None:
         raise ValueError(
             f"{type(model).__name__} requires y to be passed, but the target y is None"
@@ -625,7 +625,7 @@ def read_training(
 
 
 def _in_order(X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, Any]:
-    """Return labels and weights in the order of plain rows."""
+    """Labels and weights in the order of plain rows."""
     weights: Any = None if sample_weight is None else labels_of_rows(X, sample_weight)
     if hasattr(weights, "iloc"):  # in the order of the rows by now, whatever its index
         weights = weights.to_numpy()
@@ -635,7 +635,7 @@ def _in_order(X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, Any]:
 def _counting(
     labeled: np.ndarray, labels: np.ndarray, weights: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return labels that count, with weights of mean 1; a label of weight 0 is none."""
+    """Labels that count, with weights of mean 1; a label of weight 0 is none."""
     if weights is None:
         return labeled, labels, None
     has_weight = weights > 0
@@ -643,7 +643,7 @@ def _counting(
 
 
 def _weights_of(ids: np.ndarray, labeled: np.ndarray, sample_weight: Any) -> np.ndarray | None:
-    """Return the weights of the labels; 1 for a label without one."""
+    """The weights of the labels; 1 for a label without one."""
     if sample_weight is None:
         return None
     if not isinstance(sample_weight, Mapping) and not hasattr(sample_weight, "iloc"):
@@ -664,7 +664,7 @@ def _weights_of(ids: np.ndarray, labeled: np.ndarray, sample_weight: Any) -> np.
 
 
 def refused(model: Any) -> dict[str, str]:
-    """Return sources and graphs of no use, and why."""
+    """Sources and graphs of no use, and why."""
     out = {n: "no gain on held-out rows" for n, s in model.graph_smoothing_.items() if not s}
     for name, weight in model.source_weights_.items():
         if model.boosters_[name] is None:
@@ -704,7 +704,7 @@ def with_joined(sources: Sources, like: Sources) -> Sources:
 def _expanded(
     sources: Sources, name: str, width: int, position: np.ndarray, n: int, sparse: bool
 ) -> Any:
-    """Return a table over more rows; missing ones are NaN, or empty where a table is sparse."""
+    """A table over more rows; missing ones are NaN, or empty where a table is sparse."""
     if name not in sources.names:
         return sp.csr_array((n, width)) if sparse else np.full((n, width), np.nan, np.float32)
     rows, matrix = position[sources.rows(name)], sources.matrix(name)

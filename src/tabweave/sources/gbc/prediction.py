@@ -59,17 +59,17 @@ class Fusion:
         return self.of_mean(start, *self.mean(scores))
 
     def mean(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the weighted mean of each row's scores, and the weight of those who have it."""
+        """The weighted mean of each row's scores, and the weight of those who have it."""
         total, shares = self._shares(~np.isnan(scores[:, :, 0]))
         return np.einsum("sr,sro->ro", shares, np.nan_to_num(scores)), total
 
     def of_mean(self, start: np.ndarray, mean: np.ndarray, total: np.ndarray) -> np.ndarray:
-        """Return fused scores, given what :meth:`mean` returned."""
+        """Fused scores, given what :meth:`mean` returned."""
         scaled = start + (1 + (self.scale - 1) * total)[:, None] * mean
         return (1 + (self.certainty - 1) * total)[:, None] * scaled
 
     def factors(self, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return what the constant and each source's score of each row are multiplied by.
+        """What the constant and each source's score of each row are multiplied by.
 
         ``present`` says which source has the row.
         """
@@ -118,7 +118,7 @@ def choose_fusion(
 
 
 def beliefs(losses: np.ndarray, useful: np.ndarray, joined: bool) -> list[np.ndarray]:
-    """Return weights worth a trial: each useful source alone, all alike, all by their losses.
+    """Weights worth a trial: each useful source alone, all alike, all by their losses.
 
     If the last one is of all columns, also all of them with it, and half of it beside the others.
     """
@@ -135,7 +135,7 @@ def beliefs(losses: np.ndarray, useful: np.ndarray, joined: bool) -> list[np.nda
 
 
 def equal_fusion(scores: np.ndarray) -> Fusion:
-    """Return the plain mean of all sources that have any row."""
+    """The plain mean of all sources that have any row."""
     present = ~np.isnan(scores[:, :, 0]).all(axis=1)
     return Fusion(present / max(present.sum(), 1))
 
@@ -143,7 +143,7 @@ def equal_fusion(scores: np.ndarray) -> Fusion:
 def _scaled(
     judge: Judge, start: np.ndarray, scores: np.ndarray, weights: np.ndarray
 ) -> tuple[Fusion, np.ndarray]:
-    """Return the best scale or certainty for some weights, and the losses under it."""
+    """The best scale or certainty for some weights, and the losses under it."""
     useful, means = int((weights > 0).sum()), Fusion(weights).mean(scores)
     trials = [Fusion(weights, scale) for scale in SCALES if scale <= useful]
     trials += [Fusion(weights, certainty=shrunken) for shrunken in SHRUNKEN]
@@ -156,7 +156,7 @@ def _scaled(
 def informative(
     loss: Loss, start: np.ndarray, scores: np.ndarray, targets: np.ndarray
 ) -> np.ndarray:
-    """Return which sources beat the constant on held-out rows by more than two standard errors.
+    """Which sources beat the constant on held-out rows by more than two standard errors.
 
     Scores may be shrunk for that: a source that is right but too sure of itself is informative.
     """
@@ -174,12 +174,12 @@ def informative(
 def row_losses(
     loss: Loss, start: np.ndarray, scores: np.ndarray, targets: np.ndarray
 ) -> np.ndarray:
-    """Return the loss of each source on each row, NaN where it has none."""
+    """The loss of each source on each row, NaN where it has none."""
     return np.array([loss.rows(start + source_scores, targets) for source_scores in scores])
 
 
 def mean_losses(losses: np.ndarray) -> np.ndarray:
-    """Return the mean loss of each source over its rows, NaN for a source without rows."""
+    """The mean loss of each source over its rows, NaN for a source without rows."""
     present = ~np.isnan(losses)
     count = present.sum(axis=1)
     total = np.where(present, losses, 0.0).sum(axis=1)
@@ -187,7 +187,7 @@ def mean_losses(losses: np.ndarray) -> np.ndarray:
 
 
 def left_out(judge: Judge, fusion: Fusion, start: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Return by how much the loss of the fused prediction grows when a source is left out."""
+    """By how much the loss of the fused prediction grows when a source is left out."""
     full = judge(fusion(start, scores)).mean()
     out = np.zeros(len(scores))
     for i in np.flatnonzero(fusion.weights):
@@ -198,7 +198,7 @@ def left_out(judge: Judge, fusion: Fusion, start: np.ndarray, scores: np.ndarray
 
 
 def better(new: np.ndarray, old: np.ndarray, errors: float = 1.0) -> bool:
-    """Return whether losses of the same rows are lower by more than some standard errors."""
+    """Whether losses of the same rows are lower by more than some standard errors."""
     gain = old - new
     return bool(gain.mean() > errors * gain.std() / np.sqrt(len(gain)))
 
@@ -235,7 +235,7 @@ class Held(NamedTuple):
         return float(self.losses.mean())
 
     def improves(self, other: Held, errors: float = 1.0) -> bool:
-        """Return whether losses are lower by some standard errors, and not for more wrong rows."""
+        """Whether losses are lower by some standard errors, and not for more wrong rows."""
         lower = better(self.losses, other.losses, errors)
         return lower and bool(self.errors.mean() <= other.errors.mean())
 
@@ -256,7 +256,7 @@ class Smoothing(NamedTuple):
         return any(self.strengths)
 
     def with_strength(self, graph: int, strength: float) -> Smoothing:
-        """Return the same but for the strength of one graph."""
+        """The same but for the strength of one graph."""
         values = list(self.strengths)
         values[graph] = strength
         return self._replace(strengths=tuple(values))
@@ -272,38 +272,38 @@ class Smoother(ABC):
 
     @abstractmethod
     def labels(self, targets: np.ndarray) -> np.ndarray:
-        """Return the predictions that labels stand for."""
+        """The predictions that labels stand for."""
 
     @abstractmethod
     def plain(self, scores: np.ndarray) -> np.ndarray:
-        """Return predictions without any smoothing."""
+        """Predictions without any smoothing."""
 
     def prior(self, labels: np.ndarray) -> np.ndarray | None:
-        """Return the share of each class; nothing of numbers."""
+        """The share of each class; nothing of numbers."""
         return None
 
     @abstractmethod
     def over(
         self, fused: Fused, graphs: Sequence[Voice], labels: np.ndarray, trust: float
     ) -> np.ndarray:
-        """Return predictions smoothed over graphs; neighbours see the labels."""
+        """Predictions smoothed over graphs; neighbours see the labels."""
 
     def mixing(
         self, fused: Fused, graphs: Sequence[sp.csr_array], labels: np.ndarray
     ) -> list[np.ndarray | None]:
-        """Return what the class of a neighbour says of one's own, for each graph."""
+        """What the class of a neighbour says of one's own, for each graph."""
         return [None] * len(graphs)
 
     @abstractmethod
     def losses(self, predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the loss of each row."""
+        """The loss of each row."""
 
     def errors(self, predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return how wrong each row is; its loss, unless there are classes."""
+        """How wrong each row is; its loss, unless there are classes."""
         return self.losses(predictions, labels)
 
     def balanced(self, predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return predictions of unlabeled rows in the proportions of the labels."""
+        """Predictions of unlabeled rows in the proportions of the labels."""
         return predictions
 
     def __call__(
@@ -314,7 +314,7 @@ class Smoother(ABC):
         labels: np.ndarray,
         mixing: Sequence[np.ndarray | None] | None = None,
     ) -> np.ndarray:
-        """Return predictions, smoothed if they lean on any graph."""
+        """Predictions, smoothed if they lean on any graph."""
         if not smoothing.any:
             return self.plain(fused.scores)
         voices = []
@@ -337,11 +337,11 @@ class ClassSmoother(Smoother):
     signs: ClassVar[tuple[int, ...]] = (1, -1)
 
     def labels(self, targets: np.ndarray) -> np.ndarray:
-        """Return one column of 0 and 1 for each class."""
+        """One column of 0 and 1 for each class."""
         return np.hstack([1 - targets, targets]) if targets.shape[1] == 1 else targets
 
     def plain(self, scores: np.ndarray) -> np.ndarray:
-        """Return the probability of each class."""
+        """The probability of each class."""
         share = expit(scores)
         if scores.shape[1] == 1:
             return np.hstack([1 - share, share])
@@ -350,7 +350,7 @@ class ClassSmoother(Smoother):
     def over(
         self, fused: Fused, graphs: Sequence[Voice], labels: np.ndarray, trust: float
     ) -> np.ndarray:
-        """Return probabilities after some rounds of adding the neighbours' evidence."""
+        """Probabilities after some rounds of adding the neighbours' evidence."""
         out = self.plain(fused.scores)
         prior = self.prior(labels) if fused.prior is None else fused.prior
         total = sum(voice.graph.sum(axis=1) for voice in graphs)[:, None]
@@ -370,7 +370,7 @@ class ClassSmoother(Smoother):
     def mixing(
         self, fused: Fused, graphs: Sequence[sp.csr_array], labels: np.ndarray
     ) -> list[np.ndarray | None]:
-        """Return log p(c'|neighbour of c) / p(c'), the largest at ±1, from what is now believed."""
+        """The logs of p(c'|neighbour of c) / p(c'), the largest at ±1, by what is now believed."""
         seen = self.plain(fused.scores)
         seen[fused.labeled] = labels
         out: list[np.ndarray | None] = []
@@ -392,7 +392,7 @@ class ClassSmoother(Smoother):
         return out
 
     def prior(self, labels: np.ndarray) -> np.ndarray:
-        """Return the share of each class."""
+        """The share of each class."""
         return (labels.sum(axis=0) + 0.5) / (len(labels) + 0.5 * labels.shape[1])
 
     def losses(self, predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -400,7 +400,7 @@ class ClassSmoother(Smoother):
         return -np.log(np.maximum((predictions * labels).sum(axis=1), 1e-12))
 
     def errors(self, predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return 1 for a row whose most probable class is not its own."""
+        """1 for a row whose most probable class is not its own."""
         return (predictions.argmax(axis=1) != labels.argmax(axis=1)).astype(float)
 
 
@@ -412,17 +412,17 @@ class NumberSmoother(Smoother):
     """
 
     def labels(self, targets: np.ndarray) -> np.ndarray:
-        """Return the numbers themselves."""
+        """The numbers themselves."""
         return targets
 
     def plain(self, scores: np.ndarray) -> np.ndarray:
-        """Return the scores themselves."""
+        """The scores themselves."""
         return scores
 
     def over(
         self, fused: Fused, graphs: Sequence[Voice], labels: np.ndarray, trust: float
     ) -> np.ndarray:
-        """Return numbers after some rounds of passing residuals on."""
+        """Numbers after some rounds of passing residuals on."""
         scores, bare = fused.scores, fused.bare
         graph = sp.csr_array(sum((voice.graph for voice in graphs[1:]), start=graphs[0].graph))
         total = 1 + graph.sum(axis=1)[:, None]
@@ -436,7 +436,7 @@ class NumberSmoother(Smoother):
         return scores + rest
 
     def losses(self, predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the squared error of each row."""
+        """The squared error of each row."""
         return ((predictions - labels) ** 2).sum(axis=1)
 
 
@@ -447,12 +447,12 @@ class Voice(NamedTuple):
     mixing: np.ndarray | None
 
     def speaks_for(self, beliefs: np.ndarray) -> np.ndarray:
-        """Return what beliefs of neighbours say of one's own class."""
+        """What beliefs of neighbours say of one's own class."""
         return beliefs if self.mixing is None else beliefs @ self.mixing.T
 
 
 def evidence(graph: sp.csr_array, strength: float) -> sp.csr_array:
-    """Return strength · W / √degree."""
+    """The matrix strength · W / √degree."""
     degree = graph.sum(axis=1)
     root = sp.diags_array(strength / np.sqrt(np.where(degree > 0, degree, 1)))
     return sp.csr_array(root @ graph)
@@ -477,7 +477,7 @@ def choose_smoothing(
         return tried[smoothing]
 
     def strengthened(chosen: Smoothing, g: int) -> Smoothing:
-        """Return the same with one more graph, if that helps."""
+        """The same with one more graph, if that helps."""
         reference = chosen if chosen.any else Smoothing(chosen.strengths)
         for sign in signs:
             trials = [chosen.with_strength(g, sign * s) for s in STRENGTHS]

@@ -105,7 +105,7 @@ class Team:
         return self
 
     def _booster(self, data: Any, row: np.ndarray, rows: np.ndarray) -> Any:
-        """Return a new booster of some rows of a table; it keeps the scores of watched ones."""
+        """A new booster of some rows of a table; it keeps the scores of watched ones."""
         lgb = require("lightgbm", "boost")
         booster = lgb.Booster(self.binned.params, data.subset(np.sort(row[rows])))
         watched = np.sort(row[self.watched])
@@ -159,7 +159,7 @@ class Team:
         return scores
 
     def _means(self, scores: np.ndarray, i: int) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Return E (3.2) and Ẽ (3.3) of the rows of a source, None for a term that is off."""
+        """E (3.2) and Ẽ (3.3) of the rows of a source, None for a term that is off."""
         rows = self._rows[i]
         mean, neighbors = None, None
         if self._lambdas[0]:
@@ -178,7 +178,7 @@ class Team:
         return mean, neighbors
 
     def watched_scores(self) -> np.ndarray:
-        """Return the scores of the watched ids less the constant, NaN where a source has none."""
+        """The scores of the watched ids less the constant, NaN where a source has none."""
         out = np.full((len(self.boosters), len(self.watched), self.binned.n_outputs), np.nan)
         for i, (booster, row) in enumerate(zip(self.boosters, self.binned.rows, strict=True)):
             rows = row[self.watched]
@@ -195,12 +195,12 @@ class Team:
         return self.boosters
 
     def _watched_of(self, i: int) -> np.ndarray:
-        """Return the scores of a source's watched rows."""
+        """The scores of a source's watched rows."""
         return _scores(self.boosters[i], True)
 
 
 def _scores(booster: Any, valid: bool) -> np.ndarray:
-    """Return raw scores of the training or of the watched rows, kept up to date by LightGBM."""
+    """Raw scores of the training or of the watched rows, kept up to date by LightGBM."""
     caught: list[np.ndarray] = []
 
     def catch(raw: np.ndarray, _: Any) -> tuple[str, float, bool]:
@@ -245,14 +245,14 @@ class Binned:
 
 
 def as_lightgbm(matrix: Any) -> Any:
-    """Return a matrix in a form that LightGBM takes."""
+    """A matrix in a form that LightGBM takes."""
     return sp.csr_matrix(matrix) if sp.issparse(matrix) else matrix
 
 
 def all_scores(
     boosters: Sequence[Any], sources: Sources, n_outputs: int, n_rounds: int
 ) -> np.ndarray:
-    """Return the scores of all ids less the constant, NaN where a source has no row or booster."""
+    """The scores of all ids less the constant, NaN where a source has no row or booster."""
     out = np.full((len(boosters), len(sources), n_outputs), np.nan)
     for i, (name, booster) in enumerate(zip(sources.names, boosters, strict=True)):
         rows = sources.rows(name)
@@ -266,7 +266,7 @@ def all_scores(
 def mean_scores(
     teams: Sequence[Sequence[Any]], sources: Sources, n_outputs: int, n_rounds: int
 ) -> np.ndarray:
-    """Return the mean of what teams of boosters say, for each source over those that it has."""
+    """The mean of what teams of boosters say, for each source over those that it has."""
     total, count = 0.0, 0
     for boosters in teams:
         scores = all_scores(boosters, sources, n_outputs, n_rounds)
@@ -275,7 +275,7 @@ def mean_scores(
 
 
 def contributions(booster: Any, matrix: Any, n_rounds: int) -> np.ndarray:
-    """Return Shapley values of each row's scores by column; the last one is their expectation."""
+    """Shapley values of each row's scores by column; the last one is their expectation."""
     dense = matrix.toarray() if sp.issparse(matrix) else matrix
     return np.asarray(booster.predict(dense, pred_contrib=True, num_iteration=n_rounds))
 
@@ -288,26 +288,26 @@ class Loss(ABC):
 
     @abstractmethod
     def start(self, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        """Return the constant of smallest loss, one for each output."""
+        """The constant of smallest loss, one for each output."""
 
     @abstractmethod
     def rows(self, scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Return the loss of each row, summed over outputs."""
+        """The loss of each row, summed over outputs."""
 
     @abstractmethod
     def gradient(self, scores: np.ndarray, targets: np.ndarray) -> Pair:
-        """Return first and second derivatives in the scores."""
+        """First and second derivatives in the scores."""
 
     @abstractmethod
     def target(self, scores: np.ndarray) -> np.ndarray:
-        """Return the target that an expected score stands for."""
+        """The target that an expected score stands for."""
 
     def agreement(self, scores: np.ndarray, expected: np.ndarray) -> np.ndarray:
-        """Return L(f, E) of each row, E an expected score."""
+        """L(f, E) of each row, E an expected score."""
         return self.rows(scores, self.target(expected))
 
     def agreement_gradient(self, scores: np.ndarray, expected: np.ndarray) -> Pair:
-        """Return the derivatives of :meth:`agreement` in the scores."""
+        """The derivatives of :meth:`agreement` in the scores."""
         return self.gradient(scores, self.target(expected))
 
 
@@ -315,13 +315,13 @@ class Logistic(Loss):
     """log(1 + exp(f)) - t f: targets are 0, 1 or a probability between them."""
 
     def start(self, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        """Return log-odds, with half a row more on both sides: no class of a fold is impossible."""
+        """Log-odds, with half a row more on both sides: no class of a fold is impossible."""
         weights = np.ones(len(targets)) if weights is None else weights
         share = (weights @ targets + 0.5) / (weights.sum() + 1)
         return np.log(share / (1 - share))
 
     def rows(self, scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Return the loss of each row, summed over outputs."""
+        """The loss of each row, summed over outputs."""
         return (softplus(scores) - targets * scores).sum(axis=-1)
 
     def gradient(self, scores: np.ndarray, targets: np.ndarray) -> Pair:
@@ -330,7 +330,7 @@ class Logistic(Loss):
         return share - targets, share * (1 - share)
 
     def target(self, scores: np.ndarray) -> np.ndarray:
-        """Return the probability σ(E)."""
+        """The probability σ(E)."""
         return expit(scores)
 
 
@@ -338,24 +338,24 @@ class Squared(Loss):
     """(f - t)², numbers of mean 0 and standard deviation 1."""
 
     def start(self, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        """Return the mean."""
+        """The mean."""
         return np.average(targets, axis=0, weights=weights)
 
     def rows(self, scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Return the loss of each row, summed over outputs."""
+        """The loss of each row, summed over outputs."""
         return ((scores - targets) ** 2).sum(axis=-1)
 
     def gradient(self, scores: np.ndarray, targets: np.ndarray) -> Pair:
-        """Return 2(f - t) and 2."""
+        """2(f - t) and 2."""
         return 2 * (scores - targets), np.full_like(scores, 2.0)
 
     def target(self, scores: np.ndarray) -> np.ndarray:
-        """Return the expected number itself."""
+        """The expected number itself."""
         return scores
 
 
 def softplus(values: np.ndarray) -> np.ndarray:
-    """Return log(1 + exp(v)) without overflow, and without complaint about NaN."""
+    """Softplus, log(1 + exp(v)), without overflow, and without complaint about NaN."""
     return np.maximum(values, 0) + np.log1p(np.exp(-np.abs(values)))
 
 
@@ -407,7 +407,7 @@ class Terms:
         self.weights = np.ones(len(targets)) if weights is None else weights
 
     def value(self, scores: np.ndarray, expected: tuple[np.ndarray | None, ...]) -> float:
-        """Return the objective at some scores; ``expected`` holds E (3.2) and Ẽ (3.3)."""
+        """The objective at some scores; ``expected`` holds E (3.2) and Ẽ (3.3)."""
         out = (self.weights * self.loss.rows(scores, self.targets))[self.labeled].sum()
         free = ~self.labeled
         for factor, mean in zip(self.factors, expected, strict=True):
@@ -416,7 +416,7 @@ class Terms:
         return float(out)
 
     def gradient(self, scores: np.ndarray, expected: tuple[np.ndarray | None, ...]) -> Pair:
-        """Return the derivatives of :meth:`value` in the scores."""
+        """The derivatives of :meth:`value` in the scores."""
         first, second = self.loss.gradient(scores, self.targets)
         first *= self.weights[:, None]
         second *= self.weights[:, None]
@@ -433,7 +433,7 @@ class Terms:
 
 
 def label_scale(labeled: np.ndarray) -> float:
-    """Return labeled over unlabeled rows: times this, λ = 1 weighs as much as all labels do."""
+    """Labeled over unlabeled rows: times this, λ = 1 weighs as much as all labels do."""
     return int(labeled.sum()) / max(int((~labeled).sum()), 1)
 
 

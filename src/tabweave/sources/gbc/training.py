@@ -422,7 +422,7 @@ class Training(Trained):
 
 
 def labeled_fusion(problem: Problem) -> Fusion:
-    """Return the plain mean of the sources that have more than one labeled row."""
+    """The plain mean of the sources that have more than one labeled row."""
     usable = np.array([(row[problem.labeled] >= 0).sum() > 1 for row in problem.binned.rows])
     usable &= np.array([name != JOINED for name in problem.binned.sources.names])
     return Fusion(usable / max(usable.sum(), 1))
@@ -431,7 +431,7 @@ def labeled_fusion(problem: Problem) -> Fusion:
 def sampled_edges(
     graphs: Sequence[sp.csr_array], rng: np.random.Generator, *, max_edges: int = 2_000
 ) -> list[np.ndarray]:
-    """Return the ends of some edges of each graph, an edge at most once."""
+    """The ends of some edges of each graph, an edge at most once."""
     out = []
     for graph in graphs:
         pairs = np.array(sp.triu(graph, format="coo").coords)
@@ -440,7 +440,7 @@ def sampled_edges(
 
 
 def by_name(names: Sequence[str], values: np.ndarray) -> dict[str, float]:
-    """Return the value of each name, as Python's floats."""
+    """The value of each name, as Python's floats."""
     return dict(zip(names, np.asarray(values, dtype=float).tolist(), strict=True))
 
 

@@ -237,7 +237,7 @@ class HeMap(Estimator):
     def _read_training(
         self, X: Any, y: Any, source: Any, pairs: Any, numeric: bool
     ) -> tuple[np.ndarray, Any, dict[str, tuple[SourceRows, np.ndarray | None]]]:
-        """Return target rows without gaps, their labels, and each source with its pairs."""
+        """Target rows without gaps, their labels, and each source with its pairs."""
         without_attributes(self, "reference_")
         if isinstance(X, Sources):
             self.reference_ = X.select(X.ids[:0])
@@ -287,7 +287,7 @@ class HeMap(Estimator):
         return Attempt(decision, how, transfer)
 
     def _alignment(self, target: TargetRows) -> tuple[str, Align, int]:
-        """Return the alignment by name and as a function, and how often it is refined."""
+        """The alignment by name and as a function, and how often it is refined."""
         how = self.alignment
         if how == "auto":
             how = "pc" if target.pairs is None else "pairs"
@@ -326,16 +326,16 @@ class HeMap(Estimator):
     # -- using -----------------------------------------------------------------------------
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class or number of each target row (of `Sources`, in the order of ids)."""
+        """The class or number of each target row (of `Sources`, in the order of ids)."""
         return self._model().predict(self._read(X))
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class."""
+        """The probability of each class."""
         return self._model().predict_proba(self._read(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy, or R² of numbers, over the rows that ``y`` has labels for."""
+        """The accuracy, or R² of numbers, over the rows that ``y`` has labels for."""
         predictions = self.predict(X)
         of_rows = partial(labels_of_rows, X)
         if isinstance(X, Sources):
@@ -346,7 +346,7 @@ class HeMap(Estimator):
         return float(measure(values, predictions[present], sample_weight=weights))
 
     def project(self, X: Any) -> np.ndarray:
-        """Return target rows in the common space, whether or not the source was refused."""
+        """Target rows in the common space, whether or not the source was refused."""
         X = self._read(X)
         if self.transfer_ is None:
             raise ValueError(f"expected a source that can be aligned, got none: {self.reason_}")
@@ -365,7 +365,7 @@ class HeMap(Estimator):
         return filled(X, self._means)
 
     def _target_rows(self, X: Sources) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows of the table that was the target in fit, and the index of their ids."""
+        """The rows of the table that was the target in fit, and the index of their ids."""
         name = self.reference_.names[0]
         if name not in X.names:
             raise ValueError(f"expected the target of fit, table {name!r}, got {[*X.names]}")
@@ -388,7 +388,7 @@ class HeMap(Estimator):
 
 
 def of_sources(X: Sources, y: Any, outputs: Any) -> tuple[np.ndarray, Any, Any, Any]:
-    """Return the first table's rows with their labels, and the others as sources with pairs."""
+    """The first table's rows with their labels, and the others as sources with pairs."""
     if y is None:
         raise ValueError("HeMap requires y to be passed, but the target y is None")
     if not X.names:
@@ -422,14 +422,14 @@ def check_names(what: str, by_name: Any, sources: Sequence[str]) -> None:
 
 
 def target_rows(sources: Sources) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of the first table in the order of ids, and the index of these."""
+    """The rows of the first table in the order of ids, and the index of these."""
     index = sources.rows(sources.names[0])
     order = np.argsort(index)
     return _dense(cells(sources, sources.names[0]))[order], index[order]
 
 
 def of_ids(sources: Sources, rows: np.ndarray, y: Any) -> np.ndarray:
-    """Return the labels of some ids by index, None where there is none."""
+    """The labels of some ids by index, None where there is none."""
     out = np.full(len(sources), None, dtype=object)
     index, labels = read_labels(sources.ids, y)
     out[index] = labels.tolist()
@@ -441,12 +441,12 @@ def _dense(matrix: Any) -> np.ndarray:
 
 
 def filled(X: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """Return rows with gaps at the means of their columns."""
+    """Rows with gaps at the means of their columns."""
     return np.where(np.isnan(X), means, X)
 
 
 def read_target(y: Any, n_rows: int, numeric: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the labels that are there, and which rows have one."""
+    """The labels that are there, and which rows have one."""
     if y is None:
         raise ValueError("HeMap requires y to be passed, but the target y is None")
     values, present = read_outputs(y, "y")
@@ -468,7 +468,7 @@ def read_target(y: Any, n_rows: int, numeric: bool) -> tuple[np.ndarray, np.ndar
 
 
 def read_outputs(y: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the outputs that are not missing, and where they are."""
+    """The outputs that are not missing, and where they are."""
     values = target_array(y)
     if values.dtype.kind == "O":
         labels = [canonical(value) for value in values.tolist()]
@@ -482,7 +482,7 @@ def read_outputs(y: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def read_source(source: Any, target_numeric: bool, name: str = "source") -> SourceRows:
-    """Return the rows and outputs of a source, gaps at the means of their columns.
+    """The rows and outputs of a source, gaps at the means of their columns.
 
     Fractions are numbers; whole numbers are, too, if the target's outputs are numbers.
     """
@@ -517,7 +517,7 @@ def read_source(source: Any, target_numeric: bool, name: str = "source") -> Sour
 
 
 def read_pairs(pairs: Any, n_rows: int, n_source: int) -> np.ndarray | None:
-    """Return the source row of each target row, -1 for none."""
+    """The source row of each target row, -1 for none."""
     if pairs is None:
         return None
     pairs = np.asarray(pairs)
@@ -608,7 +608,7 @@ def judge(
 
 
 def ignores_outputs(options: Options) -> bool:
-    """Return whether the common space is the same whatever the source's outputs are."""
+    """Whether the common space is the same whatever the source's outputs are."""
     return options.theta == 1 and getattr(options.align, "args", None) == ("pairs",)
 
 
@@ -630,7 +630,7 @@ def _does_as_well(
     limit: float,
     same_space: Sequence[Transfer] | None,
 ) -> bool:
-    """Return whether held-out losses with a source sum up to no more than a limit.
+    """Whether held-out losses with a source sum up to no more than a limit.
 
     ``same_space`` are transfers of each fold in the same common space, of which only the learner is
     to be trained again.
@@ -649,7 +649,7 @@ def _does_as_well(
 
 
 def fewer(target: TargetRows, source: SourceRows, max_rows: int) -> tuple[TargetRows, SourceRows]:
-    """Return some of the rows, evenly, labeled ones first and pairs together: enough to judge."""
+    """Some of the rows, evenly, labeled ones first and pairs together: enough to judge."""
     if max(len(target.X), len(source.X)) <= max_rows:
         return target, source
     labeled, free = np.flatnonzero(target.labeled), np.flatnonzero(~target.labeled)
@@ -670,7 +670,7 @@ def fewer(target: TargetRows, source: SourceRows, max_rows: int) -> tuple[Target
 
 
 def _pairs_among(rows: np.ndarray, pairs: np.ndarray, n_source: int) -> np.ndarray:
-    """Return pairs with some of the source rows, -1 where the partner is none of them."""
+    """Pairs with some of the source rows, -1 where the partner is none of them."""
     return position_of_each(rows, n_source + 1)[pairs]  # the last one answers -1, no partner
 
 
@@ -679,7 +679,7 @@ def _evenly(n: int, max_rows: int) -> np.ndarray:
 
 
 def standard_errors(gains: np.ndarray) -> np.ndarray:
-    """Return the standard error of each mean gain over rows, wider the fewer they are.
+    """The standard error of each mean gain over rows, wider the fewer they are.
 
     One standard error of so many rows is exceeded by chance as often as one of very many (Student
     1908): a single row that does better is not enough. Folds share training rows, which makes it a
@@ -692,7 +692,7 @@ def standard_errors(gains: np.ndarray) -> np.ndarray:
 def held_out_losses(
     options: Options, target: TargetRows, source: SourceRows, folds: np.ndarray
 ) -> tuple[np.ndarray, list[Transfer]]:
-    """Return the losses of all labeled rows, by the transfer and its rivals, and the transfers."""
+    """The losses of all labeled rows, by the transfer and its rivals, and the transfers."""
     losses = np.empty((1 + len(_RIVALS), len(folds)))
     transfers = []
     for fold in range(int(folds.max()) + 1):

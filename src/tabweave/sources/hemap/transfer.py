@@ -78,12 +78,12 @@ class Side(NamedTuple):
     W: np.ndarray
 
     def features(self, X: np.ndarray) -> np.ndarray:
-        """Return the scaled columns, and the row's cluster if clusters are kept."""
+        """The scaled columns, and the row's cluster if clusters are kept."""
         Z = self.frame.apply(X)
         return Z if self.clusters is None else np.hstack([Z, _indicators(self.clusters, Z)])
 
     def project(self, X: np.ndarray) -> np.ndarray:
-        """Return the projected rows."""
+        """The projected rows."""
         return self.features(X) @ self.W
 
 
@@ -107,7 +107,7 @@ class Transfer:
         self._learn(options, target.y, labeled, B_S[rows], source.v[rows], source.numeric)
 
     def relearned(self, options: Options, target: TargetRows, source: SourceRows) -> Transfer:
-        """Return the same transfer of other outputs, if the common space ignores these."""
+        """The same transfer of other outputs, if the common space ignores these."""
         out = copy(self)
         labeled, rows = self.side.project(target.X[target.labeled]), self.selected
         B_S, v = self.projected_source[rows], source.v[rows]
@@ -147,7 +147,7 @@ class Transfer:
         return proba if self.bridge is None else proba @ self.bridge
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the class or number of each row."""
+        """The class or number of each row."""
         if self.bridge is None:
             return self.learner.predict(self.side.project(X))
         assert self.classes_ is not None
@@ -212,7 +212,7 @@ def align(how: str, scaled: Scaled) -> Aligned:
 
 
 def _scores(scaled: Scaled) -> tuple[np.ndarray, np.ndarray]:
-    """Return what a learner of each table's own makes of its rows: a rank, or p(class|row).
+    """What a learner of each table's own makes of its rows: a rank, or p(class|row).
 
     Source rows are scored by learners that did not see them. Classes of other names are compared
     by how frequent they are.
@@ -240,7 +240,7 @@ def _scores(scaled: Scaled) -> tuple[np.ndarray, np.ndarray]:
 def _out_of_fold(
     options: Options, S: np.ndarray, v: np.ndarray, names: np.ndarray | None, *, n_folds: int = 3
 ) -> np.ndarray:
-    """Return predictions (or p(name|row)) of each row by a learner of the other folds."""
+    """Predictions (or p(name|row)) of each row by a learner of the other folds."""
     folds = fold_numbers(v, n_folds, np.random.RandomState(options.seed))
     out = np.zeros((len(S), 1 if names is None else len(names)))
     for fold in np.unique(folds):
@@ -273,7 +273,7 @@ def by_components(
 
 
 def components(Z: np.ndarray, p: int) -> np.ndarray:
-    """Return the scores on the first p principal components, skewed to the right."""
+    """The scores on the first p principal components, skewed to the right."""
     n, m = Z.shape
     gram = Z.T @ Z if m <= n else Z @ Z.T
     squares, V = eigh(gram, p)
@@ -287,7 +287,7 @@ def components(Z: np.ndarray, p: int) -> np.ndarray:
 
 
 def turn(A: np.ndarray, B: np.ndarray, codes: Codes, *, prior_weight: float = 0.05) -> np.ndarray:
-    """Return the rotation of B whose class means are nearest to those of A (Procrustes)."""
+    """The rotation of B whose class means are nearest to those of A (Procrustes)."""
     prior = np.diag(np.sqrt(np.mean(A * A, axis=0) * np.mean(B * B, axis=0)))
     means = None if codes is None else _class_means(A, B, *codes)
     if means is None:
@@ -374,7 +374,7 @@ class Frame(NamedTuple):
         return cls(mean, unit * size if size > 0 else unit)
 
     def apply(self, X: np.ndarray) -> np.ndarray:
-        """Return the centred and scaled table."""
+        """The centred and scaled table."""
         return (X - self.mean) / self.unit
 
 
@@ -407,7 +407,7 @@ class Factor(NamedTuple):
         beta: float,
         theta: float,
     ) -> Factor:
-        """Return F of aligned rows; θ = 1 is the linear case."""
+        """F of aligned rows; θ = 1 is the linear case."""
         diagonal, other = np.sqrt(2) * theta, beta / np.sqrt(2)
         residual = np.sqrt((1 - theta) * (beta + 2 * theta))
         widths = [M.shape[1] for M in (T, S, C_T, C_S)]
@@ -418,7 +418,7 @@ class Factor(NamedTuple):
         )
 
     def smaller_gram(self) -> np.ndarray:
-        """Return FᵀF, or FFᵀ = A if there are more columns than rows to solve for."""
+        """FᵀF, or FFᵀ = A if there are more columns than rows to solve for."""
         Z, a, b = self
         if Z.shape[1] <= 2 * len(Z):
             return (np.outer(a, a) + np.outer(b, b)) * (Z.T @ Z)
@@ -427,7 +427,7 @@ class Factor(NamedTuple):
 
 
 def embed(F: Factor, n_components: int, *, rank_tolerance: float = 1e-10) -> Embedding:
-    """Return the top eigenvectors of A = FFᵀ, through FᵀF when that is smaller.
+    """The top eigenvectors of A = FFᵀ, through FᵀF when that is smaller.
 
     With FᵀF = VΛVᵀ the eigenvectors of A are FVΛ^(-1/2). Each is turned so that its largest
     entry is positive; directions without weight are left out.
@@ -445,7 +445,7 @@ def embed(F: Factor, n_components: int, *, rank_tolerance: float = 1e-10) -> Emb
 
 
 def linear_map(features: np.ndarray, B: np.ndarray, *, ridge_ratio: float = 1e-3) -> np.ndarray:
-    """Return W with features @ W ≈ B (ridge): how a row alone, without its partner, is projected.
+    """W with features @ W ≈ B (ridge): how a row alone, without its partner, is projected.
 
     A projected target row depends on the source row it is aligned with; a new row has none, so
     that part is replaced by what the target's own columns say about it.
@@ -462,7 +462,7 @@ def linear_map(features: np.ndarray, B: np.ndarray, *, ridge_ratio: float = 1e-3
 
 
 def paired_rows(target: TargetRows) -> np.ndarray:
-    """Return the source rows that are partners of target rows, in order."""
+    """The source rows that are partners of target rows, in order."""
     return np.setdiff1d([] if target.pairs is None else target.pairs, [-1]).astype(np.intp)
 
 
@@ -511,7 +511,7 @@ def number_bridge(y_s: np.ndarray, v: np.ndarray, classes: bool) -> np.ndarray:
 
 
 def quantile_codes(values: np.ndarray, *, n_bins: int = 5) -> np.ndarray:
-    """Return which fifth of the numbers each one lies in."""
+    """Which fifth of the numbers each one lies in."""
     edges = np.quantile(values, np.arange(1, n_bins) / n_bins)
     return np.searchsorted(edges, values, side="right")
 
@@ -519,7 +519,7 @@ def quantile_codes(values: np.ndarray, *, n_bins: int = 5) -> np.ndarray:
 def shared_codes(
     y: np.ndarray, labeled: np.ndarray, v: np.ndarray, y_numeric: bool, v_numeric: bool
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return codes of what both share: classes of the same name, or fifths of numbers."""
+    """Codes of what both share: classes of the same name, or fifths of numbers."""
     codes = np.full(len(labeled), -1)
     if y_numeric and v_numeric:
         codes[labeled] = quantile_codes(y.astype(float))
@@ -532,7 +532,7 @@ def shared_codes(
 
 
 def same_classes(y: np.ndarray, v: np.ndarray) -> bool:
-    """Return whether one output's classes are among the other's; equal names then mean the same."""
+    """Whether one output's classes are among the other's; equal names then mean the same."""
     target_classes, source_classes = set(y.tolist()), set(v.tolist())
     return target_classes <= source_classes or source_classes <= target_classes
 
@@ -546,7 +546,7 @@ def fold_numbers(y: np.ndarray, n_folds: int, rng: np.random.RandomState) -> np.
 
 
 def probabilities(learner: Any, X: np.ndarray) -> np.ndarray:
-    """Return p(class|x); of a learner that gives none, from the scores it decides by.
+    """P(class|x); of a learner that gives none, from the scores it decides by.
 
     A row on the margin of a support vector machine is taken to be right with 0.88; a learner
     without scores is taken to be sure.

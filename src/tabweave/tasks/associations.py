@@ -233,10 +233,9 @@ def _count_measures(
 ) -> None:
     """Fill in what the table of two columns says."""
     where = {name: binned_part(name) if kind == "number" else name for name, kind in kinds.items()}
+    counts = counts.present(counts.names) if drop else counts
     blocks = pair_tables(counts, [(where[a], where[b]) for a, b in pairs])
     for p, ((a, b), block) in enumerate(zip(pairs, blocks, strict=True)):
-        if drop:
-            block = _without_gaps(counts, where[a], where[b], block)
         for measure, value in of_block(block, with_phi).items():
             values[measure][p] = value
         if "set" in (kinds[a], kinds[b]):  # elements of one row are no independent rows
@@ -244,7 +243,7 @@ def _count_measures(
 
 
 def pair_tables(counts: Counts, pairs: Sequence[tuple[str, str]]) -> Iterator[Any]:
-    """Yield the contingency table of each pair of columns, sparse where it has many cells.
+    """The contingency table of each pair of columns, sparse where it has many cells.
 
     Tables with the same left column are cut from one strip of the pair counts. Cut one by one from
     sparse pair counts, each would cost as much as all values of the table, and all the cube of its
@@ -260,16 +259,6 @@ def pair_tables(counts: Counts, pairs: Sequence[tuple[str, str]]) -> Iterator[An
         block = strip[:, counts.span(b)]
         dense = sparse.issparse(block) and block.shape[0] * block.shape[1] <= MAX_DENSE_CELLS
         yield block.toarray() if dense else block
-
-
-def _without_gaps(counts: Counts, a: str, b: str, block: Any) -> Any:
-    kept = [
-        np.array(
-            [label is not None for label in counts.labels[counts.vocabulary.index(name)]], bool
-        )
-        for name in (a, b)
-    ]
-    return block[kept[0]][:, kept[1]]
 
 
 def of_block(block: Any, with_phi: bool = True) -> dict[str, float]:

@@ -68,7 +68,7 @@ class GapFiller:
     observed: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), bool))
 
     def with_reference(self, table: Table, n_rounds: int) -> GapFiller:
-        """Return the filler with rows to look for neighbours in, their gaps filled."""
+        """The filler with rows to look for neighbours in, their gaps filled."""
         if "neighbors" not in self.model.engines:
             return self
         cells = self.model.cells(take_rows(table, np.arange(min(table.n_rows, 4096))))
@@ -80,7 +80,7 @@ class GapFiller:
         )
 
     def usable(self, name: str, engines: Sequence[str]) -> tuple[str, ...]:
-        """Return the engines that can guess a column."""
+        """The engines that can guess a column."""
         column = self.model.columns[self.model.index[name]]
         if column.is_set or sum(not c.is_set for c in self.model.columns) < 2:
             return ("counts",)
@@ -90,7 +90,7 @@ class GapFiller:
         return usable
 
     def filled(self, table: Table, n_rounds: int) -> dict[str, Guess]:
-        """Return a guess for every gap of a table, block by block of its rows."""
+        """A guess for every gap of a table, block by block of its rows."""
         blocks: list[dict[int, Guess]] = []
         for start in range(0, table.n_rows, BLOCK_ROWS):
             rows = np.arange(start, min(start + BLOCK_ROWS, table.n_rows))
@@ -123,7 +123,7 @@ class GapFiller:
     def _guess(
         self, a: int, first: Guess, complete: CompleteRows, nearest: dict[int, NearestRows]
     ) -> Guess:
-        """Return the mean of what the engines of a column say, given the other cells."""
+        """The mean of what the engines of a column say, given the other cells."""
         answers: list[tuple[np.ndarray, np.ndarray | None]] = []
         for engine in self.engines[self.model.columns[a].name]:
             if engine == "mixture":
@@ -146,7 +146,7 @@ class GapFiller:
     def _voted(
         self, a: int, rows: np.ndarray, codes: np.ndarray, nearest: dict[int, NearestRows]
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the votes of the nearest rows that have the column."""
+        """The votes of the nearest rows that have the column."""
         share = self.model.share[self.model.spans[a]]
         others = self._others(a)
         is_number = self.model.columns[a].bins is not None
@@ -165,12 +165,12 @@ class GapFiller:
         return proba, (near.votes * z).sum(axis=1) / near.votes.sum(axis=1)
 
     def _others(self, a: int) -> list[int]:
-        """Return the columns by which the neighbours of a column are found."""
+        """The columns by which the neighbours of a column are found."""
         columns = enumerate(self.model.columns)
         return [b for b, other in columns if b != a and other.labels and not other.is_set]
 
     def _nearest(self, a: int, codes: np.ndarray, last: NearestRows | None) -> NearestRows:
-        """Return the nearest rows by the metric of a column; unchanged rows keep theirs."""
+        """The nearest rows by the metric of a column; unchanged rows keep theirs."""
         if a not in self._metrics:
             others, n = self._others(a), int(self.observed[a].sum())
             stored = self.reference_codes[others][:, self.observed[a]]
@@ -191,7 +191,7 @@ class GapFiller:
         return {}
 
     def _metric(self, a: int) -> list[np.ndarray]:
-        """Return the tables of distances of values, as a column teaches them.
+        """The tables of distances of values, as a column teaches them.
 
         Half of a distance is a mismatch, or the difference of two numbers; half is how differently
         two values speak of the column, scaled to the same mean. Columns weigh by the root of what
@@ -245,7 +245,7 @@ class GapFiller:
     # -- what fills a gap, and why ---------------------------------------------------------
 
     def best(self, name: str, guess: Guess) -> np.ndarray:
-        """Return what fills the gaps of a column."""
+        """What fills the gaps of a column."""
         column = self.model.columns[self.model.index[name]]
         if guess.number is not None:
             return guess.number
@@ -256,7 +256,7 @@ class GapFiller:
         return labels[guess.proba.argmax(axis=1)]
 
     def drawn(self, name: str, guess: Guess, rng: np.random.Generator) -> np.ndarray:
-        """Return a draw of what may fill the gaps of a column."""
+        """A draw of what may fill the gaps of a column."""
         column = self.model.columns[self.model.index[name]]
         labels = object_array(column.labels)
         if column.is_set:
@@ -273,7 +273,7 @@ class GapFiller:
         return values
 
     def notes(self, table: Table, name: str, guess: Guess) -> Iterator[Note]:
-        """Yield a note on each gap of a column."""
+        """A note on each gap of a column."""
         values = self.best(name, guess)
         cells = self.model.cells(take_rows(table, guess.rows))
         a = self.model.index[name]
@@ -287,7 +287,7 @@ class GapFiller:
             yield Note(row, name, value, float(guess.proba[i, best[i]]), reasons)
 
     def _best_reasons(self, cells: CodedRows, row: int, a: int, value: int) -> tuple[Reason, ...]:
-        """Return the two cells that raise the odds of a value most, each in several rows."""
+        """The two cells that raise the odds of a value most, each in several rows."""
         share = self.model.share[self.model.spans[a]][value]
 
         def gain(reason: Reason) -> float:  # one row of one must not look like a rule
@@ -299,7 +299,7 @@ class GapFiller:
 
 
 def _of_gaps(guess: Guess, is_unseen: np.ndarray, start: int) -> Guess:
-    """Return what is guessed of gaps: a value that fit has not seen is a cell all the same."""
+    """What is guessed of gaps: a value that fit has not seen is a cell all the same."""
     is_gap = ~is_unseen[guess.rows]
     number = None if guess.number is None else guess.number[is_gap]
     return Guess(guess.rows[is_gap] + start, guess.proba[is_gap], number)
@@ -308,7 +308,7 @@ def _of_gaps(guess: Guess, is_unseen: np.ndarray, start: int) -> Guess:
 def _losses(
     guesses: Sequence[Guess], rows: np.ndarray, codes: np.ndarray, z: np.ndarray
 ) -> np.ndarray:
-    """Return squared errors of numbers, -log p of values, of the mean of guesses."""
+    """Squared errors of numbers, -log p of values, of the mean of guesses."""
     index = np.searchsorted(guesses[0].rows, rows)
     if guesses[0].number is not None:
         number = np.mean([guess.number for guess in guesses], axis=0)[index]
@@ -425,12 +425,12 @@ class BlockFiller:
         return {name: block for block in self.blocks for name in block.targets}
 
     def usable(self, name: str, engines: Sequence[str]) -> tuple[str, ...]:
-        """Return the engines that can guess a column."""
+        """The engines that can guess a column."""
         block = self.block[name]
         return block.usable(name, [e for e in engines if e in block.model.engines] or engines)
 
     def with_engines(self, engines: Mapping[str, tuple[str, ...]]) -> BlockFiller:
-        """Return the same with engines; what only tells of others needs no neighbours."""
+        """The same with engines; what only tells of others needs no neighbours."""
         blocks = []
         for block in self.blocks:
             fast = [e for e in block.model.engines if e != "neighbors"] or block.model.engines
@@ -445,7 +445,7 @@ class BlockFiller:
             block.model.check_types(table, block.targets)
 
     def filled(self, table: Table, n_rounds: int) -> dict[str, Guess]:
-        """Return a guess for every gap of a table, from the rows with gaps of each block."""
+        """A guess for every gap of a table, from the rows with gaps of each block."""
         out: dict[str, Guess] = {}
         gaps = {column.name: data.missing for column, data in table}
         for block in self.blocks:
@@ -467,13 +467,13 @@ class BlockFiller:
         return out
 
     def notes(self, table: Table, name: str, guess: Guess) -> Iterator[Note]:
-        """Yield a note on each gap of a column."""
+        """A note on each gap of a column."""
         block = self.block[name]
         return block.notes(table.select(list(block.model.index)), name, guess)
 
 
 def n_values(table: Table, n_bins: int) -> np.ndarray:
-    """Return how many values of each column are learned."""
+    """How many values of each column are learned."""
     return np.array(
         [n_bins + 1 if isinstance(data, Numbers) else min(len(data.labels), MAX_VALUES)
          for data in table.columns]
@@ -481,7 +481,7 @@ def n_values(table: Table, n_bins: int) -> np.ndarray:
 
 
 def blocks_of_columns(table: Table, n_bins: int) -> list[tuple[list[str], int]]:
-    """Return blocks of columns, and how many of the first ones each of them guesses.
+    """Blocks of columns, and how many of the first ones each of them guesses.
 
     A block grows by the column that is closest to one in it; what tells most of its columns joins.
     """
@@ -518,7 +518,7 @@ def _check_memory(sizes: np.ndarray, sizes_of_blocks: Sequence[int]) -> None:
 
 
 def _grown(first: int, near: np.ndarray, is_left: np.ndarray, sizes: np.ndarray) -> list[int]:
-    """Return a column and those that are left and closest to it, or to one that was taken."""
+    """A column and those that are left and closest to it, or to one that was taken."""
     block, closest = [first], np.where(is_left, near[first], -1)
     closest[first] = -1
     while len(block) < MAX_COLUMNS // 2:
@@ -532,7 +532,7 @@ def _grown(first: int, near: np.ndarray, is_left: np.ndarray, sizes: np.ndarray)
 
 
 def pairwise_evidence(table: Table, *, n_bins: int = 6, n_rows: int = 1000) -> np.ndarray:
-    """Return what each column tells of each other, by coarse bins and evenly drawn rows."""
+    """What each column tells of each other, by coarse bins and evenly drawn rows."""
     n = min(table.n_rows, n_rows)
     table = take_rows(table, np.linspace(0, table.n_rows - 1, n).astype(int))
     model = RowModel.coded(table, n_bins)

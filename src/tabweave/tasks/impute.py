@@ -182,7 +182,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         )
 
     def _hidden_losses(self, table: Table, seed: int) -> dict[str, dict[str, np.ndarray]]:
-        """Return the loss of each choice of engines on each hidden cell, of rows not learned."""
+        """The loss of each choice of engines on each hidden cell, of rows not learned."""
         n_folds = min(4, table.n_rows) if table.n_rows > 1 else 0
         fold = np.random.default_rng(seed).permutation(table.n_rows) % 4
         parts = []
@@ -199,11 +199,11 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         }
 
     def transform(self, X: Any) -> Any:
-        """Return the rows with missing cells filled, in the type given: frame, dict, list ..."""
+        """The rows with missing cells filled, in the type given: frame, dict, list ..."""
         return self._returned(X, self._filled(X))
 
     def predict_proba(self, X: Any, column: str | None = None) -> np.ndarray:
-        """Return the probability of each value of a column, as if the column were missing.
+        """The probability of each value of a column, as if the column were missing.
 
         Parameters
         ----------
@@ -228,13 +228,13 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         return np.hstack([np.zeros((table.n_rows, 0)), *parts])
 
     def categories(self, column: str) -> list[Label]:
-        """Return the values that a column can be filled with."""
+        """The values that a column can be filled with."""
         self._check_valued(column)
         model = self._filler.block[column].model
         return list(model.columns[model.index[column]].labels)
 
     def sample(self, X: Any, n: int = 5, random_state: Any = 0) -> list[Any]:
-        """Return several filled tables, drawn from predicted distributions (multiple imputation).
+        """Several filled tables, drawn from predicted distributions (multiple imputation).
 
         Parameters
         ----------
@@ -273,7 +273,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         ]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the columns, which do not change."""
+        """The names of the columns, which do not change."""
         check_is_fitted(self, "_filler")
         check_input_features(self, input_features)
         return np.asarray(self.schema_.given, dtype=object)
@@ -308,13 +308,13 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
 
     @staticmethod
     def _without(table: Table, column: str) -> Table:
-        """Return the table with one column missing."""
+        """The table with one column missing."""
         columns = list(table.columns)
         columns[table.schema.names.index(column)] = Codes(np.zeros(table.n_rows, np.uint8), [None])
         return replace(table, columns=tuple(columns))
 
     def _returned(self, X: Any, filled: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Any:
-        """Return X with its gaps filled: ``filled`` has rows and values of each column."""
+        """X with its gaps filled: ``filled`` has rows and values of each column."""
         if hasattr(X, "iloc") and hasattr(X, "columns"):
             X = _flattened(X)
             out = X.copy()
@@ -346,14 +346,14 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         return out
 
     def _cells_as_given(self, X: Any) -> dict[str, Any]:
-        """Return the cells of the columns as they were given, those dropped among them."""
+        """The cells of the columns as they were given, those dropped among them."""
         names, cells, _ = columns_of(X)
         return dict(zip(names or self.schema_.given, cells, strict=True))
 
     def _column(
         self, cells: Any, name: str, rows: np.ndarray, values: np.ndarray, table: Any = None
     ) -> Any:
-        """Return a column with some cells filled, of the make and the type that it was given in."""
+        """A column with some cells filled, of the make and the type that it was given in."""
         library = type(cells).__module__.partition(".")[0]
         if name not in self.schema_.names or (cells is not None and not len(rows)):
             return np.asarray(cells) if library == "numpy" else cells
@@ -378,7 +378,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         return _as_integers(out) if type(example) is int else out
 
     def _as_cells(self, name: str, values: Any, example: Any) -> Any:
-        """Return seconds as the datetimes, dates, times of day or durations that cells are."""
+        """Seconds as the datetimes, dates, times of day or durations that cells are."""
         if getattr(getattr(values, "dtype", None), "kind", "") != "f":
             return values
         if isinstance(example, dt.timedelta | np.timedelta64):
@@ -397,7 +397,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         return [stamp.replace(tzinfo=from_).astimezone(zone) for stamp in stamps.tolist()]
 
     def _written(self, cells: Any, name: str, values: np.ndarray) -> np.ndarray:
-        """Return numbers or datetimes as the texts of their column are written."""
+        """Numbers or datetimes as the texts of their column are written."""
         column = self.schema_[name]
         texts = present_texts([c for c in _python_cells(cells[:1000]) if isinstance(c, str)])
         texts = texts or present_texts([_example(cells) or ""])
@@ -411,7 +411,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         )
 
     def _digits(self, example: float, name: str, values: np.ndarray) -> np.ndarray:
-        """Return datetimes as whole numbers such as 20240131."""
+        """Datetimes as whole numbers such as 20240131."""
         texts, order = [f"{example:.0f}"], self.schema_[name].date_order
         written = [write_datetime(m, texts, order) for m in _stamps(values).tolist()]
         return object_array([type(example)(digits) for digits in written])
@@ -421,7 +421,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         return column.kind == "datetime" or (column.kind == "numeric" and column.why == DATETIMES)
 
     def _position(self, X: Any, name: str) -> int:
-        """Return which column of a pandas frame is meant; they may be numbered, not named."""
+        """Which column of a pandas frame is meant; they may be numbered, not named."""
         if not self.schema_.named:
             return self.schema_.given.index(name)
         names = [joined_name(c) if isinstance(c, tuple) else str(c) for c in X.columns]
@@ -429,7 +429,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
 
 
 def clearly_best(losses: Mapping[str, np.ndarray], usual: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the engines with the lowest loss, if it is lower by three standard errors.
+    """The engines with the lowest loss, if it is lower by three standard errors.
 
     ``losses`` are those of engines, joined by "+", on the same cells.
 
@@ -452,7 +452,7 @@ def clearly_best(losses: Mapping[str, np.ndarray], usual: tuple[str, ...]) -> tu
 
 
 def _flattened(X: Any) -> Any:
-    """Return a pandas frame whose records, if it has some, are columns of their fields."""
+    """A pandas frame whose records, if it has some, are columns of their fields."""
     names, cells, _ = columns_of(X)
     if names is None or len(names) == X.shape[1]:
         return X
@@ -461,7 +461,7 @@ def _flattened(X: Any) -> Any:
 
 
 def _example(cells: Any) -> Any:
-    """Return the first cell that is not missing, as Python has it; None if there is none."""
+    """The first cell that is not missing, as Python has it; None if there is none."""
     for start in range(0, len(cells), 1000):
         for cell in _python_cells(cells[start : start + 1000]):
             if is_missing(cell) or (isinstance(cell, str) and not present_texts([cell])):
@@ -471,7 +471,7 @@ def _example(cells: Any) -> Any:
 
 
 def typical_cells(cells: Any) -> list[Any]:
-    """Return some cells that show how a column is written: texts, or one cell of another type.
+    """Some cells that show how a column is written: texts, or one cell of another type.
 
     They are 100 texts at most, of the first thousand cells.
     """
@@ -485,13 +485,13 @@ def typical_cells(cells: Any) -> list[Any]:
 
 
 def _stamps(seconds: np.ndarray) -> np.ndarray:
-    """Return datetimes from seconds since 1970."""
+    """Datetimes from seconds since 1970."""
     microseconds = np.nan_to_num(np.round(seconds * 1e6)).astype("datetime64[us]")
     return np.where(np.isnan(seconds), np.datetime64("NaT", "us"), microseconds)
 
 
 def _whole_like(example: int | Decimal, values: np.ndarray) -> np.ndarray:
-    """Return numbers as whole ones, or as decimals of as many places as an example has."""
+    """Numbers as whole ones, or as decimals of as many places as an example has."""
     if isinstance(example, Decimal):
         places = Decimal(1).scaleb(min(int(example.as_tuple().exponent), 0))
         digits = Context(prec=400)  # all that a float may have, and the places
@@ -500,14 +500,14 @@ def _whole_like(example: int | Decimal, values: np.ndarray) -> np.ndarray:
 
 
 def _as_integers(cells: np.ndarray) -> np.ndarray:
-    """Return numbers as integers if all of them are whole, and there."""
+    """Numbers as integers if all of them are whole, and there."""
     numbers = typed(cells)
     is_whole = numbers.dtype == float and (numbers == np.rint(numbers)).all()
     return numbers.astype(np.int64) if is_whole and (np.abs(numbers) <= 2**53).all() else numbers
 
 
 def _in_pandas(cells: Any, rows: np.ndarray, values: Any) -> Any:
-    """Return a pandas column with some cells replaced; its type stays what it is."""
+    """A pandas column with some cells replaced; its type stays what it is."""
     pandas = require("pandas", "frames")
     out = cells.copy()
     try:
@@ -526,7 +526,7 @@ def _in_pandas(cells: Any, rows: np.ndarray, values: Any) -> Any:
 
 
 def _in_polars(cells: Any, rows: np.ndarray, values: Any) -> Any:
-    """Return a polars column with some cells replaced."""
+    """A polars column with some cells replaced."""
     if not len(rows):
         return cells
     polars = require("polars", "frames")
@@ -537,7 +537,7 @@ def _in_polars(cells: Any, rows: np.ndarray, values: Any) -> Any:
 
 
 def _in_arrow(cells: Any, rows: np.ndarray, values: Any) -> Any:
-    """Return an Arrow column with some cells replaced."""
+    """An Arrow column with some cells replaced."""
     if not len(rows):
         return cells
     arrow = require("pyarrow", "frames")
@@ -557,7 +557,7 @@ _FILLED = {"pandas": _in_pandas, "polars": _in_polars, "pyarrow": _in_arrow}
 
 
 def _put(cells: np.ndarray, rows: Any, values: Any) -> np.ndarray:
-    """Return a copy of a column with some cells replaced."""
+    """A copy of a column with some cells replaced."""
     if cells.dtype.kind in "Mm":
         out = cells.copy()
     else:
@@ -568,13 +568,13 @@ def _put(cells: np.ndarray, rows: Any, values: Any) -> np.ndarray:
 
 
 def _is_float(cells: np.ndarray, values: Any) -> bool:
-    """Tell whether a column holds numbers, and so does what fills it: measured, or codes."""
+    """Whether a column holds numbers, and so does what fills it: measured, or codes."""
     numeric = cells.dtype.kind in "iuf"
     return numeric and np.asarray(list(values) or [0.0]).dtype.kind in "iuf"
 
 
 def _python_cells(cells: Any) -> list[Any]:
-    """Return the cells of a column of any make as Python has them."""
+    """The cells of a column of any make as Python has them."""
     for name in ("to_pylist", "tolist", "to_list"):
         if hasattr(cells, name):
             return list(getattr(cells, name)())
@@ -582,7 +582,7 @@ def _python_cells(cells: Any) -> list[Any]:
 
 
 def written_like(texts: Sequence[str], values: Iterable[float], decimal: str) -> list[str]:
-    """Return numbers as other texts of their column write them: unit, thousands, decimals, sign.
+    """Numbers as other texts of their column write them: unit, thousands, decimals, sign.
 
     >>> written_like(["-$1,250.00", "$80.50"], [1234.567, -2], ".")
     ['$1,234.57', '-$2.00']
@@ -613,7 +613,7 @@ def written_like(texts: Sequence[str], values: Iterable[float], decimal: str) ->
 
 
 def nearest_written(texts: Sequence[str], values: np.ndarray) -> np.ndarray:
-    """Return durations as the nearest ones of their column are written.
+    """Durations as the nearest ones of their column are written.
 
     >>> nearest_written(["1h 20m", "36h"], np.array([4000.0, 1e6])).tolist()
     ['1h 20m', '36h']
@@ -624,7 +624,7 @@ def nearest_written(texts: Sequence[str], values: np.ndarray) -> np.ndarray:
 
 
 def cells_of_column(data: Any) -> np.ndarray:
-    """Return the cells of a column as Python reads them; a gap is None, of numbers NaN."""
+    """The cells of a column as Python reads them; a gap is None, of numbers NaN."""
     if isinstance(data, Datetimes):
         return _stamps(data.values)
     if isinstance(data, Numbers):

@@ -139,9 +139,9 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         scored = self._as_scores(table)
         teaches = np.ones(table.n_rows, bool)
         for _ in range(2):
-            found = self._cross_fitted(scored, teaches)
-            self._usual = UsualScores.of(found)
-            self._fit_surprises, self._fit_scores = self._usual.judge(found)
+            judged_by_others = self._cross_fitted(scored, teaches)
+            self._usual = UsualScores.of(judged_by_others)
+            self._fit_surprises, self._fit_scores = self._usual.judge(judged_by_others)
             teaches = ~_beyond_doubt(row_scores(self._fit_scores))
             if teaches.all():
                 break
@@ -152,7 +152,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         return self
 
     def _cross_fitted(self, scored: ScoredTable, teaches: np.ndarray) -> Evidence:
-        """Return what is found in each row by a model of others; those that teach may be fewer."""
+        """What is found in each row by a model of others; those that teach may be fewer."""
         n_rows = scored.table.n_rows
         fold = np.random.default_rng(seed_of(self.random_state)).permutation(n_rows) % 4
         if n_rows == 1:
@@ -171,7 +171,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         return RowModel.of(table, n_bins, seed_of(self.random_state), engines)
 
     def _as_scores(self, table: Table) -> ScoredTable:
-        """Return rows with numbers as normal scores, and how far out each number is."""
+        """Rows with numbers as normal scores, and how far out each number is."""
         table = datetime_as_numeric(table)
         columns, surprises = [], np.zeros((len(table.columns), table.n_rows))
         for a, (column, data) in enumerate(table):
@@ -187,7 +187,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
     # -- rows ------------------------------------------------------------------------------
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return how well each row fits: minus the score of its oddest cell."""
+        """How well each row fits: minus the score of its oddest cell."""
         return -row_scores(self._judged(self._read(X)).scores)
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -207,24 +207,24 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         return np.where(-row_scores(scores) < self.offset_, -1, 1)
 
     def row_p_values(self, X: Any) -> np.ndarray:
-        """Return the p-value of each row: the chance that a row of fit fits as badly."""
+        """The p-value of each row: the chance that a row of fit fits as badly."""
         return _p_values(row_scores(self._fit_scores), -self.score_samples(X))
 
     # -- cells -----------------------------------------------------------------------------
 
     def surprise(self, X: Any) -> np.ndarray:
-        """Return the surprise of each cell, rows × columns; 0 if missing.
+        """The surprise of each cell, rows × columns; 0 if missing.
 
         Of a category it is ``-log p(category | rest of the row)``.
         """
         return self._judged(self._read(X)).surprises
 
     def cell_p_values(self, X: Any) -> np.ndarray:
-        """Return the p-value of each cell: the chance of one as odd in its column."""
+        """The p-value of each cell: the chance of one as odd in its column."""
         return self._judged(self._read(X)).p_values
 
     def cells(self, X: Any, n: int | None = 20) -> list[OutlierCell]:
-        """Return the most unusual cells of new rows, ranked and explained.
+        """The most unusual cells of new rows, ranked and explained.
 
         Parameters
         ----------
@@ -247,7 +247,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
     def _cells_of_fit(
         self, table: Table, n: int | None, rows: np.ndarray | None = None
     ) -> tuple[list[OutlierCell], np.ndarray]:
-        """Return the most unusual cells of rows of fit, and which rows are odd.
+        """The most unusual cells of rows of fit, and which rows are odd.
 
         The rows are all, or ``rows`` by their numbers among those of fit.
         """
@@ -280,13 +280,13 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         return out
 
     def _is_new(self, cells: CodedRows, scored: ScoredTable, row: int, column: int) -> bool:
-        """Tell whether a value has not been seen, or a number is far from nearly all others."""
+        """Whether a value has not been seen, or a number is far from nearly all others."""
         if self._model.columns[column].bins is not None:
             return bool(scored.surprises[column, row] >= -np.log(MIN_PROBABILITY))
         return bool(cells.unseen[column, row])
 
     def _model_to_show(self) -> RowModel:
-        """Return the model with the numbers of each bin as they are in the table."""
+        """The model with the numbers of each bin as they are in the table."""
         codes = self._model.cells(self._as_scores(self._rows).table).codes
         columns = list(self._model.columns)
         for a, column in enumerate(columns):
@@ -301,14 +301,14 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
     def _judged_of_fit(self, table: Table, rows: np.ndarray | None = None) -> JudgedCells:
         """Judge rows of fit, all or by their numbers; those that taught by models of others."""
         rows = np.arange(table.n_rows) if rows is None else rows
-        taught = np.isin(rows, self._drawn)
-        index = np.searchsorted(self._drawn, rows[taught])
+        learned = np.isin(rows, self._drawn)
+        index = np.searchsorted(self._drawn, rows[learned])
         out = JudgedCells(*np.zeros((3, len(rows), len(self._model.columns))))
         surprises, scores = self._fit_surprises[index], self._fit_scores[index]
-        others = self._judged(take_rows(table, np.flatnonzero(~taught)))
+        others = self._judged(take_rows(table, np.flatnonzero(~learned)))
         of_fit = JudgedCells(surprises, scores, self._cell_p_values(scores, is_of_fit=True))
-        for part, known, new in zip(out, of_fit, others, strict=True):
-            part[taught], part[~taught] = known, new
+        for part, of_learned, new in zip(out, of_fit, others, strict=True):
+            part[learned], part[~learned] = of_learned, new
         return out
 
     def _judged(self, table: Table) -> JudgedCells:
@@ -376,7 +376,7 @@ class JudgedCells(NamedTuple):
 
 
 def named_by(X: Any, cells: list[OutlierCell]) -> list[OutlierCell]:
-    """Return cells whose rows are called as in a frame."""
+    """Cells whose rows are called as in a frame."""
     labels = row_labels(X)
     if labels is None:
         return cells
@@ -411,7 +411,7 @@ class Tails:
 
     @classmethod
     def of(cls, numbers: np.ndarray) -> Tails:
-        """Return the tails of numbers; NaN is missing."""
+        """The tails of numbers; NaN is missing."""
         present = np.sort(numbers[~np.isnan(numbers)])
         floor = 0.0
         if len(present) and present[0] > 0 and _skewness(np.log(present)) < _skewness(present):
@@ -424,7 +424,7 @@ class Tails:
         return np.maximum(logs - np.log(2), 0.0)
 
     def normal_scores(self, numbers: np.ndarray, ordered: np.ndarray) -> np.ndarray:
-        """Return numbers as a normal column would hold them, NaN where missing.
+        """Numbers as a normal column would hold them, NaN where missing.
 
         Between the tails by their ranks among the ``ordered`` numbers of the column.
         """
@@ -436,19 +436,19 @@ class Tails:
         return np.where(np.isnan(numbers), np.nan, np.clip(out, -5, 5))
 
     def _sides(self, numbers: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield a sign, and ``-log P`` of a number as far out on that side."""
+        """A sign, and ``-log P`` of a number as far out on that side."""
         yield 1, _log_beyond(self.upper, numbers)
         yield -1, _log_beyond(self.lower, _downward(numbers, self.floor))
 
 
 def _skewness(ordered: np.ndarray) -> float:
-    """Return how unevenly the largest and the smallest fifth lie around the median, 0 to 1."""
+    """How unevenly the largest and the smallest fifth lie around the median, 0 to 1."""
     low, middle, high = np.quantile(ordered, [TAIL_SHARE, 0.5, 1 - TAIL_SHARE])
     return float(abs(high / 2 - middle + low / 2) / max(high / 2 - low / 2, 1e-300))
 
 
 def _downward(numbers: np.ndarray, floor: float) -> np.ndarray:
-    """Return numbers, or above the floor their logarithms, negated."""
+    """Numbers, or above the floor their logarithms, negated."""
     if floor < np.finfo(float).tiny:
         return -numbers
     with np.errstate(over="ignore"):
@@ -496,7 +496,7 @@ class ScoredTable(NamedTuple):
     surprises: np.ndarray  # (columns, rows), 0 of what is no number
 
     def take(self, rows: np.ndarray) -> ScoredTable:
-        """Return some of the rows."""
+        """Some of the rows."""
         return ScoredTable(take_rows(self.table, rows), self.surprises[:, rows])
 
 
@@ -511,11 +511,11 @@ class Evidence(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[Evidence]) -> Evidence:
-        """Return the rows of several parts."""
+        """The rows of several parts."""
         return cls(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     def take(self, rows: np.ndarray) -> Evidence:
-        """Return some of the rows."""
+        """Some of the rows."""
         return Evidence(*(part[rows] for part in self))
 
 
@@ -528,34 +528,34 @@ class UsualScores:
         self.unseen = unseen
 
     @classmethod
-    def of(cls, found: Evidence) -> UsualScores:
-        """Return the scales of rows that were judged by models of others.
+    def of(cls, judged: Evidence) -> UsualScores:
+        """What is usual of rows that were judged by models of others.
 
         An unseen value has the squared probability of one: a rarity if few are unseen, usual in a
         column of names.
         """
-        share = np.maximum(found.is_unseen.mean(axis=0), np.sqrt(MIN_PROBABILITY))
-        return cls([Tails.of(column) for column in found.residual.T], -2 * np.log(share))
+        share = np.maximum(judged.is_unseen.mean(axis=0), np.sqrt(MIN_PROBABILITY))
+        return cls([Tails.of(column) for column in judged.residual.T], -2 * np.log(share))
 
-    def judge(self, found: Evidence) -> tuple[np.ndarray, np.ndarray]:
-        """Return surprises and scores of cells."""
-        surprises = np.where(found.is_unseen, self.unseen, found.surprise)
-        scores = np.where(surprises > 0, np.maximum(surprises - found.smallest, 0.0), 0.0)
-        for a in np.flatnonzero(~np.isnan(found.far).all(axis=0)):
-            residual = self.residuals[a].surprise(found.residual[:, a])
-            tails = np.nan_to_num(found.far[:, a] + residual)
+    def judge(self, judged: Evidence) -> tuple[np.ndarray, np.ndarray]:
+        """Surprises and scores of cells."""
+        surprises = np.where(judged.is_unseen, self.unseen, judged.surprise)
+        scores = np.where(surprises > 0, np.maximum(surprises - judged.smallest, 0.0), 0.0)
+        for a in np.flatnonzero(~np.isnan(judged.far).all(axis=0)):
+            residual = self.residuals[a].surprise(judged.residual[:, a])
+            tails = np.nan_to_num(judged.far[:, a] + residual)
             surprises[:, a] = (surprises[:, a] + tails) / 2
             scores[:, a] = (scores[:, a] + tails) / 2
         return surprises, scores
 
 
 def row_scores(scores: np.ndarray) -> np.ndarray:
-    """Return the score of each row: that of its oddest cell."""
+    """The score of each row: that of its oddest cell."""
     return scores.max(axis=1, initial=0.0)
 
 
 def _beyond_doubt(scores: np.ndarray) -> np.ndarray:
-    """Return which rows do not teach, a tenth of them at most."""
+    """Which rows do not teach, a tenth of them at most."""
     out = scores >= BEYOND_DOUBT
     limit = int(0.1 * len(scores))
     if out.sum() > limit:
@@ -564,7 +564,7 @@ def _beyond_doubt(scores: np.ndarray) -> np.ndarray:
 
 
 def evidence(model: RowModel, scored: ScoredTable) -> Evidence:
-    """Return what speaks against the cells of rows, block by block."""
+    """What speaks against the cells of rows, block by block."""
     rows = np.arange(scored.table.n_rows)
     blocks = slices(len(rows), len(model.share), BLOCK_NUMBERS) or [slice(0, 0)]
     return Evidence.joined([_evidence(model, scored.take(rows[block])) for block in blocks])
@@ -595,14 +595,14 @@ def _evidence(model: RowModel, scored: ScoredTable) -> Evidence:
 
 
 def without_far_numbers(cells: CodedRows, surprises: np.ndarray) -> CodedRows:
-    """Return cells in which numbers far out are gaps: the rest of a row is judged without them."""
+    """Cells in which numbers far out are gaps: the rest of a row is judged without them."""
     is_far = surprises >= BEYOND_DOUBT
     codes, z = np.where(is_far, -1, cells.codes), np.where(is_far, np.nan, cells.z)
     return cells._replace(codes=codes, z=z)
 
 
 def oddest(scores: np.ndarray) -> np.ndarray:
-    """Return the column of each row's oddest cell.
+    """The column of each row's oddest cell.
 
     Where one cell is wrong all cells of its row look odd: the oddest stands for them, the first
     column of level ones.
@@ -615,7 +615,7 @@ def oddest(scores: np.ndarray) -> np.ndarray:
 def conditionals(
     model: RowModel, cells: CodedRows
 ) -> Iterator[tuple[np.ndarray, np.ndarray | None] | None]:
-    """Yield what the other cells of each row say of each column, the mean of the engines.
+    """What the other cells of each row say of each column, the mean of the engines.
 
     Probabilities of its values, and of numbers an expected one; None of sets. To the regression a
     gap counts as the mixture guesses it, without one by its shares.
@@ -640,7 +640,7 @@ def conditionals(
 
 
 def contradiction(model: RowModel, cells: CodedRows, row: int, column: int) -> Reason | None:
-    """Return the cell of a row that speaks against another one most."""
+    """The cell of a row that speaks against another one most."""
     code = int(cells.codes[column, row])
     if code < 0:
         return None
@@ -654,7 +654,7 @@ def contradiction(model: RowModel, cells: CodedRows, row: int, column: int) -> R
 
 
 def _p_values(fit_scores: np.ndarray, scores: np.ndarray, *, is_of_fit: bool = False) -> np.ndarray:
-    """Return the share of scores of fit that are as large, the score itself counted once."""
+    """The share of scores of fit that are as large, the score itself counted once."""
     n, n_new = len(fit_scores), 0 if is_of_fit else 1
     above = n - np.searchsorted(np.sort(fit_scores), scores, side="left")
     return (above + n_new) / (n + n_new)

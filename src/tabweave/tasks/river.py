@@ -93,14 +93,14 @@ class RiverEmbedder(_Base):
         self._fitted = True
 
     def _is_readable(self, row: Mapping[str, Any]) -> bool:
-        """Tell whether a row by itself is one of the stream, or of any stream at first."""
+        """Whether a row by itself is one of the stream, or of any stream at first."""
         try:
             return bool(Table.of([row], self.model.schema_ if self._fitted else None))
         except (TypeError, ValueError):
             return False
 
     def transform_one(self, x: Mapping[str, Any]) -> dict[str, float]:
-        """Return the vector of a row as a dict; empty while nothing was learned."""
+        """The vector of a row as a dict; empty while nothing was learned."""
         if not self._fitted:
             self.flush()
         if not self._fitted:
@@ -109,7 +109,7 @@ class RiverEmbedder(_Base):
         return dict(zip(self.model.get_feature_names_out().tolist(), vector.tolist(), strict=True))
 
     def _complete(self, x: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a row with all columns of the stream; refuse others while the row is at hand."""
+        """A row with all columns of the stream; refuse others while the row is at hand."""
         if not isinstance(x, Mapping):
             raise TypeError(f"expected a row as a dict of its cells, got {x!r}")
         if not self._fitted:
@@ -123,7 +123,7 @@ class RiverEmbedder(_Base):
         return {**x, **dict.fromkeys(absent)}
 
     def transform_many(self, X: Any) -> Any:
-        """Return the vectors of a frame as a frame with the same index."""
+        """The vectors of a frame as a frame with the same index."""
         pandas = require("pandas", "frames")
         if not self._fitted:
             self.flush()

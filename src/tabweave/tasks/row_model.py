@@ -175,7 +175,7 @@ class RowModel:
 
     @classmethod
     def coded(cls, table: Table, n_bins: int) -> RowModel:
-        """Return how cells are coded, and nothing learned from them."""
+        """How cells are coded, and nothing learned from them."""
         edges = quantile_bins(table, n_bins)
         return cls([CodedColumn.of(c.name, data, edges.get(c.name)) for c, data in table])
 
@@ -254,7 +254,7 @@ class RowModel:
         return self.evidence_from(lambda span: self.pairs[:, span])
 
     def evidence_from(self, pairs_with: Callable[[slice], np.ndarray]) -> np.ndarray:
-        """Return the evidence, given the pair counts of all values with those of a column."""
+        """The evidence, given the pair counts of all values with those of a column."""
         filled = np.flatnonzero(self.sizes)
         out = np.zeros((len(self.columns), len(self.columns)))
         starts = np.array([self.spans[b].start for b in filled], np.intp)
@@ -267,7 +267,7 @@ class RowModel:
     # -- rows ------------------------------------------------------------------------------
 
     def cells(self, table: Table) -> CodedRows:
-        """Return rows as this model sees them."""
+        """Rows as this model sees them."""
         codes = np.full((len(self.columns), table.n_rows), -1, np.int32)
         z, unseen = np.full(codes.shape, np.nan), np.zeros(codes.shape, bool)
         elements: dict[int, np.ndarray] = {}
@@ -293,7 +293,7 @@ class RowModel:
                 check_types(name, table[name], column.labels)
 
     def indicators(self, cells: CodedRows, guesses: Mapping[int, Guess] | None = None) -> csr_array:
-        """Return which values each row has; of guessed gaps, how likely each is."""
+        """Which values each row has; of guessed gaps, how likely each is."""
         entries = [(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0))]
         for a, (span, codes) in enumerate(zip(self.spans, cells.codes, strict=True)):
             if self.columns[a].is_set:
@@ -314,7 +314,7 @@ class RowModel:
         return coo_array((values, (rows, columns)), shape).tocsr()
 
     def first_guesses(self, cells: CodedRows) -> dict[int, Guess]:
-        """Return what the mixture says of all gaps, or the shares of values."""
+        """What the mixture says of all gaps, or the shares of values."""
         out = {}
         has_gap = np.flatnonzero((cells.codes < 0).any(axis=0))
         joints = self.log_joints(cells, has_gap)
@@ -334,7 +334,7 @@ class RowModel:
         return out
 
     def completed(self, cells: CodedRows, guesses: Mapping[int, Guess]) -> CompleteRows:
-        """Return rows with guesses in their gaps."""
+        """Rows with guesses in their gaps."""
         codes, z = cells.codes.copy(), np.nan_to_num(cells.z)
         for a, guess in guesses.items():
             if not self.columns[a].is_set:
@@ -354,7 +354,7 @@ class RowModel:
         return np.concatenate([of_values, np.ones(len(self.number_columns))])
 
     def _covariance(self) -> np.ndarray:
-        """Return the covariance of features, each pair over the rows that have both."""
+        """The covariance of features, each pair over the rows that have both."""
         owner = self.column_of_feature
         n_rows = np.maximum(self.n_rows_of_both[np.ix_(owner, owner)], 1)
         mean = np.concatenate([self.share, np.zeros(len(self.number_columns))])
@@ -386,7 +386,7 @@ class RowModel:
         return out
 
     def predictors(self, a: int) -> np.ndarray:
-        """Return the columns that predict a column: sets and those that tell most of it.
+        """The columns that predict a column: sets and those that tell most of it.
 
         They are 40 at most and have at most 1,500 values, if there is more than one.
         """
@@ -398,7 +398,7 @@ class RowModel:
         return others[n_features <= max(1500, n_features[:1].sum())]
 
     def expected(self, a: int, rows: np.ndarray, complete: CompleteRows) -> np.ndarray:
-        """Return what the other cells of rows add to the features of a column; its own add 0."""
+        """What the other cells of rows add to the features of a column; its own add 0."""
         n_values = len(self.share)
         of_values = self.unit[:n_values, None] * self.coefficients[a][:n_values]
         z = complete.z[np.ix_(self.number_columns, rows)]
@@ -408,7 +408,7 @@ class RowModel:
     def regressed(
         self, a: int, rows: np.ndarray, complete: CompleteRows
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return probabilities and number by regression on the other cells, gaps as guessed."""
+        """Probabilities and number by regression on the other cells, gaps as guessed."""
         share, unit = self.share[self.spans[a]], self.unit[self.spans[a]]
         total = self.expected(a, rows, complete)
         proba = share + total[:, : len(share)] / np.where(unit > 0, unit, 1)
@@ -421,7 +421,7 @@ class RowModel:
     # -- the mixture -----------------------------------------------------------------------
 
     def _mixture(self, cells: CodedRows, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return log weights of subspaces and log probabilities of values in them, fit by fit."""
+        """Log weights of subspaces and log probabilities of values in them, fit by fit."""
         singles = {a: column for a, column in enumerate(self.columns) if not column.is_set}
         if len(singles) < 2:
             return []
@@ -448,7 +448,7 @@ class RowModel:
         return out
 
     def log_joints(self, cells: CodedRows, rows: np.ndarray) -> list[np.ndarray]:
-        """Return the log probability of the cells of rows with each subspace, fit by fit."""
+        """The log probability of the cells of rows with each subspace, fit by fit."""
         out = []
         for weights, logs in self.subspaces:
             total = np.tile(weights, (len(rows), 1))
@@ -459,7 +459,7 @@ class RowModel:
         return out
 
     def from_mixture(self, a: int, codes: np.ndarray, joints: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the probability of each value of a column given the other cells of rows.
+        """The probability of each value of a column given the other cells of rows.
 
         ``codes`` are the rows' own cells, ``joints`` their log probabilities with each subspace.
         """
@@ -472,7 +472,7 @@ class RowModel:
     # -- reasons ---------------------------------------------------------------------------
 
     def reasons(self, cells: CodedRows, row: int, a: int, value: int) -> Iterator[Reason]:
-        """Yield the other cells of a row, and how many rows have each of them with a value."""
+        """The other cells of a row, and how many rows have each of them with a value."""
         span = self.spans[a]
         for b, other in enumerate(self.columns):
             code = int(cells.codes[b, row])
@@ -518,7 +518,7 @@ class Reason(NamedTuple):
 
 
 def readable(value: Any) -> str:
-    """Return a cell as people read it."""
+    """A cell as people read it."""
     if isinstance(value, float):
         return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.6g}"
     return str(value)
@@ -528,7 +528,7 @@ def readable(value: Any) -> str:
 
 
 def rows_to_learn(estimator: Any, X: Any) -> tuple[Table, np.ndarray]:
-    """Return the rows that an estimator learns from and their numbers; tell it their columns.
+    """The rows that an estimator learns from and their numbers; tell it their columns.
 
     All rows, or ``max_rows`` of them, drawn at random.
     """
@@ -545,7 +545,7 @@ def rows_to_learn(estimator: Any, X: Any) -> tuple[Table, np.ndarray]:
 
 
 def frequent_labels(data: Codes | Sets) -> tuple[Label, ...]:
-    """Return the values of a column that occur, sorted, the most frequent 200 at most."""
+    """The values of a column that occur, sorted, the most frequent 200 at most."""
     times = np.bincount(data.codes, minlength=len(data.labels))
     index = [i for i in order(data.labels) if times[i] and data.labels[i] is not None]
     most = np.sort(np.argsort(-times[index], kind="stable")[:MAX_VALUES])
@@ -553,7 +553,7 @@ def frequent_labels(data: Codes | Sets) -> tuple[Label, ...]:
 
 
 def mean_and_deviation(numbers: np.ndarray) -> tuple[float, float]:
-    """Return mean and deviation of numbers; a deviation whose inverse is infinite counts as 1."""
+    """Mean and deviation of numbers; a deviation whose inverse is infinite counts as 1."""
     if not len(numbers):
         return 0.0, 1.0
     largest = np.abs(numbers).max() or 1.0  # sums and squares of large numbers may exceed a float
@@ -562,7 +562,7 @@ def mean_and_deviation(numbers: np.ndarray) -> tuple[float, float]:
 
 
 def decimal_places(numbers: np.ndarray) -> int | None:
-    """Return how many decimals numbers are written with at most; None for unrounded ones.
+    """How many decimals numbers are written with at most; None for unrounded ones.
 
     >>> decimal_places(np.array([40.3, 39.0])), decimal_places(np.array([np.pi]))
     (1, None)
@@ -577,7 +577,7 @@ def decimal_places(numbers: np.ndarray) -> int | None:
 
 
 def _elements(data: Any, labels: Sequence[Label]) -> np.ndarray:
-    """Return which elements the set of each row has; NaN where the set is missing."""
+    """Which elements the set of each row has; NaN where the set is missing."""
     if isinstance(data, Codes):  # emptied
         return np.full((len(data.codes), len(labels)), np.nan)
     n = len(data.starts) - 1
@@ -589,12 +589,12 @@ def _elements(data: Any, labels: Sequence[Label]) -> np.ndarray:
 
 
 def _with_gap(logs: np.ndarray) -> np.ndarray:
-    """Return log probabilities with a last line, which -1 finds: a gap says nothing."""
+    """Log probabilities with a last line, which -1 finds: a gap says nothing."""
     return np.vstack([logs, np.zeros(logs.shape[1])])
 
 
 def positive(symmetric: np.ndarray) -> np.ndarray:
-    """Return a symmetric matrix whose negative eigenvalues, if it has some, are set to 0."""
+    """A symmetric matrix whose negative eigenvalues, if it has some, are set to 0."""
     with one_blas_thread():
         # those of -1e-11 are rounding errors of 0
         if not dpotrf(symmetric + 1e-11 * np.eye(len(symmetric)), lower=1)[1]:
@@ -604,7 +604,7 @@ def positive(symmetric: np.ndarray) -> np.ndarray:
 
 
 def explained_variance(met: np.ndarray, starts: np.ndarray, *, ranked: bool) -> np.ndarray:
-    """Return the share of the variance of a column that others explain, less what chance would.
+    """The share of the variance of a column that others explain, less what chance would.
 
     ``met`` has the counts of the values of others, which begin at ``starts``, with its values. Of
     categories it is Goodman and Kruskal's tau, of ``ranked`` bins the correlation ratio of their

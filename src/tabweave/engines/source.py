@@ -334,15 +334,15 @@ def _without_order(table: Any, name: str) -> Any:
 def prefetched(items: Iterable[Any]) -> Iterator[Any]:
     """Items that a second thread fetches, one ahead; its errors are raised here."""
     iterator = iter(items)
-    with ThreadPoolExecutor(1) as thread:
-        try:
+    try:
+        with ThreadPoolExecutor(1) as thread:  # which ends with what it is fetching
             ahead = thread.submit(next, iterator, _END)
             while (item := ahead.result()) is not _END:
                 ahead = thread.submit(next, iterator, _END)
                 yield item
-        finally:
-            if hasattr(iterator, "close"):
-                thread.submit(iterator.close).result()
+    finally:
+        if hasattr(iterator, "close"):
+            iterator.close()
 
 
 def family(kind: str) -> str:

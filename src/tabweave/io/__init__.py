@@ -1,1 +1,1 @@
-"""Files: written completely or not at all, read when packed; saved estimators, without pickle."""
+"""Files written whole or not at all, unpacked, of saved estimators; how databases write SQL."""

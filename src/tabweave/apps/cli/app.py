@@ -99,7 +99,8 @@ def _exit_code(error: BaseException, debug: bool) -> int:
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "tabweave"
         text = error.format_message()
-        if text.startswith("Got unexpected extra argument") and command != "tabweave drift":
+        takes_two = command in ("tabweave drift", "tabweave predict")
+        if text.startswith("Got unexpected extra argument") and not takes_two:
             text += "; to read several files, quote a glob pattern such as '2026-*.csv'"
         text = text[:1].lower() + text[1:] if text[1:2].islower() else text
         note(f"{text.rstrip('.')} (see {command} --help)")

@@ -336,7 +336,7 @@ def drift(
     """
 
 
-@command("Tables", "studio")
+@command("Tables", "models")
 def studio(
     path: Annotated[Path, typer.Argument(metavar="PATH")] = Path(),
     host: str = "127.0.0.1",

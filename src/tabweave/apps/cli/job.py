@@ -15,9 +15,8 @@ import tabweave
 from tabweave import Table
 from tabweave.apps.cli.files import STDIN, located
 from tabweave.apps.cli.models import load_model
-from tabweave.apps.cli.notes import tell_columns, tell_noise
 from tabweave.apps.cli.options import Job, Misuse, listed
-from tabweave.apps.cli.rows import Rows, check_columns, full_name
+from tabweave.apps.cli.rows import Rows, check_columns, full_name, tell_columns, tell_noise
 from tabweave.apps.cli.show import note, plural, progress, working
 from tabweave.apps.methods import FIRST, build, find, naming_target
 from tabweave.apps.report.rows import Axes

@@ -1,4 +1,4 @@
-"""``tabweave export`` and ``methods``: saved models as files that run elsewhere; what there is."""
+"""``tabweave export``, ``methods`` and ``studio``: what reads no rows."""
 
 from __future__ import annotations
 
@@ -88,3 +88,8 @@ def methods(json: bool) -> None:
             if m.decorator == kind
         ]
         emit(table([title, ""], lines, long=True))
+
+
+def studio(path: Path, host: str, port: int, browser: bool) -> None:
+    """Open a local web page to explore a table."""
+    tabweave.studio.serve(path, host=host, port=port, open_browser=browser)

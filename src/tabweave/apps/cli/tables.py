@@ -13,9 +13,17 @@ from rich.markup import escape
 from tabweave import Imputer, OutlierCells, associations
 from tabweave.apps.cli.files import Output, check_output, is_stdout
 from tabweave.apps.cli.job import OpenJob, open_job
-from tabweave.apps.cli.notes import labels_of, tell_doubts, tell_dropped, tell_kinds, tell_words
 from tabweave.apps.cli.options import Job, Misuse
-from tabweave.apps.cli.rows import Ids, Rows, cell_of
+from tabweave.apps.cli.rows import (
+    Ids,
+    Rows,
+    cell_of,
+    labels_of,
+    tell_doubts,
+    tell_dropped,
+    tell_kinds,
+    tell_words,
+)
 from tabweave.apps.cli.show import as_json, bold, emit, note, plural, progress, say, width, working
 from tabweave.apps.cli.show import table as show_table
 from tabweave.apps.report import describe, page

@@ -24,6 +24,7 @@ from tabweave.apps.studio.files import (
     TooLarge,
     inside,
     listed,
+    suffix_of,
 )
 from tabweave.apps.studio.jobs import Question
 from tabweave.apps.studio.look import DOWNLOADS, described, explained, made, page_of, program_of
@@ -300,8 +301,13 @@ def serve(
     >>> serve("customers.csv")  # doctest: +SKIP
     tabweave studio: http://127.0.0.1:43127/?token=...
     """
+    path = Path(path)
+    if not path.exists():
+        raise ValueError(f"file or folder not found: {str(path)!r}")
+    if path.is_file():
+        suffix_of(path.name)
     token = secrets.token_urlsafe(24)
-    app = create_app(Path(path), token=token, hosts=(host, "127.0.0.1", "localhost"))
+    app = create_app(path, token=token, hosts=(host, "127.0.0.1", "localhost"))
     with listening(host, port) as listener:
         shown = f"[{host}]" if ":" in host else host
         url = f"http://{shown}:{listener.getsockname()[1]}/?token={token}"

@@ -24,13 +24,12 @@ from tabweave import (
     ValueMetric,
     Weave,
 )
-from tabweave.columns.datetime import OWN_CLOCK
+from tabweave.columns.datetime import OWN_CLOCK, sql_seconds
 from tabweave.embed.onehot import OneHotAutoencoder
 from tabweave.export.sql import (
     is_float,
     kind_of,
     literal,
-    seconds_of,
 )
 from tabweave.io.dialects import DIALECTS
 
@@ -591,7 +590,7 @@ def test_two_labels_that_a_kind_makes_one_are_refused():
 def test_datetimes_are_seconds_in_every_dialect(dialect, zone, part):
     column = Column("t", "datetime", format=zone)
     assert column.zone == zone
-    text = seconds_of(DIALECTS[dialect].identifier("t"), column, DIALECTS[dialect])
+    text = sql_seconds(DIALECTS[dialect].identifier("t"), column, DIALECTS[dialect])
     assert part in text and "([T" not in text
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from tabweave.columns.texts import CellError
+from tabweave.io.dialects import Dialect
 from tabweave.io.register import Register, storable
 
 if TYPE_CHECKING:
@@ -147,6 +148,11 @@ class Cells(ABC):
             How many numbers a part has, their mean and variance.
         """
         raise TypeError(f"expected numbers or grades, got {part!r}, which has values")
+
+    @classmethod
+    def sql(cls, part: str, column: Column, cell: str, dialect: Dialect) -> str:
+        """What computes the number of a part from a cell in SQL."""
+        raise ValueError(f"column {column.name!r}: expected numbers to write in SQL, got values")
 
     # -- cells -----------------------------------------------------------------------------
 

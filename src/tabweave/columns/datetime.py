@@ -25,7 +25,14 @@ from tabweave.columns.frames import (
     times_held,
 )
 from tabweave.columns.names import DATE_NAMES, DURATION_NAMES, MONTH_NAMES, NO_AMOUNT
-from tabweave.columns.numeric import DURATIONS, Knots, Numbers, numbers, seconds_of
+from tabweave.columns.numeric import (
+    DURATIONS,
+    Knots,
+    Numbers,
+    numbers,
+    seconds_of,
+    sql_unless_missing,
+)
 from tabweave.columns.numeric import numbers as cells_numbers
 from tabweave.columns.texts import (
     FEW_TEXTS,
@@ -36,6 +43,7 @@ from tabweave.columns.texts import (
     present_texts,
 )
 from tabweave.columns.vocabulary import canonical, positions
+from tabweave.io.dialects import Dialect, sql_text
 
 if TYPE_CHECKING:
     from tabweave.columns.column import Column, Schema
@@ -79,6 +87,22 @@ class Datetimes(Numbers):
         find = cycle_of_clock if column.is_clock else lasting_cycles
         cycles: list[str] = [Part(column.name, cycle.title) for cycle in find(counts, column.name)]
         return cycles if column.is_clock and cycles else [column.name, *cycles]
+
+    @classmethod
+    def sql(cls, part: str, column: Column, cell: str, dialect: Dialect) -> str:
+        """Seconds since 1970 or midnight, or how far into a cycle they are."""
+        text = f"CAST({cell} AS {dialect.text_type})"
+        if column.is_clock:
+            x = _sql_clock(f"TRIM({text})", dialect.number_type)
+        else:
+            x = (_sqlite_seconds if dialect.name == "sqlite" else sql_seconds)(
+                cell, column, dialect
+            )
+        x = sql_unless_missing(text, x)
+        if not isinstance(part, Part):
+            return x
+        length = dialect.number(cycle_of(part).seconds)
+        return f"({x}) - {length} * FLOOR(({x}) / {length})"
 
     @classmethod
     def curve(cls, part: str, knots: Knots, moments: MomentsOf) -> np.ndarray:
@@ -973,3 +997,51 @@ def ring(knots: Knots, cycle: Cycle) -> np.ndarray:
     rows = rows - knots.share @ rows
     inertia = float(knots.share @ (rows**2).sum(axis=1)) if len(rows) else 0.0
     return rows / np.sqrt(2 * inertia) if inertia > 0 else np.zeros((len(rows), 2))
+
+
+# -- SQL: seconds since 1970, or since midnight ----------------------------------------------------
+
+
+def sql_seconds(cell: str, column: Column, dialect: Dialect) -> str:
+    """The seconds since 1970 of a date and time, by the clock of its column."""
+    types = dialect.types
+    text = f"CAST({cell} AS {types['text']})"
+    if column.zone is None:
+        if column.why in (ISO_TEXT, "declared"):  # databases ask for minutes behind the hour
+            cell = f"CASE WHEN LENGTH({text}) = 13 THEN {text} || ':00' ELSE {text} END"
+        time = f"CAST({cell} AS {types['timestamp']})"
+    elif column.zone == OWN_CLOCK:
+        time = f"CAST({dialect.wall_clock.format(text=text)} AS {types['timestamp']})"
+    else:
+        time = f"CAST({cell} AS {types['timestamptz']})"
+        time = dialect.zoned.format(zone=sql_text(column.zone), time=time)
+    return dialect.seconds.format(time=time)
+
+
+def _sqlite_seconds(cell: str, column: Column, dialect: Dialect) -> str:
+    """Whole seconds and the fraction behind them; a number is seconds already."""
+    seconds_text = f"substr({cell}, 1, 19) || CASE WHEN length({cell}) = 13 THEN ':00' ELSE '' END"
+    if column.zone not in (None, OWN_CLOCK):
+        if column.zone != "UTC":
+            raise ValueError(
+                f"column {column.name!r} has the time zone {column.zone!r}, but SQLite does not "
+                "know time zones; convert it to UTC before fit, or use another dialect"
+            )
+        seconds_text += f" || CASE WHEN substr({cell}, -6, 1) IN ('+', '-') AND length({cell}) > 16"
+        seconds_text += f" THEN substr({cell}, -6) ELSE '' END"
+    part = f"CASE WHEN substr({cell}, 20, 1) = '.' THEN CAST('0' || substr({cell}, 20) AS REAL)"
+    seconds = f"CAST(strftime('%s', {seconds_text}) AS REAL) + {part} ELSE 0 END"
+    return f"CASE WHEN typeof({cell}) IN ('integer', 'real') THEN {cell} ELSE {seconds} END"
+
+
+def _sql_clock(cell: str, number_type: str) -> str:
+    """The seconds since midnight of a time of day, as a type of its own or as text."""
+    cell = f"CASE WHEN SUBSTR({cell}, 2, 1) = ':' THEN '0' || {cell} ELSE {cell} END"
+    hour, minute = (f"CAST(SUBSTR({cell}, {start}, 2) AS {number_type})" for start in (1, 4))
+    half = f"CASE WHEN UPPER({cell}) LIKE '%PM' THEN 12 ELSE 0 END"
+    halved = f"CASE WHEN {hour} = 12 THEN 0 ELSE {hour} END + {half}"
+    hour = f"(CASE WHEN UPPER({cell}) LIKE '%M' THEN {halved} ELSE {hour} END)"
+    tail = f"REPLACE(REPLACE(UPPER(SUBSTR({cell}, 7)), 'AM', ''), 'PM', '')"
+    seconds = f"CAST(TRIM(REPLACE({tail}, ',', '.')) AS {number_type})"
+    last = f"CASE WHEN SUBSTR({cell}, 6, 1) = ':' THEN {seconds} ELSE 0 END"
+    return f"3600 * {hour} + 60 * {minute} + {last}"

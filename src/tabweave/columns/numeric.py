@@ -47,6 +47,7 @@ from tabweave.columns.texts import (
     present_texts,
 )
 from tabweave.columns.vocabulary import canonical
+from tabweave.io.dialects import Dialect, sql_text
 
 if TYPE_CHECKING:
     from tabweave.columns.column import Column, Schema
@@ -107,6 +108,14 @@ class Numbers(Cells):
     def numbers(self, part: str) -> np.ndarray:
         """The numbers."""
         return self.values
+
+    @classmethod
+    def sql(cls, part: str, column: Column, cell: str, dialect: Dialect) -> str:
+        """A number as it is, or what a text says."""
+        if column.decimal is None:
+            return sql_number(cell, dialect)
+        text = f"CAST({cell} AS {dialect.text_type})"
+        return sql_unless_missing(text, _sql_written_number(text, column, dialect))
 
     @classmethod
     def curve(cls, part: str, knots: Knots, moments: MomentsOf) -> np.ndarray:
@@ -818,3 +827,66 @@ def smaller_share(knots: Knots) -> np.ndarray:
             step = share[own] * (x[end] - x[own]) / abs(edge - x[end])
             out[end] = np.clip(out[own] + step, 0, 1)
     return out
+
+
+# -- SQL: the number of a cell, and what a text says ----------------------------------------------
+
+
+def sql_number(cell: str, dialect: Dialect) -> str:
+    """A cell as a number, NULL where it is not a number; SQLite has none that is not."""
+    number_type = dialect.number_type
+    if dialect.name == "sqlite":
+        return cell
+    number = f"CAST({cell} AS {number_type})"
+    if dialect.name == "bigquery":
+        return f"IF(IS_NAN({number}), NULL, {number})"
+    return f"NULLIF({number}, CAST('NaN' AS {number_type}))"
+
+
+def sql_unless_missing(text: str, number: str) -> str:
+    """A number, NULL where the text that it is read from stands for missing."""
+    words = ", ".join(sql_text(word) for word in sorted(MISSING_WORDS))
+    return f"CASE WHEN LOWER(TRIM({text})) IN ({words}) THEN NULL ELSE {number} END"
+
+
+def _sql_written_number(text: str, column: Column, dialect: Dialect) -> str:
+    """The number that a text writes, without its unit, percent sign and thousands."""
+    if column.decimal == DURATIONS:
+        raise ValueError(
+            f"column {column.name!r} holds durations as text, such as 1h 20m, which SQL does not "
+            "read; convert it to a number of seconds, before fit and in the database"
+        )
+    for unit in (f"{column.unit}s", column.unit) if column.unit else ():
+        text = f"REPLACE(LOWER({text}), {dialect.text(unit)}, '')"
+    read = _sqlite_number if dialect.name == "sqlite" else _sql_signed_number
+    return read(text, "," if column.decimal == "." else ".", dialect)
+
+
+def _sql_signed_number(text: str, thousands: str, dialect: Dialect) -> str:
+    """The number of a text that may have a currency and a sign anywhere around it."""
+    signs = "|".join(re.sub(r"\$", "[$]", sign) for sign in CURRENCIES)
+    everywhere = "" if dialect.name == "bigquery" else ", 'g'"
+    text = f"REGEXP_REPLACE({text}, {dialect.text(signs)}, ''{everywhere})"
+    text = _sql_without_groups(text, thousands, dialect)
+    for written, read in (("−", "-"), ("(", "-"), (")", ""), ("%", "")):  # (5) is -5
+        text = f"REPLACE({text}, {dialect.text(written)}, {dialect.text(read)})"
+    first = f"'-' || REPLACE({text}, '-', '')"  # 5.00- is -5
+    text = f"CASE WHEN {text} LIKE '%-' THEN {first} ELSE {text} END"
+    return f"CAST({text} AS {dialect.number_type})"
+
+
+def _sqlite_number(text: str, thousands: str, dialect: Dialect) -> str:
+    """The same in SQLite, which has no patterns and nests but some thirty functions."""
+    around = "".join(sorted({*"".join(CURRENCIES), *"()+-−%", *BLANKS}))
+    sign = f"CASE WHEN REPLACE(LOWER({text}), 'e-', '') GLOB '*[-−(]*' THEN -1 ELSE 1 END"
+    text = _sql_without_groups(f"TRIM({text}, {dialect.text(around)})", thousands, dialect)
+    # SQLite takes any text for a number, 0 if need be.
+    is_no_number = f"{text} = '' OR {text} GLOB '*[^0-9.eE+-]*'"
+    return f"CASE WHEN {is_no_number} THEN NULL ELSE ({sign}) * CAST({text} AS REAL) END"
+
+
+def _sql_without_groups(text: str, thousands: str, dialect: Dialect) -> str:
+    """A number without what separates its thousands, and with a decimal point."""
+    for sign in (*BLANKS, *APOSTROPHES, thousands):
+        text = f"REPLACE({text}, {dialect.text(sign)}, '')"
+    return f"REPLACE({text}, ',', '.')"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
+from tabweave.columns.cells import Part
 from tabweave.export.plan import Plan, plan_of
 from tabweave.export.sql import is_float
 from tabweave.io.files import replacing
@@ -141,6 +142,11 @@ class OnnxGraph:
 
     def _line(self, part: Line) -> str:
         cells = self._input(part.column, np.dtype(np.float64))
+        if isinstance(part.part, Part) and not part.cycle:
+            raise ValueError(
+                f"column {part.column!r}: ONNX reads numbers, and {part.part!r} is computed from a "
+                "cell; export SQL, or give its numbers columns"
+            )
         if part.cycle:
             cells = self._phase(cells, part.cycle)
         x = self._node("Unsqueeze", cells, self._constant([1], np.int64))

@@ -102,7 +102,7 @@ def _about(plan: Plan) -> dict[str, Any]:
 
 def _named(line: Line) -> str:
     """The name of a column of numbers, or of one of its cycles."""
-    return f"{line.column} mod {line.cycle:.0f} s" if line.cycle else line.column
+    return f"{line.column} mod {line.cycle:.0f} s" if line.cycle else str(line.part)
 
 
 def _check_single(plan: Plan) -> None:

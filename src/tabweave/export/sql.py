@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.columns.datetime import ISO_TEXT, OWN_CLOCK, PERIODS
-from tabweave.columns.numeric import APOSTROPHES, BLANKS, CURRENCIES, DURATIONS
-from tabweave.columns.texts import MISSING_WORDS
+from tabweave.columns.cells import column_of
+from tabweave.columns.datetime import PERIODS
+from tabweave.columns.numeric import sql_number
 from tabweave.columns.vocabulary import Label
 from tabweave.export.plan import Plan, plan_of
-from tabweave.io.dialects import DIALECTS, EXPORTED, KINDS, Dialect, check_text, sql_text
+from tabweave.io.dialects import DIALECTS, EXPORTED, KINDS, Dialect, check_text
 from tabweave.space.block import Line, Lookup, Step, Sum
 
 
@@ -133,8 +133,6 @@ class SqlWriter:
     def __init__(self, dialect: Dialect, plan: Plan, kinds: Mapping[str, str], prefix: Any) -> None:
         self.dialect = dialect
         self.quoted = dialect.identifier
-        self.number_type = dialect.types["number"] or "REAL"
-        self.text_type = dialect.types["text"] or "TEXT"
         self.plan = plan
         self.lookups = [part for part in plan.lookups if part.width]
         self.aliases = {id(part): f"w{i}" for i, part in enumerate(self.lookups)}
@@ -144,7 +142,7 @@ class SqlWriter:
         }
         self.names = table_names(prefix, [p.column for p in self.lookups])
         # Numbers that take more than a cast are computed once a row, in a subquery.
-        lines = dict.fromkeys((p.column, p.cycle) for p in plan.lines if self._is_computed(p))
+        lines = dict.fromkeys(p.part for p in plan.lines if self._is_computed(p))
         parts: list[Lookup | Line] = [*plan.lookups, *plan.lines]
         taken = {part.column.lower() for part in parts}
         free = (n for i in count() if (n := f"tabweave number {i}") not in taken)
@@ -162,7 +160,7 @@ class SqlWriter:
         # A key makes a second run of the INSERT fail, which would multiply rows.
         key = "" if self.dialect.name == "bigquery" else "PRIMARY KEY"
         columns = [" ".join(filter(None, (self.quoted("value"), self.dialect.types[kind], key)))]
-        columns += [f"{self.quoted(f'v{i}')} {self.number_type}" for i in range(part.width)]
+        columns += [f"{self.quoted(f'v{i}')} {self.dialect.number_type}" for i in range(part.width)]
         out = [f"DROP TABLE IF EXISTS {name};"] if replace else []
         out.append(f"CREATE TABLE {name} ({', '.join(columns)});")
         lines = [
@@ -201,7 +199,7 @@ class SqlWriter:
         source = f"FROM {self.quoted(table)} AS t"
         if self.computed:
             numbers = (
-                f"{self._computed(*line)} AS {self.quoted(name)}"
+                f"{self._computed(line)} AS {self.quoted(name)}"
                 for line, name in self.computed.items()
             )
             source = f"FROM (SELECT t.*, {', '.join(numbers)} {source}) AS t"
@@ -232,7 +230,7 @@ class SqlWriter:
         """The dimensions of a number."""
         number, x = self.dialect.number, self._without_nan(self._cell(part.column))
         if self._is_computed(part):
-            x = self._cell(self.computed[part.column, part.cycle])
+            x = self._cell(self.computed[part.part])
         if part.knots is None or part.rows is None:
             terms = [f"({x} - ({number(part.mean)})) * ({number(part.factor)})"]
         else:
@@ -262,28 +260,13 @@ class SqlWriter:
 
     def _is_computed(self, part: Line) -> bool:
         column = self.plan.columns.get(part.column)
-        written = column is not None and (column.kind == "datetime" or column.decimal is not None)
-        return written or part.knots is not None
+        is_number = column is None or (column.kind == "numeric" and column.decimal is None)
+        return not is_number or part.knots is not None
 
-    def _computed(self, name: str, cycle: float) -> str:
-        """The number of a cell: seconds since 1970, or what a text says."""
-        column, cell = self.plan.columns[name], self._cell(name)
-        if column.kind != "datetime" and column.decimal is None:
-            return self._without_nan(cell)
-        text = f"CAST({cell} AS {self.text_type})"
-        if column.is_clock:
-            x = _clock_seconds(f"TRIM({text})", self.number_type)
-        elif column.kind == "datetime":
-            read = _sqlite_seconds if self.dialect.name == "sqlite" else seconds_of
-            x = read(cell, column, self.dialect)
-        else:
-            x = _written_number(text, column, self.dialect)
-        words = ", ".join(sql_text(word) for word in sorted(MISSING_WORDS))
-        x = f"CASE WHEN LOWER(TRIM({text})) IN ({words}) THEN NULL ELSE {x} END"
-        if not cycle:
-            return x
-        length = self.dialect.number(cycle)
-        return f"({x}) - {length} * FLOOR(({x}) / {length})"
+    def _computed(self, part: str) -> str:
+        """The number of a part of a column."""
+        column = self.plan.columns[column_of(part)]
+        return column.cells_type.sql(part, column, self._cell(column.name), self.dialect)
 
     def _key(self, part: Lookup) -> str:
         """The cell in the type of the value table."""
@@ -306,104 +289,10 @@ class SqlWriter:
         return f"{cell} IS NULL"
 
     def _without_nan(self, cell: str) -> str:
-        """A cell as a number, NULL where it is not a number; SQLite has none that is not."""
-        if self.dialect.name == "sqlite":
-            return cell
-        number = f"CAST({cell} AS {self.number_type})"
-        if self.dialect.name == "bigquery":
-            return f"IF(IS_NAN({number}), NULL, {number})"
-        return f"NULLIF({number}, CAST('NaN' AS {self.number_type}))"
+        return sql_number(cell, self.dialect)
 
     def _cell(self, column: str) -> str:
         return f"t.{self.quoted(column)}"
-
-
-def _written_number(text: str, column: Any, dialect: Dialect) -> str:
-    """The number that a text writes, without its unit, percent sign and thousands."""
-    if column.decimal == DURATIONS:
-        raise ValueError(
-            f"column {column.name!r} holds durations as text, such as 1h 20m, which SQL does not "
-            "read; convert it to a number of seconds, before fit and in the database"
-        )
-    for unit in (f"{column.unit}s", column.unit) if column.unit else ():
-        text = f"REPLACE(LOWER({text}), {dialect.text(unit)}, '')"
-    read = _sqlite_number if dialect.name == "sqlite" else _signed_number
-    return read(text, "," if column.decimal == "." else ".", dialect)
-
-
-def _signed_number(text: str, thousands: str, dialect: Dialect) -> str:
-    """The number of a text that may have a currency and a sign anywhere around it."""
-    signs = "|".join(re.sub(r"\$", "[$]", sign) for sign in CURRENCIES)
-    everywhere = "" if dialect.name == "bigquery" else ", 'g'"
-    text = f"REGEXP_REPLACE({text}, {dialect.text(signs)}, ''{everywhere})"
-    text = _without_groups(text, thousands, dialect)
-    for written, read in (("−", "-"), ("(", "-"), (")", ""), ("%", "")):  # (5) is -5
-        text = f"REPLACE({text}, {dialect.text(written)}, {dialect.text(read)})"
-    first = f"'-' || REPLACE({text}, '-', '')"  # 5.00- is -5
-    text = f"CASE WHEN {text} LIKE '%-' THEN {first} ELSE {text} END"
-    return f"CAST({text} AS {dialect.types['number']})"
-
-
-def _sqlite_number(text: str, thousands: str, dialect: Dialect) -> str:
-    """The same in SQLite, which has no patterns and nests but some thirty functions."""
-    around = "".join(sorted({*"".join(CURRENCIES), *"()+-−%", *BLANKS}))
-    sign = f"CASE WHEN REPLACE(LOWER({text}), 'e-', '') GLOB '*[-−(]*' THEN -1 ELSE 1 END"
-    text = _without_groups(f"TRIM({text}, {dialect.text(around)})", thousands, dialect)
-    # SQLite takes any text for a number, 0 if need be.
-    is_no_number = f"{text} = '' OR {text} GLOB '*[^0-9.eE+-]*'"
-    return f"CASE WHEN {is_no_number} THEN NULL ELSE ({sign}) * CAST({text} AS REAL) END"
-
-
-def _without_groups(text: str, thousands: str, dialect: Dialect) -> str:
-    """A number without what separates its thousands, and with a decimal point."""
-    for sign in (*BLANKS, *APOSTROPHES, thousands):
-        text = f"REPLACE({text}, {dialect.text(sign)}, '')"
-    return f"REPLACE({text}, ',', '.')"
-
-
-def seconds_of(cell: str, column: Any, dialect: Dialect) -> str:
-    """The seconds since 1970 of a date and time, by the clock of its column."""
-    types = dialect.types
-    text = f"CAST({cell} AS {types['text']})"
-    if column.zone is None:
-        if column.why in (ISO_TEXT, "declared"):  # databases ask for minutes behind the hour
-            cell = f"CASE WHEN LENGTH({text}) = 13 THEN {text} || ':00' ELSE {text} END"
-        time = f"CAST({cell} AS {types['timestamp']})"
-    elif column.zone == OWN_CLOCK:
-        time = f"CAST({dialect.wall_clock.format(text=text)} AS {types['timestamp']})"
-    else:
-        time = f"CAST({cell} AS {types['timestamptz']})"
-        time = dialect.zoned.format(zone=sql_text(column.zone), time=time)
-    return dialect.seconds.format(time=time)
-
-
-def _sqlite_seconds(cell: str, column: Any, dialect: Dialect) -> str:
-    """Whole seconds and the fraction behind them; a number is seconds already."""
-    seconds_text = f"substr({cell}, 1, 19) || CASE WHEN length({cell}) = 13 THEN ':00' ELSE '' END"
-    if column.zone not in (None, OWN_CLOCK):
-        if column.zone != "UTC":
-            raise ValueError(
-                f"column {column.name!r} has the time zone {column.zone!r}, but SQLite does not "
-                "know time zones; convert it to UTC before fit, or use another dialect"
-            )
-        seconds_text += f" || CASE WHEN substr({cell}, -6, 1) IN ('+', '-') AND length({cell}) > 16"
-        seconds_text += f" THEN substr({cell}, -6) ELSE '' END"
-    part = f"CASE WHEN substr({cell}, 20, 1) = '.' THEN CAST('0' || substr({cell}, 20) AS REAL)"
-    seconds = f"CAST(strftime('%s', {seconds_text}) AS REAL) + {part} ELSE 0 END"
-    return f"CASE WHEN typeof({cell}) IN ('integer', 'real') THEN {cell} ELSE {seconds} END"
-
-
-def _clock_seconds(cell: str, number_type: str) -> str:
-    """The seconds since midnight of a time of day, as a type of its own or as text."""
-    cell = f"CASE WHEN SUBSTR({cell}, 2, 1) = ':' THEN '0' || {cell} ELSE {cell} END"
-    hour, minute = (f"CAST(SUBSTR({cell}, {start}, 2) AS {number_type})" for start in (1, 4))
-    half = f"CASE WHEN UPPER({cell}) LIKE '%PM' THEN 12 ELSE 0 END"
-    halved = f"CASE WHEN {hour} = 12 THEN 0 ELSE {hour} END + {half}"
-    hour = f"(CASE WHEN UPPER({cell}) LIKE '%M' THEN {halved} ELSE {hour} END)"
-    tail = f"REPLACE(REPLACE(UPPER(SUBSTR({cell}, 7)), 'AM', ''), 'PM', '')"
-    seconds = f"CAST(TRIM(REPLACE({tail}, ',', '.')) AS {number_type})"
-    last = f"CASE WHEN SUBSTR({cell}, 6, 1) = ':' THEN {seconds} ELSE 0 END"
-    return f"3600 * {hour} + 60 * {minute} + {last}"
 
 
 # -- checks ---------------------------------------------------------------------------------------

@@ -96,6 +96,16 @@ class Dialect:
     zoned: str = ""
     seconds: str = ""
 
+    @property
+    def text_type(self) -> str:
+        """The type of text; SQLite, whose columns need no types, asks for one in a cast."""
+        return self.types["text"] or "TEXT"
+
+    @property
+    def number_type(self) -> str:
+        """The type of numbers."""
+        return self.types["number"] or "REAL"
+
     def identifier(self, name: str | Sequence[str]) -> str:
         """A name, or the parts of a qualified one, as an identifier."""
         parts = [name] if isinstance(name, str) else list(name)

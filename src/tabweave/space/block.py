@@ -15,7 +15,7 @@ import numpy as np
 
 from tabweave._compat import njit
 from tabweave.columns.cells import Part, column_of
-from tabweave.columns.datetime import cycle_of
+from tabweave.columns.datetime import CYCLES
 from tabweave.columns.nominal import Codes
 from tabweave.columns.sets import Sets
 from tabweave.columns.table import Table
@@ -453,7 +453,7 @@ class Line:
     @property
     def cycle(self) -> float:
         """After how many seconds the numbers come round; 0 if never."""
-        return cycle_of(self.part).seconds if isinstance(self.part, Part) else 0.0
+        return next((c.seconds for c in CYCLES if Part(self.column, c.title) == self.part), 0.0)
 
     @property
     def width(self) -> int:

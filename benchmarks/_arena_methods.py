@@ -36,9 +36,9 @@ TASKS = ("classify", "knn", "retrieval", "clusters", "linear", "forest", "regres
 
 def weave(kinds: Kinds, k: int) -> Any:
     """Return the default embedder, whichever it is at present."""
-    from tabweave import MixedEmbedder
+    from tabweave import Weave
 
-    return MixedEmbedder()
+    return Weave()
 
 
 def supervised_weave(kinds: Kinds, k: int) -> Any:
@@ -67,15 +67,15 @@ def weave_before(kinds: Kinds, k: int) -> Any:
 
 
 def untie(kinds: Kinds, k: int) -> Any:
-    from tabweave import UNTIE, MixedEmbedder
+    from tabweave import UNTIE
 
-    return MixedEmbedder(UNTIE(k))
+    return UNTIE(k, schema=kinds)
 
 
 def helic(kinds: Kinds, k: int) -> Any:
-    from tabweave import HELIC, MixedEmbedder
+    from tabweave import HELIC
 
-    return MixedEmbedder(HELIC(random_state=0))
+    return HELIC(random_state=0, schema=kinds)
 
 
 # -- peers -----------------------------------------------------------------------------------------

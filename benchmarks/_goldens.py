@@ -427,14 +427,8 @@ def _(tw: Any) -> Any:
 # -- mixed tables, streams ----------------------------------------------------------------------
 
 MIXED: dict[str, Callable[[Any], Any]] = {
-    "auto": lambda tw: tw.MixedEmbedder(schema=mixed_schema(tw)),
-    "absolute": lambda tw: tw.MixedEmbedder(numeric="absolute", schema=mixed_schema(tw)),
-    "coupled": lambda tw: tw.MixedEmbedder(numeric="coupled", schema=mixed_schema(tw)),
-    "onehot": lambda tw: tw.MixedEmbedder(tw.OneHot(), "standard", schema=mixed_schema(tw)),
-    "projected": lambda tw: tw.MixedEmbedder(tw.Weave(3), schema=mixed_schema(tw)),
-    "weights": lambda tw: tw.MixedEmbedder(
-        weights={"categorical": 2.0}, n_bins=3, schema=mixed_schema(tw)
-    ),
+    "auto": lambda tw: tw.Weave(schema=mixed_schema(tw)),
+    "projected": lambda tw: tw.Weave(3, schema=mixed_schema(tw)),
 }
 PLAIN: dict[str, Callable[[Any], Any]] = {
     "helic": lambda tw: tw.HELIC(n_pairs=300, max_iter=20, random_state=0),
@@ -447,30 +441,30 @@ for _name, _make in MIXED.items():
 
     @golden(f"mixed: {_name}")
     def _(tw: Any, make: Golden = _make) -> Any:
-        return geometry(make(tw).fit(mixed(tw)), mixed_asked(tw))
+        return geometry(make(tw).fit(mixed(tw)), mixed_asked(tw), has_kernel=False)
 
 
 for _name, _make in PLAIN.items():
 
     @golden(f"mixed: {_name}")
     def _(tw: Any, make: Any = _make) -> Any:
-        model = tw.MixedEmbedder(make(tw), schema=plain_schema(tw))
-        model.fit(without_sets(mixed(tw)), classes(tw))
-        return geometry(model, without_sets(mixed_asked(tw)))
+        rows = tw.Table.of(without_sets(mixed(tw)), plain_schema(tw), rules="whole")
+        model = make(tw).fit(rows, classes(tw))
+        return geometry(model, without_sets(mixed_asked(tw)), has_kernel=False)
 
 
 @golden("mixed: numbers alone")
 def _(tw: Any) -> Any:
     rows = {f"x{i}": numbers(tw)[:, i] for i in range(4)}
-    return geometry(tw.MixedEmbedder().fit(rows), part(rows, 0, 12))
+    return geometry(tw.Weave().fit(rows), part(rows, 0, 12), has_kernel=False)
 
 
 @golden("mixed: in batches")
 def _(tw: Any) -> Any:
-    model = tw.MixedEmbedder(schema=mixed_schema(tw))
+    model = tw.Weave(schema=mixed_schema(tw))
     for start in (0, 80):
         model.partial_fit(part(mixed(tw), start, start + 80))
-    return geometry(model, mixed_asked(tw))
+    return geometry(model, mixed_asked(tw), has_kernel=False)
 
 
 @golden("windowed: the last two windows")
@@ -705,7 +699,7 @@ def _(tw: Any) -> Any:
 
 @golden("index: mixed rows")
 def _(tw: Any) -> Any:
-    model = tw.SimilarityIndex(tw.MixedEmbedder(schema=mixed_schema(tw))).fit(mixed(tw))
+    model = tw.SimilarityIndex(tw.Weave(schema=mixed_schema(tw))).fit(mixed(tw))
     row = {name: cells[3] for name, cells in mixed(tw).items()}
     near = model.query(mixed_asked(tw), 5, where={"age": lambda ages: ages > 2})[:2]
     return flat(*near, model.explain(row, 9))
@@ -869,7 +863,7 @@ def _(tw: Any) -> Any:
 @golden("export: sql of mixed rows in duckdb")
 def _(tw: Any) -> Any:
     rows = without_sets(mixed(tw))
-    model = tw.MixedEmbedder(numeric="absolute", schema=plain_schema(tw)).fit(rows)
+    model = tw.Weave(schema=plain_schema(tw)).fit(rows)
     return between(in_duckdb(tw, model, rows))
 
 
@@ -916,7 +910,7 @@ def _(tw: Any) -> Any:
 @golden("export: onnx of mixed rows")
 def _(tw: Any) -> Any:
     rows = without_sets(mixed(tw))
-    model = tw.export.onnx(tw.MixedEmbedder(schema=plain_schema(tw)).fit(rows))
+    model = tw.export.onnx(tw.Weave(schema=plain_schema(tw)).fit(rows))
     text = {n: np.array(["" if c is None else c for c in rows[n]]) for n in ("job", "grade")}
     return between(in_onnx(model, text | {"age": rows["age"], "size": rows["size"]}))
 

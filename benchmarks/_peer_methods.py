@@ -301,21 +301,21 @@ class Boosted:
 
 
 def auto(kinds: dict[str, str], k: int) -> Any:
-    from tabweave import MixedEmbedder
+    from tabweave import Weave
 
-    return MixedEmbedder(schema=kinds)
+    return Weave(schema=kinds)
 
 
 def auto_k(kinds: dict[str, str], k: int) -> Any:
-    from tabweave import MixedEmbedder, Weave
+    from tabweave import Weave
 
-    return MixedEmbedder(Weave(k), schema=kinds)
+    return Weave(k, schema=kinds)
 
 
 def supervised(kinds: dict[str, str], k: int) -> Any:
-    from tabweave import HELIC, MixedEmbedder
+    from tabweave import HELIC
 
-    return MixedEmbedder(HELIC(random_state=0), schema=kinds)
+    return HELIC(random_state=0, schema=kinds)
 
 
 METHODS: dict[str, Method] = {

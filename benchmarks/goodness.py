@@ -22,6 +22,7 @@ from tabweave.counts import couplings
 from tabweave.counts.couplings import context, partners, shares, symmetric_uncertainty
 from tabweave.datasets import load
 from tabweave.embed.cde import co_occurrence, occurrence, value_clusters
+from tabweave.embed.value_metric import value_codes
 from tabweave.evaluate import average_ranks
 from tabweave.measures.context import ahmad
 from tabweave.measures.coupled import cos_intra_similarity
@@ -123,7 +124,7 @@ def S(data: Any) -> np.ndarray:
     columns = [kernel_columns(counts, a, BOUNDED) for a in range(len(counts.names))]
     rng = np.random.default_rng(0)
     omegas, _ = descend_in_batches(rows, columns, k, 50, 20, rng)
-    codes = model._codes(Table.of(data.X, model.schema_))
+    codes = value_codes(model, Table.of(data.X, model.schema_))
     out = np.zeros((data.n_rows, data.n_rows))
     for own, column, omega in zip(codes, columns, omegas, strict=True):
         out += column.gram(omega)[np.ix_(own, own)]

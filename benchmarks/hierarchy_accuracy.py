@@ -23,6 +23,7 @@ from _report import Report
 from tabweave import WeightedKNN
 from tabweave.datasets import load
 from tabweave.embed.hierarchy import DRDH, DistanceHierarchy, TreeIndex, TreeRows
+from tabweave.engines.reading import read_fitted
 
 COLUMNS = {
     "adult_mixed": [
@@ -82,7 +83,7 @@ def vote(found: tuple[np.ndarray, np.ndarray], labels: np.ndarray) -> np.ndarray
 
 def data_space(model: Any, columns: dict, y: np.ndarray, train: Any, test: Any) -> float:
     known, asked = (
-        TreeRows.of(model._read_fitted(part(columns, rows)), model.blocks_, "centroid")
+        TreeRows.of(read_fitted(model, part(columns, rows)), model.blocks_, "centroid")
         for rows in (train, test)
     )
     few, many = (min(k, len(train)) for k in TIES)

@@ -20,7 +20,7 @@ import faiss
 import numpy as np
 
 from _report import Report, best_of
-from tabweave import MixedEmbedder, SimilarityIndex, Weave
+from tabweave import SimilarityIndex, Weave
 from tabweave.counts.counting import n_threads
 from tabweave.datasets import make_coupled
 from tabweave.datasets.synthetic import make_codes
@@ -301,7 +301,7 @@ def main() -> None:
     if "categories" in options.tables:
         compare(report, "Categories", coupled(n), Weave(), bar=True)
     if "mixed" in options.tables:
-        compare(report, "Categories and numbers", mixed(n), MixedEmbedder(), bar=True)
+        compare(report, "Categories and numbers", mixed(n), Weave(), bar=True)
     if "random" in options.tables:
         compare(report, "The hard case: no structure", random(small), Weave(), bar=False)
     report.line(BUILDS.rstrip())

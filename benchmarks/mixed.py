@@ -1,4 +1,4 @@
-"""MixedEmbedder against Gower, FAMD (prince) and one-hot with standard scaling, in one run.
+"""Weave against Gower, FAMD (prince) and one-hot with standard scaling, in one run.
 
 Run ``python benchmarks/mixed.py --peer-python peers/bin/python``; the other interpreter holds
 prince (``pip install prince``) and gets the data as files. Everything is fitted on training rows.
@@ -27,7 +27,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from _report import Report, best_of
 
 SETS = ("adult_mixed", "australian", "german_credit", "heart_disease")
-METHODS = ("MixedEmbedder", "one-hot + scaling", "FAMD", "Gower")
+METHODS = ("Weave", "one-hot + scaling", "FAMD", "Gower")
 ADULT_ROWS = 4000
 NEIGHBORS = (1, 3, 5, 7, 11, 15, 21)
 COMPONENTS = 5
@@ -61,10 +61,10 @@ def filled(columns: dict[str, np.ndarray], kinds: dict[str, str], train: np.ndar
 
 
 def ours(columns: dict, kinds: dict, train: np.ndarray) -> np.ndarray:
-    from tabweave.embed.mixed import MixedEmbedder
+    from tabweave import Weave
 
     part = {name: values[train] for name, values in columns.items()}
-    return MixedEmbedder(schema=kinds).fit(part).transform(columns)
+    return Weave(schema=kinds).fit(part).transform(columns)
 
 
 def one_hot(columns: dict, kinds: dict, train: np.ndarray) -> np.ndarray:
@@ -186,7 +186,7 @@ def evaluate(name: str, python: str, repeats: int) -> dict[str, tuple[float, flo
     with tempfile.TemporaryDirectory() as folder:
         peers = famd(Path(folder), python, name, columns, kinds, trains)
     makers: dict[str, Any] = {
-        "MixedEmbedder": lambda i: ours(columns, kinds, trains[i]),
+        "Weave": lambda i: ours(columns, kinds, trains[i]),
         "one-hot + scaling": lambda i: one_hot(columns, kinds, trains[i]),
         "FAMD": lambda i: peers[i],
     }
@@ -250,8 +250,8 @@ def accuracy(report: Report, python: str, repeats: int) -> None:
 
 
 def speed(report: Report, n_rows: int) -> None:
+    from tabweave import Weave
     from tabweave.datasets import load
-    from tabweave.embed.mixed import MixedEmbedder
 
     report.section(f"transform of {n_rows:,} mixed rows (adult, drawn with replacement)")
     data = load("adult_mixed")
@@ -261,14 +261,14 @@ def speed(report: Report, n_rows: int) -> None:
     peer = best_of(lambda: theirs.transform(large), 3)
     report.line(f"scikit-learn ColumnTransformer, sparse output: {peer:.2f} s")
     for dtype in ("float64", "float32"):
-        model = MixedEmbedder(schema=data.kinds, dtype=dtype).fit(small)
+        model = Weave(schema=data.kinds, dtype=dtype).fit(small)
         model.transform(small)
         mine = best_of(lambda model=model: model.transform(large), 3)
         width = len(model.get_feature_names_out())
-        report.line(f"MixedEmbedder, dense {dtype}, {width} dimensions: {mine:.2f} s")
+        report.line(f"Weave, dense {dtype}, {width} dimensions: {mine:.2f} s")
         report.at_most(f"time of {dtype} / ColumnTransformer", mine / peer, 3)
     start = time.perf_counter()
-    MixedEmbedder(schema=data.kinds).fit(small)
+    Weave(schema=data.kinds).fit(small)
     report.line(f"fit of {data.n_rows:,} rows: {time.perf_counter() - start:.2f} s")
 
 

@@ -7,7 +7,7 @@ are compared by the numbers they occur with.
 import numpy as np
 from sklearn.decomposition import PCA
 
-from tabweave import MixedEmbedder, plots
+from tabweave import Weave, plots
 
 rng = np.random.default_rng(0)
 job = rng.choice(["cook", "clerk", "judge"], 600)
@@ -20,7 +20,7 @@ people = {
         (pay > 4) & (rng.random(600) < 0.8), "car", rng.choice(["bus", "bike"], 600)
     ),
 }
-model = MixedEmbedder().fit(people)
+model = Weave().fit(people)
 vectors = model.transform(people)
 print(model.explain({c: v[0] for c, v in people.items()}, {c: v[1] for c, v in people.items()}))
 

@@ -27,7 +27,6 @@ from tabweave import (
     GBCRegressor,
     HeMap,
     KModes,
-    MixedEmbedder,
     OneHot,
     Schema,
     SupervisedWeave,
@@ -39,10 +38,13 @@ from tabweave import (
     Windowed,
 )
 from tabweave._compat import seed_of
+from tabweave.apps.methods import embedder_title
+from tabweave.apps.report.describe import column_weights
 from tabweave.base import ValueEmbedder
 from tabweave.columns import table as table_module
 from tabweave.columns.inputs import numbers_only, read_with_fitted_schema
 from tabweave.columns.targets import target_array
+from tabweave.space.curves import turned_towards
 from tabweave.space.explanation import Explanation
 from tabweave.space.value_tables import ValueTables
 
@@ -74,7 +76,10 @@ class Diary(ValueEmbedder):
 
 
 class Supervised(Diary):
-    _uses_classes = True
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
 
 
 class TestFit:
@@ -224,10 +229,6 @@ class TestColumns:
         with pytest.raises(ValueError, match=r"'n': expected .*, got numeric"):
             embedder.transform(Table.of(ROWS))
 
-    def test_numeric_columns_are_refused_by_name(self):
-        with pytest.raises(ValueError, match="column 'n' is numeric"):
-            OneHot(schema={"n": "numeric"}).fit(ROWS)
-
     def test_fitted_attributes(self):
         embedder = OneHot().fit(ROWS)
         assert embedder.n_features_in_ == 3
@@ -267,7 +268,7 @@ class TestFitTransform:
         )
         return noted
 
-    @pytest.mark.parametrize("method", [OneHot, Weave, MixedEmbedder])
+    @pytest.mark.parametrize("method", [OneHot, Weave])
     @pytest.mark.parametrize("rows", [ROWS, ROWS.to_dict("list"), ROWS.to_dict("records")])
     def test_rows_are_read_once(self, method, rows, readings):
         found = method().fit_transform(rows)
@@ -651,12 +652,12 @@ class TestOddCalls:
     def test_what_a_page_says(self, monkeypatch):
         monkeypatch.setenv("TABWEAVE_DOCS", "https://docs.example")
         embedder = OneHot().fit({"a": list("xy"), "b": list("pq")})
-        assert embedder._title() == "OneHot" and embedder._column_weights() == {}
+        assert embedder_title(embedder) == "OneHot" and column_weights(embedder) == {}
         assert embedder._get_doc_link() == "https://docs.example/api/tabweave.OneHot.html"
         embedder.weights_ = {"a": 1.0, "b": 0.5}
-        assert embedder._column_weights() == {"a": 1.0, "b": 0.5}
+        assert column_weights(embedder) == {"a": 1.0, "b": 0.5}
         embedder.weights_ = np.ones(2)
-        assert embedder._column_weights() == {}
+        assert column_weights(embedder) == {}
 
     def test_a_child_process_has_locks_of_its_own(self):
         model = OneHot().fit(ROWS)
@@ -709,6 +710,12 @@ class TestNotebooks:
         assert "of a, the first 30; dark is far" in page and "v29" in page and "v30" not in page
 
 
+def align(after, before):
+    learned = (before.tables_, before.numbers_)
+    turned = turned_towards((after.tables_, after.numbers_), learned, after.counts_)
+    after.tables_, after.numbers_ = turned
+
+
 class TestAligned:
     """Vectors of a later fit are turned to those of an earlier one, and distances stay."""
 
@@ -718,20 +725,16 @@ class TestAligned:
         before, after = (Diary(combine=combine).fit(rows) for _ in range(2))
         far = after.pairwise_distances(rows)
         after.tables_ = replace(after.tables_, tables=[-t for t in after.tables_.tables])
-        after._align(before._learned_parts())
+        align(after, before)
         np.testing.assert_allclose(after.transform(rows), before.transform(rows), atol=1e-12)
         np.testing.assert_allclose(after.pairwise_distances(rows), far, atol=1e-12)
-
-    def test_what_has_no_tables_is_not_turned(self):
-        model = MixedEmbedder().fit({"a": list("xyz"), "n": [1.5, 2.5, 3.5]})
-        assert model._learned_parts() is None
 
     def test_other_combinations_are_left(self):
         rows = {"a": list("xyz")}
         before, after = Diary(combine="sum").fit(rows), Diary().fit(rows)
         before.learn(), after.learn()
         tables = after.tables_
-        after._align(before._learned_parts())
+        align(after, before)
         assert after.tables_ is tables
 
     def test_curves_are_turned_too(self):
@@ -740,7 +743,7 @@ class TestAligned:
         before, after = (Weave().fit(rows) for _ in range(2))
         after.numbers_ = replace(after.numbers_, rows=[-r for r in after.numbers_.rows],
                                  missing=[-m for m in after.numbers_.missing])  # fmt: skip
-        after._align(before._learned_parts())
+        align(after, before)
         np.testing.assert_allclose(after.transform(rows), before.transform(rows), atol=1e-9)
 
 

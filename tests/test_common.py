@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tabweave
 from tabweave.embed import EMBEDDERS
+from tabweave.engines.reading import needs_classes
 
 
 def public(module):
@@ -170,7 +171,7 @@ def fitted(cls):
 def test_what_an_embedder_declares_is_so(name):
     entry = EMBEDDERS[name]
     assert entry.summary and entry.reference
-    assert entry.needs_y == (getattr(entry.cls(), "_uses_classes", False) is True)
+    assert entry.needs_y == (needs_classes(entry.cls()))
 
 
 @pytest.mark.parametrize("name", [name for name, entry in EMBEDDERS.items() if entry.needs_y])

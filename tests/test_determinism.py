@@ -19,7 +19,7 @@ if sys.argv[3] == "1" and hasattr(os, "sched_setaffinity"):  # our own threads: 
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 import numpy as np
 import tabweave
-from tabweave import Counts, KModes, MixedEmbedder, OneHot, SimilarityIndex, Weave, WeightedKNN
+from tabweave import Counts, KModes, OneHot, SimilarityIndex, Weave, WeightedKNN
 from tabweave.datasets import make_coupled
 data = make_coupled(4000, 6, 7, 5, coupling=0.6, heterogeneity=0.5, random_state=0)
 rows = {name: cells.tolist() for name, cells in data.columns.items()}
@@ -42,7 +42,7 @@ exactly = {
     "k-modes": digest(KModes(4, n_init=3, random_state=0).fit(rows).labels_),
     "votes": digest(WeightedKNN(5, metric=OneHot()).fit(rows, data.y).predict_proba(few)),
 }
-woven, whole = Weave().fit(rows), MixedEmbedder().fit(mixed)
+woven, whole = Weave().fit(rows), Weave().fit(mixed)
 nearly = {
     "value tables": woven.pairwise_distances(few).ravel().tolist(),
     "mixed tables": whole.pairwise_distances(

@@ -14,7 +14,6 @@ import tabweave
 from tabweave import (
     DistanceHierarchy,
     KModes,
-    MixedEmbedder,
     OneHot,
     SimilarityIndex,
     Weave,
@@ -77,7 +76,7 @@ def test_no_row_added_to_an_index_is_lost():
     [
         Weave,
         OneHot,
-        lambda: MixedEmbedder(schema={"color": "nominal", "who": "nominal"}),
+        lambda: Weave(schema={"color": "nominal", "who": "nominal"}),
         DistanceHierarchy,
         lambda: Windowed(OneHot()),
     ],

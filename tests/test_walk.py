@@ -29,5 +29,5 @@ def test_fit_and_transform_cross_few_files(calls):
         for kind in ("cells", "nominal", "ordinal", "numeric", "datetime", "sets")
     }
     fitted, transformed = (work.modules("tabweave") - doors for work in (fitting, transforming))
-    assert len(fitted) <= 12, sorted(fitted)
-    assert len(transformed) <= 10, sorted(transformed)  # what is unknown is judged in a file
+    assert len(fitted) <= 14, sorted(fitted)
+    assert len(transformed) <= 11, sorted(transformed)  # what is unknown is judged in a file

@@ -161,14 +161,14 @@ def make_files(rng: random.Random) -> bytes:
 
 
 def _model(rng: random.Random) -> Any:
-    from tabweave import CKML, Counts, MixedEmbedder, OneHot, SimilarityIndex, Table, Weave
+    from tabweave import CKML, Counts, OneHot, SimilarityIndex, Table, Weave
 
     n = rng.randint(1, 12)
     rows = {f"c{j}": [rng.choice(_WORDS) for _ in range(n)] for j in range(rng.randint(1, 4))}
     schema = dict.fromkeys(rows, "nominal")
     if rng.random() < 0.2:
         return Counts.of(Table.of(rows, schema))
-    model = rng.choice([Weave, OneHot, MixedEmbedder, CKML])(schema=schema).fit(rows)
+    model = rng.choice([Weave, OneHot, CKML])(schema=schema).fit(rows)
     return SimilarityIndex(model).fit(rows) if rng.random() < 0.4 else model
 
 

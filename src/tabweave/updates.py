@@ -119,6 +119,16 @@ def completing(method: _Method) -> _Method:
     return completed  # type: ignore[return-value]
 
 
+@completing
+def complete(owner: Any, find: Callable[[Any], object]) -> None:
+    """Put what follows from a state into it, unless it is there; ``_learned`` names what it is."""
+    state = vars(owner)
+    if not state.get("_learned"):
+        before = set(state)
+        find(owner)
+        owner._learned = tuple(sorted(set(state) - before))
+
+
 def exclusive(method: _Method) -> _Method:
     """Let one thread at a time run the methods of an object that are so decorated."""
 

@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave import OneHot, Schema
 from tabweave.cluster import KModes
-from tabweave.embed.value_metric import ValueMetric
+from tabweave.embed.value_metric import ValueMetric, read_categories
 
 
 def draw(n=300, m=5, k=3, noise=0.4, seed=0):
@@ -348,7 +348,7 @@ def test_unknown_values_of_centers_are_carried_over():
     model = KModes(2, init=[["zebra", "x"], ["b", "y"]], centers="distribution").fit(rows)
     layout = model._layout
     histogram = layout.histogram(
-        layout.indices(model.metric_._read([["zebra", "x"]], model.metric_.schema_))
+        layout.indices(read_categories(model.metric_, [["zebra", "x"]], model.metric_.schema_))
     )
     assert histogram[0].tolist() == [0, 0, 1, 1, 0, 0]
     model.partial_fit([["c", "x"]])  # one more value in the first column

@@ -8,9 +8,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from tabweave import Counts, MixedEmbedder, SupervisedWeave, Table, Weave
+from tabweave import Counts, OneHot, SupervisedWeave, Table, Weave
 from tabweave.columns.cells import Part
 from tabweave.columns.datetime import CYCLES, cycle_of_clock, ring, ring_knots
+from tabweave.engines.reading import read_fitted
 
 RNG = np.random.default_rng(0)
 YEARS = pd.Timestamp("2020-01-01") + pd.to_timedelta(RNG.integers(0, 10**8, 800), unit="s")
@@ -66,11 +67,11 @@ def test_a_column_counts_as_a_column():
     when = pd.Series(YEARS).where(RNG.random(800) > 0.2)
     rows = pd.DataFrame({"when": when, "x": RNG.normal(size=800)})
     model = Weave().fit(rows)
-    shares = model.blocks_.shares(*(model._read_fitted(part) for part in (rows[:400], rows[400:])))
+    shares = model.blocks_.shares(*(read_fitted(model, part) for part in (rows[:400], rows[400:])))
     for name in rows:
         assert shares[name].mean() == pytest.approx(model.weights_[name], rel=0.15)
-    gap = np.isnan(model._read_fitted(rows[:400])["when"].values)
-    here = ~np.isnan(model._read_fitted(rows[400:])["when"].values)
+    gap = np.isnan(read_fitted(model, rows[:400])["when"].values)
+    here = ~np.isnan(read_fitted(model, rows[400:])["when"].values)
     missing, present = (shares["when"][rows_ & here].mean() for rows_ in (gap, ~gap))
     assert missing == pytest.approx(present, rel=0.25)
     assert model.explain(rows[:1], rows[1:2]).keys() == {"when", "x"}
@@ -109,8 +110,8 @@ def test_batches_give_what_all_dates_give():
 
 def test_numbers_are_seconds_and_other_embedders_take_them():
     seconds = np.array([dt.datetime(2024, 1, 1, h).timestamp() for h in range(24)] * 3)
-    model = MixedEmbedder(numeric="absolute", schema={"when": "datetime"}).fit({"when": seconds})
-    assert model.transform({"when": seconds[:2]}).shape == (2, 3)
+    model = OneHot(schema={"when": "datetime"}).fit({"when": seconds})
+    assert model.transform({"when": seconds[:2]}).shape == (2, 6)
 
 
 class TestTimesOfDay:
@@ -138,7 +139,7 @@ class TestTimesOfDay:
             np.testing.assert_allclose(found.transform(rows), model.transform(frame), atol=1e-12)
             np.testing.assert_allclose(model.transform(rows), model.transform(frame), atol=1e-12)
 
-    @pytest.mark.parametrize("embedder", [Weave(), Weave(2), MixedEmbedder()])
+    @pytest.mark.parametrize("embedder", [Weave(), Weave(2), OneHot()])
     def test_midnight_is_no_border(self, embedder):
         model = embedder.fit({"when": self.text})
         assert distance(model, "23:50", "00:10") < 0.1 * distance(model, "23:50", "12:00")
@@ -219,7 +220,7 @@ def test_dates_have_a_trend_beside_their_cycles_and_clocks_have_none():
     rows["x"] = rng.normal(size=400)
     model = Weave(schema={"noon": "datetime"}).fit(rows)
     names = [name.rpartition(" ")[0] or name for name in model.get_feature_names_out()]
-    parts = model._parts()
+    parts = model._counted.owners
     cycles = [Part("when", cycle.title) for cycle in CYCLES]
     assert [part for part, column in parts.items() if column == "when"] == ["when", *cycles]
     clock = [part for part, column in parts.items() if column == "clock"]

@@ -16,7 +16,6 @@ import pytest
 from tabweave import (
     Column,
     Counts,
-    MixedEmbedder,
     Schema,
     SimilarityIndex,
     Table,
@@ -521,13 +520,6 @@ class TestEverySource:
         model = WeaveClassifier().fit(frame, y)
         assert model.score(frame, y) > 0.9
         assert (model.predict(frame.drop(columns=["row", "country"])) == model.predict(frame)).all()
-
-    def test_mixed_gives_the_same(self, frame):
-        np.testing.assert_allclose(
-            MixedEmbedder().fit(frame).transform(frame), Weave().fit(frame).transform(frame)
-        )
-        plain = MixedEmbedder(numeric="standard").fit(frame)
-        assert "when" in plain.get_feature_names_out()
 
     def test_names_are_checked_as_ever(self, frame):
         model = Weave().fit(frame)

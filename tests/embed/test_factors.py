@@ -268,7 +268,7 @@ def test_a_source_is_read_in_batches(model, where, rows, mixed, tmp_path, monkey
         source = arrow.RecordBatchReader.from_batches(batches[0].schema, batches)
     else:
         source = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
-    monkeypatch.setattr("tabweave.base.read", None)  # nothing reads all rows into memory
+    monkeypatch.setattr("tabweave.engines.reading.read", None)  # nothing reads all rows into memory
     model = clone(model).fit(source)
     np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-9)
     np.testing.assert_allclose(model.transform(frame), expected.transform(frame), atol=1e-9)

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import approx_fprime
 from sklearn.utils.estimator_checks import check_estimator
 
-from tabweave import HELIC, Counts, MixedEmbedder, ValueMetric
+from tabweave import HELIC, Counts, ValueMetric
 from tabweave.datasets import led24, monks
 from tabweave.embed.helic import (
     Distances,
@@ -384,7 +384,7 @@ def test_few_rows_weigh_as_two_independent_draws_do():
     assert not expected
 
 
-@pytest.mark.parametrize("model", [HELIC(), ValueMetric("vdm"), MixedEmbedder(HELIC())])
+@pytest.mark.parametrize("model", [HELIC(), ValueMetric("vdm")])
 def test_numbers_are_no_classes(model):
     rows = {"a": list("xyz") * 20, "b": list("pq") * 30}
     with pytest.raises(ValueError, match=r"expected classes in y, got numbers such as 0\.5; bin"):

@@ -17,6 +17,7 @@ from tabweave.embed.hierarchy import (
     dissimilarity,
     from_linkage,
 )
+from tabweave.engines.reading import read_fitted
 
 DRINKS = {"coffee": ["latte", "mocha"], "tea": ["oolong"]}
 ROWS = {
@@ -278,7 +279,7 @@ def test_scikit_learn_checks_of_maps(estimator, check):
 def search(rows, model=None):
     X, y = rows
     model = model or DistanceHierarchy().fit(X, y)
-    return model, TreeRows.of(model._read_fitted(X), model.blocks_, "centroid")
+    return model, TreeRows.of(read_fitted(model, X), model.blocks_, "centroid")
 
 
 def test_neighbours_are_exact(rows):

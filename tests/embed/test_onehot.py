@@ -6,7 +6,7 @@ import pytest
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tabweave import Column, OneHot, Schema
+from tabweave import OneHot
 from tabweave.datasets import led24, make_coupled
 from tabweave.embed import onehot
 from tabweave.embed.onehot import OneHotAutoencoder
@@ -19,13 +19,6 @@ def test_equals_scikit_learn():
     ours = OneHot().fit(ROWS)
     np.testing.assert_array_equal(ours.transform(ROWS), expected.transform(ROWS))
     assert [*ours.get_feature_names_out()] == [*expected.get_feature_names_out()]
-
-
-def test_order_of_levels():
-    schema = Schema({"size": Column("size", "ordinal", levels=("S", "M", "L"))})
-    assert [*OneHot(schema=schema).fit(ROWS).get_feature_names_out()[3:]] == [
-        *("size_S", "size_M", "size_L")
-    ]
 
 
 def test_unknown_gets_the_frequencies():

@@ -13,8 +13,10 @@ from sklearn.model_selection import cross_val_score
 import tabweave
 from tabweave import Column, Counts, SupervisedWeave, Table, Weave, _compat
 from tabweave.columns.table import take_rows
+from tabweave.counts.couplings import class_ties
 from tabweave.embed import supervised
-from tabweave.embed.supervised import _PENALTIES, aligned, class_ties, most_coefficients
+from tabweave.embed.supervised import _PENALTIES, aligned, most_coefficients
+from tabweave.engines.reading import read_fitted
 
 
 def categories(n=150, seed=0):
@@ -166,7 +168,7 @@ def test_explain_adds_up_to_the_squared_distance(discriminant):
     assert list(shares) == list(rows)
     assert sum(shares.values()) == pytest.approx(model.pairwise_distances([a], [b])[0, 0] ** 2)
     E = model.transform(rows)
-    gaps = np.zeros(len(E)) + sum(model.blocks_.gaps(model._read_fitted(rows)).values())
+    gaps = np.zeros(len(E)) + sum(model.blocks_.gaps(read_fitted(model, rows)).values())
     expected = squared(E) + gaps[:, None] + gaps
     np.fill_diagonal(expected, 0)
     np.testing.assert_allclose(expected, model.pairwise_distances(rows) ** 2, atol=1e-8)
@@ -234,7 +236,7 @@ def test_rows_of_fit_transform_are_those_of_the_other_parts():
     assert E.shape == model.transform(rows).shape
     assert not np.allclose(E, model.transform(rows))
     np.testing.assert_array_equal(E, SupervisedWeave(schema=GRADES).fit_transform(rows, y))
-    couplings = model._plain["near"].common.shape[1]  # those do not ask the target
+    couplings = model.target_free().factors["near"].common.shape[1]  # those do not ask the target
     np.testing.assert_allclose(E[:, :couplings], model.transform(rows)[:, :couplings])
 
 
@@ -371,8 +373,8 @@ def test_weights_are_left_out_with_their_rows():
     rows, y = mixed(80)
     weight = np.random.default_rng(0).integers(0, 3, 80)
     model = SupervisedWeave().fit(rows, y, weight)
-    table, coupled = model._read_fitted(rows), model._coupled()
-    expanded = model._numbering.expand(table).select(coupled.schema.names)
+    table, coupled = read_fitted(model, rows), model.target_free().coupled
+    expanded = model._counted.numbering.expand(table).select(coupled.schema.names)
     for part, pairs in model.left_out(table, y, weight):
         others = np.setdiff1d(np.arange(80), part)
         kept = Counts.of(take_rows(expanded, others), y[others], sample_weight=weight[others])
@@ -404,7 +406,7 @@ def test_what_is_refused():
         (name,) = parameters
         with pytest.raises(ValueError, match=f"'{name}' parameter of SupervisedWeave"):
             SupervisedWeave(**parameters).fit(rows, y)
-    with pytest.raises(ValueError, match="distances of SupervisedWeave are not those of single"):
+    with pytest.raises(ValueError, match="distances of SupervisedWeave do not add up"):
         SupervisedWeave().fit(rows, y).lookups()
 
 

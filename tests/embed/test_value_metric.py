@@ -15,6 +15,7 @@ from tabweave.cluster import KModes
 from tabweave.embed.ckml import CKML
 from tabweave.embed.onehot import OneHot
 from tabweave.embed.value_metric import ValueMetric
+from tabweave.engines.reading import needs_classes
 from tabweave.measures import MEASURES
 from tabweave.neighbors.knn import WeightedKNN
 
@@ -211,7 +212,7 @@ def test_a_later_change_of_parameter_waits_for_fit():
 )
 def test_unknown_measures_are_refused_in_fit(name, refusal):
     metric = ValueMetric(name)
-    assert metric._uses_classes is False
+    assert needs_classes(metric) is False
     for fit in (lambda: metric.fit(ROWS), lambda: metric.fit_counts(Counts.of(ROWS))):
         with pytest.raises(ValueError, match=refusal):
             fit()

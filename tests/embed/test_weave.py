@@ -25,7 +25,6 @@ from tabweave import (
     UNTIE,
     Column,
     Counts,
-    MixedEmbedder,
     OneHot,
     SimilarityIndex,
     SupervisedWeave,
@@ -40,16 +39,17 @@ from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.datasets import led24, make_coupled, three_of_9
 from tabweave.embed.weave import (
-    Curve,
+    ColumnCouplings,
     check_clusters,
     checked_weights,
     coupling_gram,
     spelled_factors,
     tie_weights,
     ties,
-    two_knots,
 )
 from tabweave.engines import transform
+from tabweave.engines.reading import count_table, read_fitted
+from tabweave.space.curves import Curve, two_knots
 
 
 def table(seed=0, n=80, columns=4):
@@ -711,7 +711,7 @@ def test_weights_are_one_in_the_mean_where_a_column_has_parts():
     rows = {"t": days, "season": season, "warm": np.where(season == "u", "yes", "no"),
             "noise": rng.choice(list("abc"), 800)}  # fmt: skip
     model = Weave().fit(rows)
-    assert len(model._parts()) > len(model.weights_) == 4
+    assert len(model._counted.owners) > len(model.weights_) == 4
     weights = np.array(list(model.weights_.values()))
     np.testing.assert_allclose(weights.mean(), 1)
     assert np.ptp(weights) > 0.1
@@ -762,7 +762,9 @@ class TestWideTables:
         X = self.rows(120, 12)
         X[::7, 3] = np.nan
         model = Weave().fit(X)
-        parts = [model._count(model._read_fitted(rows), None, None) for rows in (X[:50], X[50:])]
+        parts = [
+            count_table(model, read_fitted(model, rows), None, None) for rows in (X[:50], X[50:])
+        ]
         assert parts[0] + parts[1] == model.counts_
         assert model.counts_ - parts[1] == parts[0]
 
@@ -840,8 +842,8 @@ def test_a_column_is_as_far_as_its_mismatches_whatever_it_is_compared_by(share, 
     codes = rng.integers(0, 6, 200)
     other = np.where(rng.random(200) < 0.3, codes % 2, rng.integers(0, 2, 200)).astype(str)
     counts = Counts.of(Table.of({"a": words[codes], "b": other}))
-    spelling = Spelling(counts.labels[0]) if spelled else None
-    found = Weave().fit({"a": words[codes], "b": other})._couplings(counts, "a", share, spelling)
+    spelling = {"a": Spelling(counts.labels[0])} if spelled else {}
+    found = ColumnCouplings(counts, 512, spelling).factors("a", share)
     assert not found.own.any()
     f = counts.frequencies[0]
     square = ((found.common[:, None] - found.common) ** 2).sum(axis=2)
@@ -936,7 +938,7 @@ def test_nothing_is_tied_to_a_column_alone():
 
 
 @pytest.mark.parametrize("number", [2.0**53, 1e17, -1.7e18, 1e300])
-@pytest.mark.parametrize("model", [Weave, MixedEmbedder, FAMD])
+@pytest.mark.parametrize("model", [Weave, OneHot, FAMD])
 def test_one_large_number_says_nothing(model, number):
     """As of nanoseconds since 1970: beyond 2**53 a number and 1 more than it are the same."""
     rows = {"x": [number] * 3, "c": ["u", "v", "u"]}
@@ -993,10 +995,10 @@ def test_columns_of_more_than_129_strings_are_spelled(n):
     rows = {"word": words, "few": ["u", "v"] * (n // 2) + ["u"] * (n % 2), "code": range(n)}
     kinds = {"word": "nominal", "few": "nominal", "code": "nominal"}
     model = Weave(schema=kinds).fit(rows)
-    assert list(model._spelling(model._coupled())) == (["word"] if n > 129 else [])
+    assert list(model.tables_.spelling) == (["word"] if n > 129 else [])
     asked = {**kinds, "few": Column("few", spelling=True), "word": Column("word", spelling=False)}
     model = Weave(schema=asked).fit(rows)
-    assert list(model._spelling(model._coupled())) == ["few"]
+    assert list(model.tables_.spelling) == ["few"]
 
 
 def test_values_that_are_spelled_alike_do_not_differ_by_spelling():
@@ -1009,7 +1011,7 @@ def test_where_no_kernel_tells_values_apart_a_mismatch_is_all():
     grid = np.array(list(product("uvw", "xy")), object)
     counts = Counts.of({"a": grid[:, 0], "b": grid[:, 1]})
     for share in (0.0, 0.4, 1.0):
-        factors = Weave()._couplings(counts, "a", share, None)
+        factors = ColumnCouplings(counts, 512, {}).factors("a", share)
         apart = squared(factors.common) + np.add.outer(factors.own, factors.own)
         np.testing.assert_allclose(apart[~np.eye(3, dtype=bool)], 1.0)
 

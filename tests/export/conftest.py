@@ -16,7 +16,6 @@ from tabweave import (
     UNTIE,
     Column,
     DistanceHierarchy,
-    MixedEmbedder,
     NonBEND,
     OneHot,
     SupervisedWeave,
@@ -177,14 +176,8 @@ def woven(request):
     return model, odd
 
 
-@pytest.fixture(params=["standard", "absolute"])
-def numeric(request):
-    """How a mixed table compares numbers."""
-    return request.param
-
-
-@pytest.fixture(params=["auto", Weave(2)], ids=["concat", "sum"])
-def mixed(request, numeric):
+@pytest.fixture(params=[OneHot(), Weave(), Weave(2)], ids=["one-hot", "concat", "sum"])
+def mixed(request):
     """A function of a dtype: an embedder of a mixed table, and rows with new values."""
     rng = np.random.default_rng(0)
     levels = ("low", "mid", "high")
@@ -198,7 +191,7 @@ def mixed(request, numeric):
     new = {**rows, "job": ["new", *rows["job"][1:]], "grade": ["worse", *rows["grade"][1:]]}
 
     def of(dtype):
-        return MixedEmbedder(request.param, numeric, schema=kinds, dtype=dtype).fit(rows), new
+        return clone(request.param).set_params(schema=kinds, dtype=dtype).fit(rows), new
 
     return of
 

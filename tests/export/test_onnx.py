@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import tabweave
 from tabweave import (
-    MixedEmbedder,
     OneHot,
     Schema,
     Table,
@@ -99,7 +98,7 @@ class TestRoundTrip:
 
     def test_whole_tables(self, whole_tables):
         for X in whole_tables:
-            model = MixedEmbedder() if "n0" in X else Weave(4)
+            model = Weave() if "n0" in X else Weave(4)
             model.fit({c: cells[::2] for c, cells in X.items()})
             agrees(model, {c: cells[:500] for c, cells in X.items()})
 
@@ -243,9 +242,9 @@ def test_tables_larger_than_a_file_may_be_are_refused(monkeypatch):
 
 def test_numbers_without_a_bend_and_numbers_that_must_be_there():
     two = {"pay": [1.5, 2.5] * 20}
-    agrees(MixedEmbedder().fit(two), {"pay": [1.5, 2.5, 2.0, 9.0]})
+    agrees(Weave().fit(two), {"pay": [1.5, 2.5, 2.0, 9.0]})
     many = {"pay": [i / 3 for i in range(40)]}
-    strict = MixedEmbedder(schema=Schema({}, missing="error")).fit(many)
+    strict = Weave(schema=Schema({}, missing="error")).fit(many)
     agrees(strict, {"pay": [0.0, 1.7, 50.0]})
     found = run(tabweave.export.onnx(strict), {"pay": [np.nan]})
     assert np.isnan(found).all()

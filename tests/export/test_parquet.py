@@ -9,8 +9,6 @@ import pytest
 import tabweave
 from tabweave import (
     UNTIE,
-    Column,
-    MixedEmbedder,
     OneHot,
     Schema,
     SupervisedWeave,
@@ -137,25 +135,6 @@ def test_two_tables_for_a_column_are_refused(tmp_path):
     jobs = by_hand(tmp_path / "t.parquet", {"a": rows["a"]})
     found = np.hstack([jobs, curves_by_hand(about, "n", rows["n"])])
     np.testing.assert_allclose(found, plain.transform(rows), atol=1e-9)
-
-
-def test_numbers_and_sets(tmp_path):
-    levels = ("low", "high")
-    kinds = {"grade": Column("grade", "ordinal", levels=levels), "tags": "set"}
-    rows = {
-        "tags": [["p"], ["q", "p"], ["r"]],
-        "grade": ["low", "high", None],
-        "x": [1.0, 3.0, 5.0],
-    }
-    model = MixedEmbedder(numeric="standard", schema=kinds).fit(rows)
-    tabweave.export.parquet(model, tmp_path / "t.parquet")
-    found, _, about = read(tmp_path / "t.parquet")
-    ((name, mean, factor),) = about["numbers"]
-    assert name == "x" and mean == 3.0
-    one = model.transform({"tags": [["p"]], "grade": ["high"], "x": [4.0]})[0]
-    np.testing.assert_allclose((4.0 - mean) * factor, one[-1])
-    vectors = {(row[0], row[3]): [v for v in row[4:] if v is not None] for row in found}
-    np.testing.assert_allclose([*vectors["tags", "p"], *vectors["grade", "high"]], one[:-1])
 
 
 def test_policies_leave_rows_out(tmp_path):

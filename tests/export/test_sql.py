@@ -18,7 +18,6 @@ from tabweave import (
     Column,
     CoupledNumeric,
     DistanceHierarchy,
-    MixedEmbedder,
     OneHot,
     Schema,
     ValueMetric,
@@ -167,18 +166,18 @@ class TestRoundTrip:
     def test_tables_of_numbers(self):
         rng = np.random.default_rng(0)
         rows = {"age": [*rng.normal(40, 10, 49), None], "pay": rng.exponential(size=50).tolist()}
-        model = MixedEmbedder().fit(rows)
+        model = Weave().fit(rows)
         asked = {**rows, "age": [-1e6, 1e6, 40.0, *rows["age"][3:]]}
         for found in (in_duckdb(model, asked), in_sqlite(model, asked)):
             np.testing.assert_allclose(found, model.transform(asked), rtol=1e-6, atol=1e-6)
-        strict = MixedEmbedder(schema=Schema({}, missing="error")).fit({"pay": rows["pay"]})
+        strict = Weave(schema=Schema({}, missing="error")).fit({"pay": rows["pay"]})
         found = in_duckdb(strict, {"pay": [1.0, None]})
         np.testing.assert_array_equal(np.isnan(found), [[False] * 4, [True] * 4])
 
     def test_whole_tables(self, whole_tables):
         for X in whole_tables:
             half = {c: cells[::2] for c, cells in X.items()}
-            model = (MixedEmbedder() if "n0" in X else Weave()).fit(half)
+            model = Weave().fit(half)
             rest = {c: cells[:300] for c, cells in X.items()}
             for found in (in_duckdb(model, rest), in_sqlite(model, rest)):
                 agrees(found, model, rest)
@@ -360,9 +359,6 @@ def refused(name):
     if name == "jia":
         rows = {"a": list("xyx"), "b": list("uvv")}
         return ValueMetric("jia").fit(rows), ValueError, "expected a measure with a value table"
-    if name == "coupled":
-        rows = {"a": list("xyxy"), "n": [1.0, 2.0, 4.0, 8.0]}
-        return MixedEmbedder(numeric="coupled").fit(rows), ValueError, "numeric='standard'"
     if name == "paths":
         model = DistanceHierarchy({"a": ["x/y", "x/z"]}).fit({"a": ["x/y"]})
         return (

@@ -28,11 +28,11 @@ from tabweave import (
     CoupledNumeric,
     DistanceHierarchy,
     KModes,
-    MixedEmbedder,
     NonBEND,
     OneHot,
     Schema,
     SetTfidf,
+    SimilarityIndex,
     Table,
     ValueMetric,
     Weave,
@@ -119,7 +119,7 @@ MODELS = {
     ),
     "KModes": lambda: KModes(3, metric=OneHot(schema=NOMINAL), random_state=0).fit(ROWS),
     "KSVD": lambda: KSVD(5, random_state=0).fit(NUMBERS),
-    "MixedEmbedder": lambda: MixedEmbedder(schema=MIXED_SCHEMA).fit(MIXED),
+    "mixed": lambda: CKML(schema=MIXED_SCHEMA).fit(MIXED),
     "NonBEND": lambda: NonBEND(schema=NOMINAL, random_state=0).fit(ROWS),
     "OneHot": lambda: OneHot(schema=NOMINAL, unknown="centroid", dtype="float32").fit(ROWS),
     "SetTfidf": lambda: SetTfidf(schema={"tags": "set"}).fit(SETS),
@@ -147,9 +147,6 @@ MODELS = {
         papers.UNICORN(schema=NOMINAL, kernels={"wide": partial(gaussian, width=2.0)})
     ),
     "jia": lambda: ValueMetric("jia", schema=NOMINAL).fit(ROWS),
-    "absolute": lambda: MixedEmbedder(numeric="absolute", schema=MIXED_SCHEMA).fit(MIXED),
-    "coupled": lambda: MixedEmbedder(numeric="coupled", schema=MIXED_SCHEMA).fit(MIXED),
-    "PCA": lambda: MixedEmbedder(numeric=PCA(1), schema=MIXED_SCHEMA).fit(MIXED),
     "not learned yet": lambda: Weave(schema=NOMINAL).fit(ROWS).partial_fit(ROWS),
     "a generator": lambda: KModes(
         2, metric=OneHot(schema=NOMINAL), random_state=np.random.RandomState(3)
@@ -179,10 +176,7 @@ ESTIMATORS = [
 
 
 def inputs(model):
-    if (
-        isinstance(model, MixedEmbedder | DistanceHierarchy | tabweave.DRDH)
-        and "job" in model.schema_.names
-    ):
+    if isinstance(model, CKML | DistanceHierarchy | tabweave.DRDH) and "job" in model.schema_.names:
         return MIXED
     if isinstance(model, tabweave.CA):
         return np.arange(12.0).reshape(4, 3) + 1
@@ -288,11 +282,11 @@ class TestRoundTrip:
         assert tabweave.load(tmp_path / "c") == counts
 
     def test_goes_on_learning(self, fitted, tmp_path):
-        for name in ("Weave", "HELIC", "UNICORN", "Windowed", "StreamClusterer", "MixedEmbedder"):
+        for name in ("Weave", "HELIC", "UNICORN", "Windowed", "StreamClusterer", "mixed"):
             model = MODELS[name]()
             model.save(tmp_path / "m")
             again = tabweave.load(tmp_path / "m")
-            rows = MIXED if name == "MixedEmbedder" else ROWS
+            rows = MIXED if name == "mixed" else ROWS
             with_y = (Y,) if name == "HELIC" else ()
             for each in (again, model):
                 each.partial_fit(rows, *with_y)
@@ -433,9 +427,9 @@ class TestRefusal:
         with pytest.raises(TypeError, match=r"expected a class that files hold, got .*Mine"):
             Mine().save(tmp_path / "m")
         with pytest.raises(
-            TypeError, match=r"cannot save numeric: expected .*RandomForestClassifier"
+            TypeError, match=r"cannot save embedder: expected .*RandomForestClassifier"
         ):
-            MixedEmbedder(numeric=RandomForestClassifier()).save(tmp_path / "m")
+            SimilarityIndex(RandomForestClassifier()).save(tmp_path / "m")
         with pytest.raises(TypeError, match="give an estimator"):
             tabweave.export.save([1, 2], tmp_path / "m")
 
@@ -613,8 +607,8 @@ def test_columns_of_a_forged_table_have_its_length_and_kind(tmp_path):
 
 def test_forged_parts_deep_inside_are_refused(tmp_path):
     """Tables are checked wherever they lie, not only where an estimator usually has them."""
-    model = MixedEmbedder(Weave(), schema=NOMINAL).fit(ROWS)
-    tables = model.categorical_.tables_.tables
+    model = Windowed(Weave(schema=NOMINAL)).fit(ROWS)
+    tables = model.embedder_.tables_.tables
     tables[0] = tables[0][:1]
     model.save(tmp_path / "m")
     with pytest.raises(ValueError, match=r"m is damaged: column 'color': expected rows for"):
@@ -636,10 +630,10 @@ def test_a_pipeline_comes_back_without_its_cache(tmp_path):
     from sklearn.pipeline import make_pipeline
 
     cached = make_pipeline(PCA(1), memory=str(tmp_path / "cache"))
-    MixedEmbedder(numeric=cached).save(tmp_path / "m")
+    SimilarityIndex(cached).save(tmp_path / "m")
     with pytest.warns(UserWarning, match=r"Pipeline was saved with memory='.*', which is dropped"):
         model = tabweave.load(tmp_path / "m")
-    assert model.numeric.memory is None
+    assert model.embedder.memory is None
 
 
 def test_parts_of_another_scikit_learn_are_reported(tmp_path, monkeypatch):

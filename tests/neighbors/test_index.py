@@ -17,7 +17,6 @@ from tabweave import (
     HELIC,
     Column,
     DistanceHierarchy,
-    MixedEmbedder,
     OneHot,
     SimilarityIndex,
     Table,
@@ -27,6 +26,7 @@ from tabweave import (
 )
 from tabweave.columns.table import take_rows
 from tabweave.datasets import make_coupled
+from tabweave.engines.reading import read_fitted
 from tabweave.neighbors import index as index_module
 from tabweave.space import graph as graph_module
 from tabweave.space import near_pairs
@@ -92,10 +92,9 @@ EMBEDDERS = {
     "weave, summed": (Weave(2), categories),
     "ckml": (CKML(), categories),
     "goodall3": (ValueMetric("goodall3"), categories),
-    "mixed": (MixedEmbedder(schema=MIXED), mixed),
-    "mixed, absolute": (MixedEmbedder(numeric="absolute", schema=MIXED), mixed),
-    "mixed, coupled": (MixedEmbedder(numeric="coupled", schema=MIXED), mixed),
-    "mixed, summed": (MixedEmbedder(Weave(2), schema=MIXED), mixed),
+    "mixed": (Weave(schema=MIXED), mixed),
+    "mixed, one-hot": (OneHot(schema={**MIXED, "age": "numeric", "pay": "numeric"}), mixed),
+    "mixed, summed": (Weave(2, schema=MIXED), mixed),
     "hierarchy": (DistanceHierarchy(schema=MIXED), mixed),
 }
 
@@ -280,9 +279,6 @@ def test_partial_rows_that_make_no_sense():
     extra = SimilarityIndex(OneHot().fit({"c0": categories()["c0"]})).fit(categories())
     with pytest.raises(ValueError, match="none of the columns 'c0'"):
         extra.query({"c1": "v1"})
-    coupled = SimilarityIndex(MixedEmbedder(numeric="coupled", schema=MIXED)).fit(mixed())
-    with pytest.raises(ValueError, match="'pay' is missing, but the numeric columns"):
-        coupled.query({"age": 30.0})
 
 
 # -- filters ------------------------------------------------------------------------------------
@@ -309,7 +305,7 @@ def test_filters(backend, where, passes):
     if backend != "exact":
         pytest.importorskip("faiss", reason=FAISS)
     rows, asked = mixed(), mixed(12, seed=1)
-    index = SimilarityIndex(MixedEmbedder(schema=MIXED), backend=backend).fit(rows)
+    index = SimilarityIndex(Weave(schema=MIXED), backend=backend).fit(rows)
     keep = np.flatnonzero([passes(row_of(rows, i)) for i in range(200)])
     assert 3 < len(keep) < 190
     k = min(8, len(keep))
@@ -384,7 +380,7 @@ def test_filters_on_columns_that_the_embedder_does_not_know():
 
 
 def test_bad_filters():
-    index = SimilarityIndex(MixedEmbedder(schema=MIXED)).fit(mixed())
+    index = SimilarityIndex(Weave(schema=MIXED)).fit(mixed())
     row = row_of(mixed(), 0)
     with pytest.raises(ValueError, match="where: column not found: 'shade'"):
         index.query(row, where={"shade": "red"})
@@ -827,7 +823,7 @@ def test_files_whose_parts_do_not_fit_are_refused(what, tmp_path):
 
 def numbers_too(n=150, seed=0):
     rows = mixed(n, seed)
-    return rows, SimilarityIndex(MixedEmbedder(schema=MIXED)).fit(rows)
+    return rows, SimilarityIndex(Weave(schema=MIXED)).fit(rows)
 
 
 def test_a_range_filters_numbers_and_values():
@@ -960,7 +956,7 @@ def test_duplicates_of_a_table_with_near_numbers_compare_few_rows(monkeypatch):
     n = 4000
     rows = {"name": [f"n{i % 500}" for i in range(n)], "x": rng.random(n), "y": rng.random(n)}
     rows["name"][7], rows["x"][7], rows["y"][7] = "n1", rows["x"][1] + 1e-5, rows["y"][1]
-    index = SimilarityIndex(MixedEmbedder(schema={"name": "nominal"})).fit(rows)
+    index = SimilarityIndex(Weave(schema={"name": "nominal"})).fit(rows)
     compared = []
     whole = near_pairs.node_distances
 
@@ -994,7 +990,7 @@ NOMINAL = {"name": "nominal", "c": "nominal"}
         (Weave(schema=SPELLED), "auto"),
         (Weave(schema=SPELLED), "l1"),
         (Weave(schema=SPELLED), "l2"),
-        (MixedEmbedder(schema=NOMINAL, numeric="absolute"), "auto"),
+        (OneHot(schema=NOMINAL), "auto"),
     ],
 )
 def test_duplicates_among_many_values_are_all_near_pairs(embedder, metric, limit):
@@ -1070,7 +1066,7 @@ def test_several_rows_are_one_question():
     rows, index = numbers_too()
     asked = part(rows, [3, 40, 77])
     vectors = index.embedder_.transform(rows)
-    gaps = total_gaps(index.embedder_.blocks_, index.embedder_._read_fitted(rows))
+    gaps = total_gaps(index.embedder_.blocks_, read_fitted(index.embedder_, rows))
     to_mean = ((vectors - vectors[[3, 40, 77]].mean(axis=0)) ** 2).sum(axis=1)
     to_mean = np.sqrt(to_mean + gaps + gaps[[3, 40, 77]].mean())
     found = index.query(asked, k=9, together="mean")

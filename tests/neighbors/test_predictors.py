@@ -14,6 +14,7 @@ import tabweave
 from tabweave import SupervisedWeave, Weave, WeaveClassifier, WeaveRegressor, WeightedKNN
 from tabweave.columns.table import take_rows
 from tabweave.embed import supervised
+from tabweave.engines.reading import read_queries
 from tabweave.neighbors import local_weights, members
 from tabweave.neighbors.local_weights import ColumnCoordinates
 from tabweave.neighbors.members import (
@@ -600,7 +601,7 @@ class TestRegressor:
         apart = model.embedder_.pairwise_distances(X[300:], X[:300]) ** 2
         squared, where = smallest(apart, max(model.n_neighbors_))
         weights = vote_weights(squared, model.n_neighbors_, 4.0, np.ones(squared.shape))
-        pairs = model.embedder_._coupled().class_pairs.astype(float)
+        pairs = model.embedder_.target_free().coupled.class_pairs.astype(float)
         line = model._line(pairs)(model._read(X))
         left = (y - 0.5 * line)[where]
         mean = y[:300].mean()
@@ -669,7 +670,7 @@ class TestRegressor:
         rows, others = X[:50], X[50:120]
         ratios = []
         for name, one, two in zip(bare.part_names(), ours, theirs, strict=True):
-            left, right = (bare._read_asked(part) for part in (rows, others))
+            left, right = (read_queries(bare, part) for part in (rows, others))
             apart = two.summands(left, right)
             if apart.max() < 1e-9:
                 continue

@@ -807,9 +807,9 @@ def test_few_labels_are_refused():
 
 def test_text_is_refused_with_a_remedy():
     text = np.array([["red"], ["blue"]], dtype=object)
-    with pytest.raises(ValueError, match=r"X: .*'red'.*MixedEmbedder"):
+    with pytest.raises(ValueError, match=r"X: .*'red'.*Weave"):
         HeMap().fit(text, [0, 1])
-    with pytest.raises(ValueError, match=r"source: .*'red'.*MixedEmbedder"):
+    with pytest.raises(ValueError, match=r"source: .*'red'.*Weave"):
         HeMap().fit(WINE.data, WINE.target, source=(text, [0, 1]))
 
 

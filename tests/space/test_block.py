@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 from scipy.linalg import orthogonal_procrustes
 from scipy.spatial.distance import cdist
-from sklearn.decomposition import PCA
 
 from tabweave import (
     Column,
     DistanceHierarchy,
-    MixedEmbedder,
     OneHot,
     SupervisedWeave,
     Table,
@@ -20,7 +18,6 @@ from tabweave import (
 )
 from tabweave.columns.nominal import Codes
 from tabweave.columns.table import take_rows
-from tabweave.embed.coupled_numeric import CoupledNumeric
 from tabweave.space.block import (
     Blocks,
     Line,
@@ -59,12 +56,9 @@ def some(names):
 
 
 MIXED = {
-    "mixed": MixedEmbedder(schema=SCHEMA),
-    "mixed, summed": MixedEmbedder(Weave(2), schema=SCHEMA),
-    "mixed, absolute": MixedEmbedder(numeric="absolute", schema=SCHEMA),
-    "mixed, weighted": MixedEmbedder(weights={"numeric": 3.0}, schema=SCHEMA),
-    "mixed, coupled": MixedEmbedder(numeric=CoupledNumeric(2), schema=SCHEMA),
-    "mixed, transformed": MixedEmbedder(numeric=PCA(2), schema=SCHEMA),
+    "mixed": Weave(schema=SCHEMA),
+    "mixed, summed": Weave(2, schema=SCHEMA),
+    "mixed, one-hot": OneHot(schema={**SCHEMA, "age": "numeric", "pay": "numeric"}),
     "hierarchy": DistanceHierarchy(schema=SCHEMA),
 }
 VALUES = {
@@ -77,8 +71,6 @@ FITTED = {name: model.fit(draw()) for name, model in MIXED.items()}
 FITTED |= {name: model.fit(some(["job", "town"])) for name, model in VALUES.items()}
 FITTED |= {"supervised": SupervisedWeave(schema=SCHEMA).fit(draw(), draw(seed=2)["town"])}
 FITTED |= {"woven, summed": Weave(2, schema=SCHEMA).fit(draw())}
-TELLS = [name for name in FITTED if name != "mixed, transformed"]  # which column brings what
-EXPORTED = [name for name in FITTED if name not in ("mixed, coupled", "mixed, transformed")]
 
 
 def block_and_rows(name):
@@ -138,7 +130,7 @@ def test_shares_add_up(block):
     np.testing.assert_allclose(sum(shares.values()), total, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", TELLS)
+@pytest.mark.parametrize("name", FITTED)
 def test_shares_name_the_columns(name):
     block, table = block_and_rows(name)
     assert sorted(block.shares(table, table)) == sorted(table.schema.names)
@@ -223,26 +215,13 @@ def carried_out(step, table):
     return np.where(np.isnan(z)[:, None], step.missing, found)
 
 
-@pytest.mark.parametrize("name", EXPORTED)
+@pytest.mark.parametrize("name", FITTED)
 def test_steps_say_how_to_compute_the_coordinates(name):
     block, table = block_and_rows(name)
     steps = block.export()
     assert sum(step.width for step in steps) == block.width
     found = np.hstack([carried_out(step, table) for step in steps])
     np.testing.assert_allclose(found, block.coordinates(table), atol=1e-12)
-
-
-@pytest.mark.parametrize("name", ["mixed, coupled", "mixed, transformed"])
-def test_what_is_no_step_is_refused(name):
-    with pytest.raises(ValueError, match="mixes their columns, so they cannot be exported"):
-        block_and_rows(name)[0].export()
-
-
-def test_columns_that_cannot_be_told_apart_count_together():
-    block, _ = block_and_rows("mixed, transformed")
-    with pytest.raises(ValueError, match="column 'pay' is missing, but the numeric columns"):
-        block.only(["job", "age"])
-    assert block.only(["job"]).names == ["job"]
 
 
 def test_blocks_of_two_powers_do_not_add_up():
@@ -327,7 +306,7 @@ def test_rows_without_coordinates_are_at_no_distance():
 
 
 def test_labels_are_asked_of_blocks_of_values_only():
-    model = MixedEmbedder().fit({"n": np.arange(30) + 0.5})
+    model = Weave().fit({"n": np.arange(30) + 0.5})
     with pytest.raises(TypeError, match="expected a block of values, got"):
         model.blocks_.points(Codes(np.zeros(1, np.uint8), ["u"]))
 

@@ -31,7 +31,8 @@ def offered(where: Where) -> dict[str, Declared]:
         for name, method in EMBEDDERS.declared().items()
         if method.flags.get("offered", "everywhere") in allowed
     }
-    first = {FIRST: embedders[FIRST]}
+    weave = embedders["weave"]
+    first = {FIRST: weave._replace(given=(FIRST, "the default: Weave", *weave.given[2:]))}
     measures = {n: m for n, m in MEASURES.declared().items() if not _pairwise(m)}
     return first | embedders | {n: m for n, m in measures.items() if n not in embedders}
 
@@ -78,7 +79,6 @@ def check(method: str, target: str | None, where: Where = "shell") -> None:
 def build(
     method: str,
     *,
-    mixed: bool,
     kinds: Any,
     n_clusters: int | None = None,
     n_components: int | None = None,
@@ -90,50 +90,31 @@ def build(
     ----------
     method : str
         Its name.
-    mixed : bool
-        Whether the table has numbers: embedders of categories then serve inside
-        :class:`~tabweave.MixedEmbedder`.
     kinds : mapping or None
         Kinds of columns, as declared.
     n_clusters, seed : int
         Passed to the embedders that have such a parameter.
     n_components : int, optional
-        Number of dimensions; embedders that have no such parameter serve inside
-        :class:`~tabweave.MixedEmbedder`.
+        Number of dimensions, of embedders that have such a parameter.
     """
     tabweave = import_module("tabweave")
     declared = find(method)
-    reads = declared.flags.get("reads", "categories")
     if method == FIRST:
         return tabweave.Weave(n_clusters, n_components=n_components, schema=kinds)
-    if reads == "numbers":
-        inner: Any = tabweave.Weave(n_clusters) if n_clusters else "auto"
-        return tabweave.MixedEmbedder(
-            inner, _numeric(method), n_components=n_components, schema=kinds
-        )
     if declared.decorator == "measure":
         chosen = tabweave.ValueMetric(method, schema=kinds)
     else:
         maker = declared.load()
         options = {"schema": kinds, "n_clusters": n_clusters, "random_state": seed}
         options["n_components"] = n_components
-        names = maker().get_params(deep=False)
-        chosen = maker(**{k: v for k, v in options.items() if k in names and v is not None})
-    projects = n_components is not None and "n_components" not in chosen.get_params(deep=False)
-    if reads == "categories" and (mixed or projects):
-        inner = chosen.set_params(schema=None)
-        return tabweave.MixedEmbedder(inner, n_components=n_components, schema=kinds)
-    if projects:
+        known = maker().get_params(deep=False)
+        chosen = maker(**{k: v for k, v in options.items() if k in known and v is not None})
+    if n_components is not None and "n_components" not in chosen.get_params(deep=False):
         raise ValueError(
             f"expected a method with principal components, got {method!r}; leave the number of "
             "dimensions out (--components in the shell)"
         )
     return chosen
-
-
-def _numeric(method: str) -> Any:
-    """What MixedEmbedder calls an embedder of numbers, or the embedder itself."""
-    return method if method == "coupled" else EMBEDDERS[method].cls()
 
 
 def _pairwise(measure: Declared) -> bool:
@@ -153,3 +134,10 @@ def naming_target(target: str | None) -> Iterator[None]:
             f"target column {target!r} is missing in {match[1]}; drop such rows (in SQL: WHERE "
             "... IS NOT NULL), or use an unsupervised method"
         ) from None
+
+
+def embedder_title(model: Any) -> str:
+    """Return how pages name an embedder: its class, and the measure of a metric."""
+    room = "papers." if type(model).__module__.startswith("tabweave.papers") else ""
+    measure = getattr(model, "measure", None)
+    return room + type(model).__name__ + (f"({measure!r})" if isinstance(measure, str) else "")

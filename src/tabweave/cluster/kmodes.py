@@ -30,6 +30,7 @@ from tabweave.counts.counts import checked_weight
 from tabweave.embed.value_metric import (
     fit_metric,
     read_asked,
+    read_categories,
     read_rows,
     value_codes,
     value_lookups,
@@ -232,7 +233,9 @@ class KModes(
                 f"(n_samples={weight.sum():g}), got {k}"
             )
         if not isinstance(self.init, str):
-            first_rows = layout.indices(self.metric_._read(self.init, self.metric_.schema_))
+            first_rows = layout.indices(
+                read_categories(self.metric_, self.init, self.metric_.schema_)
+            )
             if len(first_rows) != k:
                 raise ValueError(f"init: expected {k} rows, one per cluster, got {len(first_rows)}")
             return [layout.histogram(first_rows)]

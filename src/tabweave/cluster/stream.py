@@ -31,6 +31,7 @@ from tabweave.columns.table import Table, remember_names
 from tabweave.columns.vocabulary import Vocabulary, positions, union
 from tabweave.embed.unicorn import UNICORN
 from tabweave.embed.windowed import Resumable, check_window_columns
+from tabweave.engines.reading import read_fitted, read_rows
 from tabweave.io.register import storable
 from tabweave.space.block import cdist_squared
 from tabweave.space.value_tables import ValueTables
@@ -126,7 +127,7 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         self._validate_params()
         embedder = self._new_embedder()
         inner = embedder._new_embedder() if hasattr(embedder, "embedder") else embedder
-        table = inner._read(X, Schema.of(inner.schema))
+        table = read_rows(inner, X)
         space = ProfileSpace.of(table)
         embedder.fit(table)
         self.embedder_, self._space = embedder, space
@@ -144,7 +145,7 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
             return self.fit(X, y)
         self._validate_params()
         check_window_columns(X, self.embedder_.schema_)
-        table = _fitted(self.embedder_)._read_fitted(X)
+        table = read_fitted(_fitted(self.embedder_), X)
         self.embedder_.partial_fit(table)
         self.n_windows_ += 1
         if not table.n_rows:

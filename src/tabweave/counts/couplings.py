@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.special import xlogy
+from scipy.special import entr, xlogy
 
 from tabweave._compat import blas_threads, eigh, fix_signs, njit
 from tabweave.columns.nominal import Codes
@@ -912,3 +912,23 @@ def named_weights(
         column: dict(zip(own, w.tolist(), strict=True))
         for column, own, w in zip(counts.names, names, weights, strict=True)
     }
+
+
+def class_ties(counts: Counts, pairs: np.ndarray) -> np.ndarray:
+    """Return ``SU⁺ = 2 max(0, MI - E[MI]) / (H(values) + H(classes))`` of each column.
+
+    E[MI] is what shuffled classes would seem to share with it, whatever the number of its values
+    (:func:`~tabweave.counts.couplings.chance_information`).
+    """
+    ties, chance = np.zeros(len(counts.names)), chance_with_classes(counts, pairs)
+    for a in range(len(ties)):
+        joint = pairs[counts.span(a)]
+        total = joint.sum()
+        if not total:  # of sets that are all empty
+            continue
+        values, classes, both = (
+            entr(part / total).sum() for part in (joint.sum(axis=1), joint.sum(axis=0), joint)
+        )
+        excess = max(values + classes - both - chance[a], 0)
+        ties[a] = 2 * excess / max(values + classes, 1e-300)
+    return ties

@@ -19,7 +19,7 @@ import numpy as np
 
 from tabweave._compat import warn_caller
 from tabweave.columns.names import CODE_NAMES
-from tabweave.columns.vocabulary import Label, types_of
+from tabweave.columns.vocabulary import Label, Vocabulary, types_of
 from tabweave.counts.counts import Counts
 from tabweave.updates import origin_of
 
@@ -67,7 +67,7 @@ class UnknownColumn:
         if self.total < MIN_VALUES_TO_REPORT:
             return
         if self.unknown == self.total and closed:
-            vocabulary = self.embedder._vocabulary()
+            vocabulary = value_vocabulary(self.embedder)
             raise ValueError(
                 f"column {name!r}: none of its {self.total} values was seen in fit, e.g. "
                 f"{shown(self.examples)}; in fit it had e.g. "
@@ -104,13 +104,15 @@ class UnknownTally:
 
     def add(self, embedder: Any, table: Any) -> None:
         """Add the rows of a table; raise for a column of another type than in fit."""
-        vocabulary = embedder._vocabulary()
+        vocabulary = value_vocabulary(embedder)
         unknown = vocabulary.unknown(table)
         for name in unknown:
             check_types(name, table[name], vocabulary.labels[vocabulary.index(name)])
         for name in vocabulary.names:
             if name in table.schema.names:
-                present = {v: times for v, times in unknown.get(name, {}).items() if v is not None}
+                present: dict[Label, int] = {
+                    v: times for v, times in unknown.get(name, {}).items() if v is not None
+                }
                 column = self.columns.setdefault(
                     (id(origin_of(embedder)), name), UnknownColumn(embedder)
                 )
@@ -148,6 +150,13 @@ def tallying(tally: UnknownTally) -> Iterator[None]:
         yield
     finally:
         _collecting.reset(token)
+
+
+def value_vocabulary(embedder: Any) -> Vocabulary:
+    """Return the values of the columns that are read as values, as fit saw them."""
+    valued = {column.name for column in embedder.schema_.categorical}
+    vocabulary: Vocabulary = embedder.counts_.vocabulary
+    return vocabulary.select([name for name in vocabulary.names if name in valued])
 
 
 def spelled_columns(embedder: Any) -> set[str]:

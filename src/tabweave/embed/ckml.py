@@ -105,8 +105,9 @@ class CKML(ValueEmbedder):
         self.variant = variant
         super().__init__(schema=schema, unknown=unknown, dtype=dtype)
 
-    def _check_table(self, table: Table) -> None:
+    def _countable(self, table: Table, y: Any, sample_weight: Any = None) -> tuple[Table, Any]:
         check_values(table, "CKML")
+        return super()._countable(table, y, sample_weight)
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_table_size(counts, "CKML")

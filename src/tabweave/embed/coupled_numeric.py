@@ -30,10 +30,10 @@ from tabweave.updates import completing
 
 @embedder(
     "coupled",
-    "auto, with numeric columns embedded by correlations of their powers",
+    "numbers, by correlations of their powers",
     "Wang, She & Cao 2013",
     reads="numbers",
-    offered="shell",
+    offered="python",
     page="coupled-numeric",
 )
 class CoupledNumeric(TransformerMixin, Estimator):

@@ -35,6 +35,7 @@ from tabweave.counts.spectra import CrossMoments
 from tabweave.embed.register import embedder
 from tabweave.embed.weave import sum_blocks
 from tabweave.engines import count_with, is_source
+from tabweave.engines.reading import hold_counts, read_fitted, read_queries, read_rows, start_counts
 from tabweave.io.register import storable
 from tabweave.space.block import Block
 from tabweave.space.numbers import Curves
@@ -91,7 +92,7 @@ class Factorial(Embedder):
     def row_cosines(self, X: Any) -> np.ndarray:
         """Cos²: how much of a row's distance from the centre each axis shows."""
         f = self.transform(X)
-        length = self._lengths(self._read_fitted(X))
+        length = self._lengths(read_fitted(self, X))
         return f**2 / np.where(length > 0, length, 1)[:, None]
 
     def supplementary(self, X: Any, columns: Any) -> Any:
@@ -218,7 +219,7 @@ class MCA(Factorial, ValueEmbedder):
     """
 
     _principal: ClassVar[bool] = True
-    _missing_agrees: ClassVar[bool] = True  # a category of its own, as in the indicator matrix
+    _missing_is_value: ClassVar[bool] = True  # a category of its own, as in the indicator matrix
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -240,8 +241,8 @@ class MCA(Factorial, ValueEmbedder):
 
     def forget(self, X: Any) -> Self:
         """Remove rows that were added before, exactly as if they had never been counted."""
-        table = self._read_fitted(X)
-        return self._hold(self.counts_ - Counts.of(table))
+        table = read_fitted(self, X)
+        return hold_counts(self, self.counts_ - Counts.of(table))
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_no_sets(counts, "MCA")
@@ -333,13 +334,13 @@ class FAMD(Factorial):
 
         A source is read once, in batches, and never kept.
         """
-        return self._add(X, first=True).learn()
+        return self._add(X, first=True, whole=True).learn()
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add rows, or those of a source, to what was seen so far; nothing is learned yet."""
         return self._add(X, first=not hasattr(self, "counts_"))
 
-    def _add(self, X: Any, *, first: bool) -> Self:
+    def _add(self, X: Any, *, first: bool, whole: bool = False) -> Self:
         self._validate_params()
         schema, older = (Schema.of(self.schema), None) if first else (self.schema_, self.moments_)
         read_schema: Schema | None = None
@@ -347,28 +348,27 @@ class FAMD(Factorial):
             counted = Counts() if first else self.counts_.select(schema.names)
             counts, moments = count_with(X, schema, counted, CrossMoments.of)
         else:
-            table = self._read(X, schema) if first else self._read_fitted(X)
+            table = read_rows(self, X, whole=whole) if first else read_fitted(self, X)
             if first:
                 require_rows(table)
             counts, moments = Counts.of(table), CrossMoments.of(table, older)
             read_schema = table.schema
         if older is None:
-            self._start(counts, read_schema)
+            start_counts(self, counts, read_schema)
             self.moments_ = moments
         else:
-            self._hold(self.counts_ + counts)
+            hold_counts(self, self.counts_ + counts)
             self.moments_ = older + moments
         return self
 
     def forget(self, X: Any) -> Self:
         """Remove rows that were added before, exactly as if they had never been counted."""
-        table = self._read_fitted(X)
-        self._hold(self.counts_ - Counts.of(table))  # raises for rows that were not counted
+        table = read_fitted(self, X)
+        hold_counts(self, self.counts_ - Counts.of(table))  # raises for rows that were not counted
         self.moments_ = self.moments_ - CrossMoments.of(table, self.moments_)
         return self
 
-    def _learn_all(self) -> None:
-        counts = self.counts_
+    def _learn(self, counts: Counts) -> None:
         check_no_sets(counts, type(self).__name__)
         valued = counts.select([c.name for c in self.schema_.categorical])
         features = self._weighted(FactorFeatures.of(valued, self.moments_))
@@ -457,8 +457,8 @@ class MFA(FAMD):
         }
 
     def _split(self, X: Any) -> dict[str, np.ndarray]:
-        """What each column adds to the rows."""
-        table = self._read_asked(X)
+        """Return what each column adds to the rows."""
+        table = read_queries(self, X)
         parts = self.tables_.split(table) if self.tables_.tables else {}
         return parts | ({} if self.numbers_ is None else self.numbers_.split(table))
 

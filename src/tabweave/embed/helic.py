@@ -108,8 +108,6 @@ class HELIC(RowEmbedder):
     True
     """
 
-    _uses_classes = True
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "variant": [StrOptions({"helic", "balanced", "linear", "hc"})],
@@ -137,6 +135,11 @@ class HELIC(RowEmbedder):
         self.max_iter = max_iter
         self.random_state = random_state
         super().__init__(schema=schema, unknown=unknown, dtype=dtype)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
 
     def _rows_needed_for(self) -> str:
         learning = "learns from pairs of rows and their classes"

@@ -37,6 +37,7 @@ from tabweave.counts.counts import Counts, counted_schema
 from tabweave.counts.couplings import partners, shares
 from tabweave.embed.register import embedder
 from tabweave.embed.row_embedder import readable
+from tabweave.engines.reading import hold_counts, read_fitted, read_rows, start_counts
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.space.block import Block, Blocks, label_column, summed_differences
@@ -140,7 +141,7 @@ class DistanceHierarchy(Embedder):
         Parameters
         ----------
         X, y
-            As in :meth:`tabweave.MixedEmbedder.fit`.
+            As in :meth:`tabweave.Weave.fit`.
         """
         return self._add(X, y, first=True).learn()
 
@@ -153,7 +154,7 @@ class DistanceHierarchy(Embedder):
 
     def _add(self, X: Any, y: Any, *, first: bool) -> Self:
         self._validate_params()
-        table = self._read(X, Schema.of(self.schema)) if first else self._read_fitted(X)
+        table = read_rows(self, X) if first else read_fitted(self, X)
         require_rows(table)
         y = readable(y)
         if y is not None:
@@ -161,11 +162,11 @@ class DistanceHierarchy(Embedder):
         counts, ranges = Counts.of(table, y), number_ranges(table)
         self._check_trees(counts)
         if first:
-            self._start(counts, table.schema)
+            start_counts(self, counts, table.schema)
         else:
             if (y is None) != (self.counts_.classes is None):
                 raise ValueError("y was given for some batches only; give it for all or for none")
-            self._hold(self.counts_ + counts)
+            hold_counts(self, self.counts_ + counts)
             for name, (low, high) in self.ranges_.items():
                 ranges[name] = min(low, ranges[name][0]), max(high, ranges[name][1])
         self.ranges_ = ranges
@@ -180,11 +181,11 @@ class DistanceHierarchy(Embedder):
                 "leave the column out"
             )
         self._check_trees(counts)
-        self._start(counts)
+        start_counts(self, counts)
         self.ranges_ = {}
         return self.learn()
 
-    def _learn_all(self) -> None:
+    def _learn(self, counts: Counts) -> None:
         """Algorithm 1: a tree for each categorical column, from a hand or from the data."""
         counts = self.counts_
         self.trees_ = {name: Tree.of(tree) for name, tree in (self.trees or {}).items()}
@@ -464,7 +465,7 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         """Algorithm 2: rows to trees, trees to neighbours, neighbours to a map."""
         from openTSNE import TSNE, affinity, initialization
 
-        rows = TreeRows.of(hierarchy._read_fitted(X), hierarchy.blocks_, hierarchy.unknown)
+        rows = TreeRows.of(read_fitted(hierarchy, X), hierarchy.blocks_, hierarchy.unknown)
         perplexity = self._resolved_perplexity(rows.shape[0])
         approximate = self._approximate(rows.shape[0])
         index = TreeIndex(rows, int(3 * perplexity), approximate=approximate)
@@ -522,7 +523,7 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         """Project new rows on the map of the rows of fit."""
         check_is_fitted(self, "map_")
         hierarchy = self.hierarchy_
-        rows = TreeRows.of(hierarchy._read_fitted(X), hierarchy.blocks_, hierarchy.unknown)
+        rows = TreeRows.of(read_fitted(hierarchy, X), hierarchy.blocks_, hierarchy.unknown)
         if not rows.shape[0]:
             raise ValueError("expected at least one row to project, got none")
         near = min(25, len(self.map_))

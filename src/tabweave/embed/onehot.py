@@ -76,8 +76,9 @@ class OneHot(ValueEmbedder):
     {'color': 2.0, 'size': 0.0}
     """
 
-    def _check_table(self, table: Table) -> None:
+    def _countable(self, table: Table, y: Any, sample_weight: Any = None) -> tuple[Table, Any]:
         check_values(table, "OneHot", 1 << 29)
+        return super()._countable(table, y, sample_weight)
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_table_size(counts, "OneHot", 1 << 29)
@@ -88,22 +89,22 @@ class OneHot(ValueEmbedder):
         return ValueTables.from_features(identities, counts, compact=False)
 
     def _has_axis(self, name: str, labels: Sequence[Label]) -> list[bool]:
-        """Which values of a column have a dimension: missing, only where it is a value."""
-        is_gap = name in self._gap_columns() and len(labels) > 1
+        """Return which values of a column have a dimension: missing, only where it is a value."""
+        is_gap = name in self._counted.gaps and len(labels) > 1
         return [label is not None or not is_gap for label in labels]
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """``column_value`` for each dimension."""
-        super().get_feature_names_out(input_features)
+        """Return ``column_value`` for each dimension."""
+        of_numbers = super().get_feature_names_out(input_features)[sum(self.tables_.widths) :]
         names: dict[str, None] = {}
-        for name, labels in zip(self.counts_.names, self.counts_.labels, strict=True):
+        for name, labels in zip(self.tables_.names, self.tables_.labels, strict=True):
             has_axis = self._has_axis(name, labels)
             for label in (label for label, is_one in zip(labels, has_axis, strict=True) if is_one):
                 # 1 and "1", or columns whose names contain "_", may ask for the same name.
                 candidates = (f"{name}_{_shown(label)}", f"{name}_{label!r}")
                 numbered = (f"{candidates[1]}_{i}" for i in count(2))
                 names[next(n for n in chain(candidates, numbered) if n not in names)] = None
-        return np.asarray(list(names), dtype=object)
+        return np.asarray([*names, *of_numbers], dtype=object)
 
 
 def _shown(label: Label) -> str:

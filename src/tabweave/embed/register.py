@@ -28,8 +28,8 @@ class Embedder:
     reference : str
         Where it was published.
     reads : {"categories", "numbers", "sets", "mixed"}
-        The columns it takes; what is not "mixed" serves inside a
-        :class:`~tabweave.MixedEmbedder` where a table has other columns, too.
+        The columns its method is for; an embedder of categories reads all others as well, as
+        :class:`~tabweave.base.ValueEmbedder` does.
     needs_y : bool
         Whether it needs classes.
     cross_fits : bool

@@ -10,11 +10,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from tabweave.base import ValueEmbedder
-from tabweave.columns.column import Schema
+from tabweave.base import N_BINS, ValueEmbedder
 from tabweave.columns.table import Table, require_rows
-from tabweave.counts.counts import Counts, checked_weight
+from tabweave.counts.counts import Counts, checked_weight, counted_schema
 from tabweave.engines import read_with_classes
+from tabweave.engines.reading import count_table, hold_counts, read_fitted, read_rows, start_counts
+from tabweave.space.numbers import CountedColumns
 
 
 class RowEmbedder(ValueEmbedder):
@@ -47,10 +48,11 @@ class RowEmbedder(ValueEmbedder):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows; a weight of 2 is the same as having a row twice."""
         self._digest = None
+        self.__dict__.pop("_row_columns", None)
         if not self._rows_needed_for():
             return super().fit(X, readable(y), sample_weight)
         self._validate_params()
-        return self._add_rows(X, y, sample_weight, first=True).learn()
+        return self._add_rows(X, y, sample_weight, first=True, whole=True).learn()
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to what was seen so far; same result as one ``fit`` on all of them in order."""
@@ -64,20 +66,33 @@ class RowEmbedder(ValueEmbedder):
         if need := self._rows_needed_for():
             raise TypeError(f"expected rows, got counts: {type(self).__name__} {need}; use fit")
         self._digest = None
+        self.__dict__.pop("_row_columns", None)
         return super().fit_counts(counts)
 
-    def _add_rows(self, X: Any, y: Any, sample_weight: Any, *, first: bool) -> Self:
+    def _add_rows(
+        self, X: Any, y: Any, sample_weight: Any, *, first: bool, whole: bool = False
+    ) -> Self:
         X, y = read_with_classes(X, y)
-        table = self._read(X, Schema.of(self.schema)) if first else self._read_fitted(X)
+        table = read_rows(self, X, whole=whole) if first else read_fitted(self, X)
         if first:
             require_rows(table)
         y = readable(y)
-        batch = self._count(table, y, sample_weight)
+        batch = count_table(self, table, y, sample_weight)
         counts, digest = (batch, None) if first else (self.counts_ + batch, self._row_digest)
         if batch.schema is not None:
             weight = checked_weight(sample_weight, table.n_rows)
-            self._digest = self._digested(digest, table, y, weight, counts)
-        return self._start(counts) if first else self._hold(counts)
+            if first:
+                self._row_columns = CountedColumns.of(
+                    counts,
+                    counted_schema(counts),
+                    N_BINS,
+                    missing_is_value=self._missing_is_value,
+                    constants=True,
+                )
+            columns = self._row_columns
+            rows, coupled = columns.expanded(table), columns.coupled(counts)
+            self._digest = self._digested(digest, rows, y, weight, coupled)
+        return start_counts(self, counts) if first else hold_counts(self, counts)
 
 
 def readable(y: Any) -> Any:

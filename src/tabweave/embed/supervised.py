@@ -8,20 +8,21 @@ numeric target is cut into quantile bins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve, helmert
-from scipy.special import entr
 from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, blas_threads, eigh, warn_caller
-from tabweave.base import ValueEmbedder
+from tabweave.base import N_BINS, ValueEmbedder
+from tabweave.columns.column import Schema
 from tabweave.columns.frames import in_memory, object_array
 from tabweave.columns.identifiers import warn_of_predictive
 from tabweave.columns.numeric import Knots, ladder
@@ -31,33 +32,51 @@ from tabweave.columns.targets import check_target, check_unit, target_array
 from tabweave.columns.vocabulary import positions
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts, checked_weight
-from tabweave.counts.couplings import Factors
+from tabweave.counts.couplings import Factors, class_ties
 from tabweave.counts.spectra import centred_product, of_means, scatter
 from tabweave.embed.register import embedder
 from tabweave.embed.weave import (
-    N_BINS,
-    Curve,
-    Weave,
+    SMOOTHING,
+    ColumnCouplings,
     checked_weights,
     countable,
+    coupling_line,
     is_coupled,
-    join_curves,
     mean_one,
+    spellings,
+    split_weights,
     ties,
-    with_missing,
 )
 from tabweave.engines import is_distributed, read_with_classes
+from tabweave.engines.reading import (
+    count_first,
+    hold_counts,
+    read_fitted,
+    read_whole,
+    require_classes,
+    start_counts,
+)
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.space.block import Block, Blocks, Summed
-from tabweave.space.numbers import Curves, bin_knots, binned, knots_of, quantile_edges
+from tabweave.space.curves import Curve, column_curve, join_curves, turned_towards, with_missing
+from tabweave.space.numbers import (
+    CountedColumns,
+    Curves,
+    bin_knots,
+    binned,
+    knots_of,
+    quantile_edges,
+)
 from tabweave.space.value_tables import ValueTables, compacted
+from tabweave.updates import complete
 
-T = TypeVar("T")
 FOLDS = 5
 _MOST_CLASSES = 20  # whole numbers that are surely classes
-_FLOOR = 0.01  # least tie of a column, of the largest
-_COUPLED = 0.99  # most that couplings count beside a mismatch, lest values of one company coincide
+MIN_TIE = 0.01  # least tie of a column, of the largest
+MAX_COUPLED_SHARE = (
+    0.99  # most that couplings count beside a mismatch, lest values of one company coincide
+)
 _PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 MANY_CLASSES = 256  # beyond which what they teach is written in as few coordinates as it needs
 _WIDEST = 1500  # coefficients up to which the penalty is chosen; beyond, it is 30
@@ -74,7 +93,7 @@ _COEFFICIENTS = 8192  # of values in all, if 16 of each column are not more: sol
     cross_fits=True,
     page="weave",
 )
-class SupervisedWeave(CacheNotSaved, Weave):
+class SupervisedWeave(CacheNotSaved, ValueEmbedder):
     """Embed the rows of any table, using a target: couplings between columns and with the target.
 
     For vectors that another model is trained on: use :meth:`fit_transform`, which is cross-fitted,
@@ -140,14 +159,14 @@ class SupervisedWeave(CacheNotSaved, Weave):
     True
     """
 
-    _uses_classes = True
-    _takes_numbers = True
-    n_clusters = n_components = None
+    _undeclared: ClassVar[Literal["categories", "types", "rules"]] = "rules"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "discriminant": [Interval(Real, 0, None, closed="left")],
         "weight_power": [Interval(Real, 0, None, closed="left")],
-        **{n: Weave._parameter_constraints[n] for n in ("weights", "max_landmarks", "n_bins")},
+        "weights": [Mapping, None],
+        "max_landmarks": [Interval(Integral, 2, None, closed="left")],
+        "n_bins": [Interval(Integral, 2, 1000, closed="both")],
     }
 
     def __init__(
@@ -162,7 +181,7 @@ class SupervisedWeave(CacheNotSaved, Weave):
         unknown: str = "centroid",
         dtype: str = "float64",
     ) -> None:
-        ValueEmbedder.__init__(self, schema=schema, unknown=unknown, dtype=dtype)
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
         self.discriminant = discriminant
         self.weight_power = weight_power
         self.weights = weights
@@ -171,6 +190,9 @@ class SupervisedWeave(CacheNotSaved, Weave):
 
     target_: Target
     penalty_: float
+    _cache: TargetFree
+    weights_: dict[str, float]
+    _part_weights: dict[str, float]
     _tuned: dict[str | None, float]
 
     # -- counting --------------------------------------------------------------------------
@@ -187,72 +209,54 @@ class SupervisedWeave(CacheNotSaved, Weave):
         sample_weight : array-like, optional
             A weight for each row.
         """
-        self.__dict__.pop("target_", None)
+        for name in ("target_", "_factors"):  # of other rows
+            self.__dict__.pop(name, None)
         super().fit(X, y, sample_weight)
         if in_memory(X) and self.schema_.aside:
             warn_of_predictive(X, self.schema_, y)
         return self
 
     def fit_target(self, X: Any, y: Any, target: Target, sample_weight: Any = None) -> Self:
-        """Fit to rows with a target that was read already; for use in ensembles and folds."""
+        """Fit to rows with a target that was read already; for use in ensembles and folds.
+
+        What folds and other members will learn from, too, is kept until :meth:`release`.
+        """
         self.target_ = target
         return self._fit_shared(X, y, sample_weight)
+
+    def _fit_shared(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        self._validate_params()
+        self.__dict__.pop("_factors", None)
+        return start_counts(self, count_first(self, X, y, sample_weight, whole=True)).learn()
 
     def fit_counts(self, counts: Counts) -> Self:
         """Learn from counts with classes, however and wherever they were counted."""
         if counts.schema is not None and counts.class_pairs is None:
             raise ValueError("expected counts of rows with y, got counts without classes")
-        if "target_" not in vars(self):
+        if not hasattr(self, "target_"):
             self.target_ = Target()
         return super().fit_counts(counts).release()
 
-    def _count_rows(self, X: Any, y: Any, sample_weight: Any, *, whole: bool = False) -> Counts:
-        self.__dict__.pop("_factors", None)  # found on other rows
-        return super()._count_rows(X, y, sample_weight, whole=whole)
-
-    def _fit_shared(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from rows, and keep what folds and other members will learn from, too."""
-        self._validate_params()
-        return self._start(self._count_rows(X, y, sample_weight, whole=True)).learn()
-
-    def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
-        self._require_classes(y)
-        weight = checked_weight(sample_weight, table.n_rows)
-        return super()._count(table, self._classes(y, weight), sample_weight)
-
-    def _expand_rows(self, table: Table, y: Any) -> tuple[Table, Any]:
+    def _countable(self, table: Table, y: Any, sample_weight: Any = None) -> tuple[Table, Any]:
         """Return a table that can be counted, and the classes that stand for its target."""
-        self._require_classes(y)
-        return countable(table), self._classes(y)
+        require_classes(self, y)
+        weight = checked_weight(sample_weight, table.n_rows)
+        return countable(table), self._classes(y, weight)
 
     def _classes(self, y: Any, weight: np.ndarray | None = None) -> Any:
         """Return the classes of a target; what kind it is, the first rows say."""
         y = y if isinstance(y, str) else target_array(y)
-        if "target_" not in vars(self):
+        if not hasattr(self, "target_"):
             self.target_ = Target.of(y, int(self.n_bins), weight)
         return self.target_.classes(y)
 
     # -- learning --------------------------------------------------------------------------
 
-    def _learn_all(self) -> None:
-        counts = self.counts_
-        if counts.classes is None or len(counts.classes) < 2:
-            found = counts.classes or ()
-            raise ValueError(
-                f"{type(self).__name__} expected two classes or more in y, got {len(found)} class: "
-                f"{found}"
-            )
-        coupled, present = self._coupled(), self._present(self._coupled())
-        tied = class_ties(present, _pairs(present))
-        weights = np.maximum(tied, _FLOOR * tied.max()) ** self.weight_power
-        by_part = self._by_part(coupled.names, mean_one(weights))
-        self.weights_, self._part_weights = self._split_weights(by_part)
-        self._tune()
-        self._plain, self.landmarks_ = self._once("plain", partial(self._learn_couplings, coupled))
-        taught = self._learn_target(coupled, _pairs(coupled), None)
-        self._scales, self.penalty_ = taught.scales, taught.scales.penalty
-        self.tables_, self.numbers_ = taught.tables, taught.numbers
-        self._linear_tables, self._linear_numbers = taught.linear_tables, taught.linear_numbers
+    def learn(self) -> Self:
+        """Fit to the rows seen so far, if there are new ones; see :class:`~tabweave.Weave`."""
+        check_is_fitted(self, "counts_")
+        complete(self, _learn_supervised)
+        return self
 
     def tuned_by(self, factors: Mapping[str | None, float]) -> Self:
         """Multiply the weights of columns, and the discriminant, by factors found elsewhere.
@@ -263,18 +267,18 @@ class SupervisedWeave(CacheNotSaved, Weave):
             One for each of :meth:`part_names`. They stay as rows are added.
         """
         self._factors = dict(factors)
-        return self._hold(self.counts_)
+        return hold_counts(self, self.counts_)
 
     def part_names(self) -> list[str | None]:
         """Return the columns, or parts of them, in the order of blocks; None: the discriminant."""
-        names: list[str | None] = [*self._valued(), *self._numbered()]
+        names: list[str | None] = [*self._counted.valued, *self._counted.numbered]
         return [*names, None] if self.discriminant > 0 and self.discriminant_ is not None else names
 
     def _tune(self) -> None:
         """Multiply weights by the factors; their sum stays."""
-        weights, columns = self._part_weights, self._parts()
+        weights = self._part_weights
         self._tuned = dict.fromkeys((*weights, None), 1.0)
-        factors = vars(self).get("_factors")
+        factors = self.__dict__.get("_factors")
         if factors is None:
             return
         tuned = {part: weight * factors[part] for part, weight in weights.items()}
@@ -283,91 +287,41 @@ class SupervisedWeave(CacheNotSaved, Weave):
         self._part_weights = {part: scale * weight for part, weight in tuned.items()}
         self.weights_ = dict.fromkeys(self.weights_, 0.0)
         for part, weight in self._part_weights.items():
-            self.weights_[columns[part]] += weight
+            self.weights_[self._counted.owners[part]] += weight
 
-    def _learn_couplings(self, coupled: Counts) -> tuple[dict[str, Factors], dict[str, int]]:
-        """Return the couplings of each column's values, and the columns seen by landmarks."""
-        self.landmarks_: dict[str, int] = {}
-        present = self._present(coupled)
-        trusted = self._by_part(coupled.names, ties(present, self._groups(coupled))[1])
-        spelling = self._spelling(coupled)
-        found = {}
-        for name in self._valued():
-            share, labels = (
-                min(trusted[name], _COUPLED),
-                coupled.labels[coupled.vocabulary.index(name)],
-            )
-            factors = plain(self._couplings(present, name, share, spelling.get(name)))
-            found[name] = with_missing(factors, labels)
-        return found, self.landmarks_
-
-    # What counts say without the target: folds, and members that differ in weights, share it.
-
-    def _once(self, what: str, find: Callable[[], T]) -> T:
-        """Return what the counts say, found once."""
-        if vars(self).get("_cache", (None,))[0] is not self.counts_:
-            self._cache: tuple[Counts, dict[str, Any]] = self.counts_, {}
-        known = self._cache[1]
-        if what not in known:
-            known[what] = find()
-        found: T = known[what]
-        return found
+    def target_free(self) -> TargetFree:
+        """Return what the counts say without the target, found once."""
+        shared = self.__dict__.get("_cache")
+        if shared is None or shared.counts is not self.counts_:
+            shared = self._cache = TargetFree.of(self)
+        return shared
 
     def release(self) -> Self:
         """Drop what folds and other members would share: of many columns it is large."""
         self.__dict__.pop("_cache", None)
         return self
 
-    def _coupled(self) -> Counts:
-        return self._once("coupled", super()._coupled)
-
-    def _present(self, coupled: Counts) -> Counts:
-        return self._once("present", partial(super()._present, coupled))
-
-    def _value_shares(self, coupled: Counts, counted: str) -> np.ndarray:
-        """Return the share of each value of a column; 0 for missing where it is no value."""
-        labels = coupled.labels[coupled.vocabulary.index(counted)]
-        f = coupled.value_counts[coupled.span(counted)] / coupled.n
-        if counted in self._gap_columns():
-            f[[label is None for label in labels]] = 0
-        return f
-
-    def _own_counts(self, coupled: Counts) -> Counts:
-        """Return the counts of the columns whose values have tables."""
-        return self._once("valued", lambda: coupled.select(self._valued()))
-
-    def _spelling(self, coupled: Counts) -> dict[str, Spelling]:
-        return self._once("spelling", partial(super()._spelling, coupled))
-
-    def _curves(self, coupled: Counts) -> dict[str, Curve]:
-        """Return the curves of all numbers, at weight 1."""
-
-        def find() -> dict[str, Curve]:
-            return {name: self._curve(coupled, name, 1.0) for name in self._numbered()}
-
-        return self._once("curves", find)
-
-    def _learn_target(self, coupled: Counts, pairs: np.ndarray, scales: Scales | None) -> Taught:
+    def _learn_target(self, pairs: np.ndarray, scales: Scales | None) -> Taught:
         """Return everything that the target teaches; scales are learned, unless they are given."""
+        shared = self.target_free()
+        coupled, valued = shared.coupled, shared.valued
         points, lost = self._class_points(coupled, pairs)
-        means = conditional_means(pairs, points, self._smoothing, class_shares(coupled, pairs))
-        parts = self._part_scales(coupled, means) if scales is None else scales.parts
-        features, curves = self._features_and_curves(coupled, means, parts)
-        given = None if scales is None else scales.penalty
-        linear, penalty = self._solve_discriminant(coupled, pairs, points, given, lost)
-        linear = linear * self._requested_scales(coupled)
+        means = conditional_means(pairs, points, SMOOTHING, class_shares(coupled, pairs))
+        parts = part_scales(shared, means) if scales is None else scales.parts
+        features, curves = self._features_and_curves(shared, means, parts)
+        penalty = None if scales is None else scales.penalty
+        linear, penalty = shared.solve_discriminant(pairs, points, penalty, lost)
+        linear = linear * self._requested_scales(shared)
         if scales is None:
-            factor = self._discriminant_scale(coupled, features, curves, linear)
+            factor = self._discriminant_scale(shared, features, curves, linear)
             scales = Scales(parts, factor, penalty)
-        own, spelling = self._own_counts(coupled), self._spelling(coupled)
         tables = ValueTables.from_features(
-            list(features.values()), own, compact=False, spelling=spelling
+            list(features.values()), valued, compact=False, spelling=shared.spelling
         )
-        tables = tables.with_unknown_elements(own).with_gaps(own, self._gap_columns())
-        numbers = join_curves(list(curves.values()), self._numbering.levels)
-        return Taught(
-            tables, numbers, *self._tables_and_curves(coupled, scales.discriminant * linear), scales
-        )
+        tables = tables.with_unknown_elements(valued).with_gaps(valued, shared.counted.gaps)
+        numbers = join_curves(list(curves.values()), shared.counted.numbering.levels)
+        linear_parts = shared.tables_and_curves(scales.discriminant * linear)
+        return Taught(tables, numbers, *linear_parts, scales)
 
     def _class_points(self, coupled: Counts, pairs: np.ndarray) -> tuple[np.ndarray, Any]:
         """Return a point for each class, and the squared length that it lacks.
@@ -383,151 +337,70 @@ class SupervisedWeave(CacheNotSaved, Weave):
         axes -= axes.mean(axis=0)
         return axes, 1 - 1 / n_classes - (axes**2).sum(axis=1)
 
-    def _part_scales(self, coupled: Counts, means: np.ndarray) -> dict[str, float]:
-        """Return what the means of values are multiplied by: then they differ as mismatches do."""
-        found = {}
-        for name in self._parts():
-            span, f = coupled.span(name), self._value_shares(coupled, name)
-            share = f / max(f.sum(), 1e-300)
-            size = 1 - share @ share if name in self._plain else 1.0
-            found[name] = scale_to(means[span], f, size)
-        return found
-
     def _features_and_curves(
-        self, coupled: Counts, means: np.ndarray, scales: Mapping[str, float]
+        self, shared: TargetFree, means: np.ndarray, scales: Mapping[str, float]
     ) -> tuple[dict[str, Factors], dict[str, Curve]]:
         """Return values and numbers by couplings and means of the target, as columns weigh."""
         features, curves = {}, {}
-        plain_curves, known = self._curves(coupled), self._once("factors", self._compact_factors)
-        weights = self._part_weights
-        for name in self._parts():
-            span = coupled.span(name)
-            own = in_few_coordinates(means[span]) * scales[name]
-            if name in self._plain:
-                features[name] = known[name].beside(own).scaled(weights[name] / 2)
+        for name, weight in self._part_weights.items():
+            span = shared.coupled.span(name)
+            taught = in_few_coordinates(means[span]) * scales[name]
+            if name in shared.factors:
+                features[name] = shared.factors[name].beside(taught).scaled(weight / 2)
             else:
-                f = coupled.value_counts[span] / coupled.n
-                curve = plain_curves[name].beside(own, f @ own / f.sum())
-                curves[name] = curve.scaled(weights[name] / 2)
+                f = shared.coupled.value_counts[span] / shared.coupled.n
+                curve = shared.curves[name].beside(taught, f @ taught / f.sum())
+                curves[name] = curve.scaled(weight / 2)
         return features, curves
 
     def _discriminant_scale(
         self,
-        coupled: Counts,
+        shared: TargetFree,
         features: Mapping[str, Factors],
         curves: Mapping[str, Curve],
         linear: np.ndarray,
     ) -> float:
         """Return what the discriminant is multiplied by to have its share of the distances."""
-        size = mean_squared_rows(coupled, linear) if linear.any() else 0.0
+        size = mean_squared_rows(shared.coupled, linear) if linear.any() else 0.0
         if not size > 0:
             return 0.0
         total = 0.0
-        for name in self._parts():
-            f = self._value_shares(coupled, name)
+        for name in shared.counted.owners:
+            f = shared.value_shares(name)
             if name in features:
                 factors = features[name]
                 mean = mean_squared(factors.common, f) + mean_mismatch(factors.own, f)
             else:
-                mean = mean_squared(curves[name].at_values(coupled), f)
+                mean = mean_squared(curves[name].at_values(shared.coupled), f)
             total += mean / self._tuned[name]  # as before it was tuned
         return float(np.sqrt(self.discriminant * self._tuned[None] * total / size))
 
-    def _compact_factors(self) -> dict[str, Factors]:
-        """Return the couplings of each column's values in few coordinates."""
-        return {name: plain(factors) for name, factors in self._plain.items()}
-
-    def _requested_scales(self, coupled: Counts) -> np.ndarray:
+    def _requested_scales(self, shared: TargetFree) -> np.ndarray:
         """Return what each value's lengths are multiplied by: the root of the weight asked for."""
-        asked, parts = checked_weights(self.weights, self.schema_.given), self._parts()
-        roots = [np.sqrt(asked.get(parts[name], 1.0)) for name in coupled.names]
+        weights, coupled = checked_weights(self.weights, self.schema_.given), shared.coupled
+        roots = [np.sqrt(weights.get(owner, 1.0)) for owner in shared.counted.groups(coupled)]
         return np.repeat(roots, coupled.sizes)[:, None]
-
-    def _tables_and_curves(
-        self, coupled: Counts, linear: np.ndarray
-    ) -> tuple[ValueTables, Curves | None]:
-        """Return a row for each value as tables and curves to be summed."""
-        own = self._own_counts(coupled)
-        rows = [linear[coupled.span(name)] for name in own.names]
-        spelling = self._spelling(coupled)
-        summed = ValueTables.from_features(rows, own, combine="sum", spelling=spelling)
-        nothing, curves = np.zeros(linear.shape[1]), []
-        for name, curve in self._curves(coupled).items():
-            values = linear[coupled.span(name)]
-            curves.append(curve.without_coordinates().beside(values, nothing))
-        return summed, join_curves(curves, self._numbering.levels)
-
-    def _solve_discriminant(
-        self,
-        coupled: Counts,
-        pairs: np.ndarray,
-        points: np.ndarray,
-        penalty: float | None,
-        lost: Any = 0.0,
-    ) -> tuple[np.ndarray, float]:
-        """Return what each value adds to the discriminant, and the ridge penalty.
-
-        ``lost`` is the squared length that the points of classes lack, for the penalty's choice.
-        The bins of a number are steps, each from the bin before: shrunk, they change little.
-        """
-        if not is_coupled(coupled):  # without pairs there is no discriminant
-            return np.zeros((len(pairs), points.shape[1])), 1.0
-        bases, solver = self._once("solver", partial(self._solver, coupled))
-        n = coupled.n
-        prior = class_shares(coupled, pairs)
-        centred = of_means(coupled, pairs @ points - np.outer(pairs.sum(axis=1), prior @ points))
-        response = np.vstack([b.T @ centred[coupled.span(a)] for a, b in enumerate(bases)])
-        squares = prior @ (points - prior @ points) ** 2 @ np.ones(points.shape[1])
-        total_squares = n * float(squares + (prior * lost).sum())
-        found, penalty = solver.solve(response, total_squares, n, penalty)
-        edges = np.cumsum([0, *(basis.shape[1] for basis in bases)])
-        rows = [b @ found[i:j] for b, i, j in zip(bases, edges[:-1], edges[1:], strict=True)]
-        return np.vstack(rows), penalty
-
-    def _solver(self, coupled: Counts) -> tuple[list[Any], Ridge]:
-        """Return the features of all values and what solves for their coefficients."""
-        most = most_coefficients(self._own_counts(coupled).sizes)
-        bases = [self._basis(coupled, name, most) for name in coupled.names]
-        return bases, Ridge(scatter(coupled, bases))
-
-    def _basis(self, coupled: Counts, name: str, most: int) -> Any:
-        """Return the features of a column's values with coefficients; sparse if they choose."""
-        a = coupled.vocabulary.index(name)
-        size = int(coupled.sizes[a])
-        if name in self._plain:
-            chosen = couplings.landmarks(coupled, a, most)
-            ones = np.ones(len(chosen)), (chosen, np.arange(len(chosen)))
-            return sparse.csr_array(ones, shape=(size, len(chosen)))
-        knots = knots_of(coupled, name, self._numbering)
-        order = list(dict.fromkeys(knots.value.tolist()))
-        basis = np.zeros((size, max(len(order) - 1, 0) + (knots.missing is not None)))
-        for step, value in enumerate(order):
-            basis[value, :step] = 1
-        if knots.missing is not None:
-            basis[knots.missing, -1] = 1
-        return basis
 
     # -- using -----------------------------------------------------------------------------
 
     @property
     def discriminant_(self) -> Block | None:
         """The linear discriminant: what each column adds to it."""
-        return self._summed(self._linear_tables, self._linear_numbers)
-
-    @staticmethod
-    def _summed(tables: ValueTables, numbers: Curves | None) -> Block | None:
-        blocks = [*([tables] if tables.tables else []), *(numbers.parts() if numbers else [])]
-        return Summed(blocks, "discriminant") if blocks else None
+        return discriminant_block(self._linear_tables, self._linear_numbers)
 
     @property
     def blocks_(self) -> Block:
         """Tables, curves and the discriminant, side by side."""
-        return self._row(self.tables_, self.numbers_, self.discriminant_)
+        counts_for = self.discriminant > 0
+        return side_by_side(self.tables_, self.numbers_, self.discriminant_ if counts_for else None)
 
-    def _row(self, tables: ValueTables, numbers: Curves | None, summed: Block | None) -> Blocks:
-        blocks: list[Block | None] = [tables if tables.tables else None, numbers]
-        blocks += [summed if self.discriminant > 0 else None]
-        return Blocks([block for block in blocks if block is not None])
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return "\n".join(filter(None, [super().__repr__(N_CHAR_MAX), coupling_line(self)]))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
 
     def fit_transform(  # type: ignore[override]  # and no other parameters
         self, X: Any, y: Any = None, sample_weight: Any = None
@@ -547,14 +420,14 @@ class SupervisedWeave(CacheNotSaved, Weave):
             )
         self.__dict__.pop("target_", None)
         X, y = read_with_classes(X, y)
-        given = self._read_whole(X)
-        self._fit_shared(given, y, sample_weight)
-        table = self._read_fitted(given)
+        rows_to_fit = read_whole(self, X)
+        self._fit_shared(rows_to_fit, y, sample_weight)
+        table = read_fitted(self, rows_to_fit)
         out = np.empty((table.n_rows, self.blocks_.width), np.dtype(self.dtype))
         for rows, pairs in self.left_out(table, y, sample_weight):
             block = self.taught_by(pairs)
             part = take_rows(table, rows)
-            out[rows] = block.coordinates(part, dtype=out.dtype, unknown=self._policy())
+            out[rows] = block.coordinates(part, dtype=out.dtype, unknown=self.unknown)
         self.release()
         return out
 
@@ -564,12 +437,12 @@ class SupervisedWeave(CacheNotSaved, Weave):
         """Yield parts of rows that were counted, and the counts with classes of all the others."""
         from sklearn.model_selection import KFold
 
-        coupled = self._coupled()
-        pairs = _pairs(coupled)
+        shared = self.target_free()
+        coupled, pairs = shared.coupled, shared.pairs
         if table.n_rows < 2:
             yield np.arange(table.n_rows), pairs
             return
-        expanded = self._numbering.expand(table).select(coupled.schema.names)  # type: ignore[union-attr]
+        expanded = shared.counted.numbering.expand(table).select(coupled.schema.names)  # type: ignore[union-attr]
         alone = replace(expanded.schema, coupled=False)  # only what meets classes is counted
         expanded = Table(alone, expanded.columns, expanded.n_rows)
         classes, weight = self._classes(y), checked_weight(sample_weight, table.n_rows)
@@ -584,27 +457,227 @@ class SupervisedWeave(CacheNotSaved, Weave):
 
     def taught_by(self, pairs: np.ndarray) -> Blocks:
         """Return the blocks that counts of values with classes teach, at the scales of fit."""
-        taught = self._learn_target(self._coupled(), pairs, self._scales)
-        summed = self._summed(taught.linear_tables, taught.linear_numbers)
-        return self._row(taught.tables, taught.numbers, summed)
+        taught = self._learn_target(pairs, self._scales)
+        discriminant = discriminant_block(taught.linear_tables, taught.linear_numbers)
+        counts_for = self.discriminant > 0
+        return side_by_side(taught.tables, taught.numbers, discriminant if counts_for else None)
 
     def regression(self, pairs: np.ndarray, points: np.ndarray) -> Block | None:
         """Return ridge regression of points, one for each class, as a sum over columns.
 
         Coordinates are centred: the mean of the points over all rows is not in them.
         """
-        coupled = self._coupled()
-        rows, _ = self._solve_discriminant(coupled, pairs, points, None)
+        shared = self.target_free()
+        coupled = shared.coupled
+        rows, _ = shared.solve_discriminant(pairs, points, None)
         count, spans = coupled.value_counts, map(coupled.span, coupled.names)
-        means = (count[own] @ rows[own] / max(count[own].sum(), 1e-300) for own in spans)
+        means = (count[span] @ rows[span] / max(count[span].sum(), 1e-300) for span in spans)
         shift = sum(means) / len(coupled.names)
-        return self._summed(*self._tables_and_curves(coupled, rows - shift))
+        return discriminant_block(*shared.tables_and_curves(rows - shift))
 
-    def lookups(self) -> tuple[list[np.ndarray], bool]:
-        """Raise: the discriminant compares whole rows."""
+
+class TargetFree:
+    """What counts say without the target: folds, and members that differ in weights, share it.
+
+    Parameters
+    ----------
+    counts : Counts
+        The counts it is found from.
+    counted : CountedColumns
+        What is counted of each column.
+    schema : Schema
+        The columns.
+    max_landmarks : int
+        As in :class:`~tabweave.Weave`.
+    """
+
+    def __init__(
+        self, counts: Counts, counted: CountedColumns, schema: Schema, max_landmarks: int
+    ) -> None:
+        self.counts = counts
+        self.counted = counted
+        self.schema = schema
+        self.max_landmarks = max_landmarks
+
+    @classmethod
+    def of(cls, embedder: SupervisedWeave) -> TargetFree:
+        """Take the counts of an embedder."""
+        counts, schema = embedder.counts_, embedder.schema_
+        counted = CountedColumns.of(counts, schema, int(embedder.n_bins))
+        return cls(counts, counted, schema, int(embedder.max_landmarks))
+
+    @cached_property
+    def coupled(self) -> Counts:
+        """The counts of values and bins."""
+        return self.counted.coupled(self.counts)
+
+    @cached_property
+    def present(self) -> Counts:
+        """The same without missing cells, from which couplings are learned."""
+        return self.coupled.present(self.counted.gaps)
+
+    @cached_property
+    def valued(self) -> Counts:
+        """The counts of the columns whose values have tables."""
+        return self.coupled.select(self.counted.valued)
+
+    @cached_property
+    def pairs(self) -> np.ndarray:
+        """The counts of values and bins with classes."""
+        return class_pairs(self.coupled)
+
+    @cached_property
+    def spelling(self) -> dict[str, Spelling]:
+        """How the values of columns of many strings are spelled."""
+        return spellings(self.coupled, self.counted.valued, self.schema)
+
+    @cached_property
+    def couplings(self) -> tuple[dict[str, Factors], dict[str, int]]:
+        """The couplings of each column's values, and the columns seen through landmarks."""
+        coupled, out = self.coupled, {}
+        trusted = ties(self.present, self.counted.groups(coupled))[1]
+        learned = ColumnCouplings(self.present, self.max_landmarks, self.spelling)
+        for name in self.counted.valued:
+            a = coupled.vocabulary.index(name)
+            share = min(float(trusted[coupled.names.index(name)]), MAX_COUPLED_SHARE)
+            out[name] = with_missing(
+                compact_factors(learned.factors(name, share)), coupled.labels[a]
+            )
+        return out, learned.landmarks
+
+    @cached_property
+    def factors(self) -> dict[str, Factors]:
+        """The couplings of each column's values in few coordinates."""
+        return {name: compact_factors(factors) for name, factors in self.couplings[0].items()}
+
+    @cached_property
+    def curves(self) -> dict[str, Curve]:
+        """The curves of all numbers, at weight 1."""
+        return {
+            part: column_curve(part, self.coupled, self.counts, self.counted)
+            for part in self.counted.numbered
+        }
+
+    @cached_property
+    def _solver(self) -> tuple[list[Any], Ridge]:
+        """The features of all values and what solves for their coefficients."""
+        most = most_coefficients(self.valued.sizes)
+        bases = [self._basis(name, most) for name in self.coupled.names]
+        return bases, Ridge(scatter(self.coupled, bases))
+
+    def _basis(self, name: str, most: int) -> Any:
+        """Return the features of a column's values with coefficients; sparse if they choose."""
+        coupled = self.coupled
+        a = coupled.vocabulary.index(name)
+        size = int(coupled.sizes[a])
+        if name in self.counted.valued:
+            chosen = couplings.landmarks(coupled, a, most)
+            ones = np.ones(len(chosen)), (chosen, np.arange(len(chosen)))
+            return sparse.csr_array(ones, shape=(size, len(chosen)))
+        knots = knots_of(coupled, name, self.counted.numbering)
+        order = list(dict.fromkeys(knots.value.tolist()))
+        basis = np.zeros((size, max(len(order) - 1, 0) + (knots.missing is not None)))
+        for step, value in enumerate(order):
+            basis[value, :step] = 1
+        if knots.missing is not None:
+            basis[knots.missing, -1] = 1
+        return basis
+
+    def value_shares(self, part: str) -> np.ndarray:
+        """Return the share of each value of a column; 0 for missing where it is no value."""
+        labels = self.coupled.labels[self.coupled.vocabulary.index(part)]
+        f = self.coupled.value_counts[self.coupled.span(part)] / self.coupled.n
+        if part in self.counted.gaps:
+            f[[label is None for label in labels]] = 0
+        return f
+
+    def tables_and_curves(self, linear: np.ndarray) -> tuple[ValueTables, Curves | None]:
+        """Return a row for each value as tables and curves to be summed."""
+        coupled, valued = self.coupled, self.valued
+        rows = [linear[coupled.span(name)] for name in valued.names]
+        summed = ValueTables.from_features(rows, valued, combine="sum", spelling=self.spelling)
+        nothing, curves = np.zeros(linear.shape[1]), []
+        for name, curve in self.curves.items():
+            values = linear[coupled.span(name)]
+            curves.append(curve.without_coordinates().beside(values, nothing))
+        return summed, join_curves(curves, self.counted.numbering.levels)
+
+    def solve_discriminant(
+        self,
+        pairs: np.ndarray,
+        points: np.ndarray,
+        penalty: float | None,
+        lost: Any = 0.0,
+    ) -> tuple[np.ndarray, float]:
+        """Return what each value adds to the discriminant, and the ridge penalty.
+
+        ``lost`` is the squared length that the points of classes lack, for the penalty's choice.
+        The bins of a number are steps, each from the bin before: shrunk, they change little.
+        """
+        coupled = self.coupled
+        if not is_coupled(coupled):  # without pairs there is no discriminant
+            return np.zeros((len(pairs), points.shape[1])), 1.0
+        bases, solver = self._solver
+        n = coupled.n
+        prior = class_shares(coupled, pairs)
+        centred = of_means(coupled, pairs @ points - np.outer(pairs.sum(axis=1), prior @ points))
+        response = np.vstack([b.T @ centred[coupled.span(a)] for a, b in enumerate(bases)])
+        squares = prior @ (points - prior @ points) ** 2 @ np.ones(points.shape[1])
+        total_squares = n * float(squares + (prior * lost).sum())
+        found, penalty = solver.solve(response, total_squares, n, penalty)
+        edges = np.cumsum([0, *(basis.shape[1] for basis in bases)])
+        rows = [b @ found[i:j] for b, i, j in zip(bases, edges[:-1], edges[1:], strict=True)]
+        return np.vstack(rows), penalty
+
+
+def _learn_supervised(model: SupervisedWeave) -> None:
+    counts = model.counts_
+    if counts.classes is None or len(counts.classes) < 2:
+        classes = counts.classes or ()
         raise ValueError(
-            f"distances of {type(self).__name__} are not those of single columns; use transform"
+            f"{type(model).__name__} expected two classes or more in y, got {len(classes)} class: "
+            f"{classes}"
         )
+    shared = model.target_free()
+    model._counted = shared.counted
+    tied = class_ties(shared.present, class_pairs(shared.present))
+    weights = mean_one(np.maximum(tied, MIN_TIE * tied.max()) ** model.weight_power)
+    factors = checked_weights(model.weights, model.schema_.given)
+    model.weights_, model._part_weights = split_weights(
+        shared.counted, shared.coupled, weights, factors
+    )
+    model._tune()
+    model.landmarks_ = shared.couplings[1]
+    taught = model._learn_target(shared.pairs, None)
+    model._scales, model.penalty_ = taught.scales, taught.scales.penalty
+    model.tables_, model.numbers_ = taught.tables, taught.numbers
+    model._linear_tables, model._linear_numbers = taught.linear_tables, taught.linear_numbers
+    if (earlier := model.__dict__.get("_earlier")) is not None:
+        learned = turned_towards((model.tables_, model.numbers_), earlier, counts)
+        model.tables_, model.numbers_ = learned
+
+
+def part_scales(shared: TargetFree, means: np.ndarray) -> dict[str, float]:
+    """Return what the means of values are multiplied by: then they differ as mismatches do."""
+    out = {}
+    for name in shared.counted.owners:
+        f = shared.value_shares(name)
+        share = f / max(f.sum(), 1e-300)
+        size = 1 - share @ share if name in shared.counted.valued else 1.0
+        out[name] = scale_to(means[shared.coupled.span(name)], f, size)
+    return out
+
+
+def side_by_side(tables: ValueTables, numbers: Curves | None, discriminant: Block | None) -> Blocks:
+    """Return tables, curves and the discriminant as one block."""
+    blocks: list[Block | None] = [tables if tables.tables else None, numbers, discriminant]
+    return Blocks([block for block in blocks if block is not None])
+
+
+def discriminant_block(tables: ValueTables, numbers: Curves | None) -> Block | None:
+    """Return what tables and curves add up to."""
+    blocks = [*([tables] if tables.tables else []), *(numbers.parts() if numbers else [])]
+    return Summed(blocks, "discriminant") if blocks else None
 
 
 # -- the target ---------------------------------------------------------------------------------
@@ -700,7 +773,8 @@ class Target:
         return ladder(knots, mean, float(share @ (x - mean) ** 2))
 
 
-def _pairs(counts: Counts) -> np.ndarray:
+def class_pairs(counts: Counts) -> np.ndarray:
+    """Return how often each value occurs with each class."""
     assert counts.class_pairs is not None
     return counts.class_pairs.astype(np.float64)
 
@@ -714,26 +788,6 @@ def aligned(counts: Counts, known: Counts) -> np.ndarray:
         columns = positions(known.classes, counts.classes)
         out[np.ix_(rows, columns)] = counts.class_pairs
     return out
-
-
-def class_ties(counts: Counts, pairs: np.ndarray) -> np.ndarray:
-    """Return ``SU⁺ = 2 max(0, MI - E[MI]) / (H(values) + H(classes))`` of each column.
-
-    E[MI] is what shuffled classes would seem to share with it, whatever the number of its values
-    (:func:`~tabweave.counts.couplings.chance_information`).
-    """
-    ties, chance = np.zeros(len(counts.names)), couplings.chance_with_classes(counts, pairs)
-    for a in range(len(ties)):
-        joint = pairs[counts.span(a)]
-        total = joint.sum()
-        if not total:  # of sets that are all empty
-            continue
-        values, classes, both = (
-            entr(part / total).sum() for part in (joint.sum(axis=1), joint.sum(axis=0), joint)
-        )
-        excess = max(values + classes - both - chance[a], 0)
-        ties[a] = 2 * excess / max(values + classes, 1e-300)
-    return ties
 
 
 def class_shares(counts: Counts, pairs: np.ndarray) -> np.ndarray:
@@ -772,10 +826,8 @@ def mean_mismatch(own: np.ndarray, f: np.ndarray) -> float:
     return 2 * float(share @ own - share**2 @ own)
 
 
-def plain(factors: Factors | np.ndarray) -> Factors:
-    """Return factors in as few coordinates as they need; files of before have rows."""
-    if not isinstance(factors, Factors):
-        return Factors(factors, np.zeros(len(factors)))
+def compact_factors(factors: Factors) -> Factors:
+    """Return factors in as few coordinates as they need."""
     return factors if factors.own.any() else Factors(compacted(factors.common), factors.own)
 
 

@@ -18,7 +18,6 @@ from scipy import sparse
 
 from tabweave._compat import Interval
 from tabweave.base import ValueEmbedder
-from tabweave.columns.column import Schema
 from tabweave.columns.table import require_rows
 from tabweave.columns.vocabulary import Vocabulary, union
 from tabweave.counts.counts import Counts
@@ -29,6 +28,7 @@ from tabweave.embed.untie import column_kernels, dependence, landmarked, represe
 from tabweave.embed.weave import mean_one
 from tabweave.embed.windowed import Memory, Remembering, check_window_columns
 from tabweave.engines import read_with_classes
+from tabweave.engines.reading import count_table, hold_counts, read_fitted, read_rows, start_counts
 from tabweave.io.register import storable
 from tabweave.space.value_tables import ValueTables
 
@@ -141,7 +141,7 @@ class UNICORN(Remembering, ValueEmbedder):
     def fit_counts(self, counts: Counts) -> Self:
         """Start a stream with counts of earlier rows."""
         self._validate_params()
-        return self._start(counts)._begin(int(counts.n)).learn()
+        return start_counts(self, counts)._begin(int(counts.n)).learn()
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Eqs. (8.1)–(8.5): add a window to what was seen before."""
@@ -150,7 +150,7 @@ class UNICORN(Remembering, ValueEmbedder):
             return self._first_window(X, y, sample_weight)
         X, y = read_with_classes(X, y)
         check_window_columns(X, self.schema_)
-        table = self._read_fitted(X)
+        table = read_fitted(self, X)
         memory = self._memory.add(table, None, sample_weight, decay=self.decay)
         if memory.total is not self.counts_:
             self._advance(memory.total)
@@ -159,9 +159,9 @@ class UNICORN(Remembering, ValueEmbedder):
 
     def _first_window(self, X: Any, y: Any, sample_weight: Any) -> Self:
         X, y = read_with_classes(X, y)
-        table = self._read(X, Schema.of(self.schema))
+        table = read_rows(self, X)
         require_rows(table)
-        return self._start(self._count(table, y, sample_weight))._begin(table.n_rows)
+        return start_counts(self, count_table(self, table, y, sample_weight))._begin(table.n_rows)
 
     def _begin(self, n_rows: int) -> Self:
         self._memory = Memory(self.counts_, (), 1, n_rows)
@@ -173,8 +173,7 @@ class UNICORN(Remembering, ValueEmbedder):
     def _advance(self, counts: Counts) -> None:
         """Go on to the counts after one more window."""
         self.drift_ = change(self.counts_, counts, self.decay)
-        hold = self._hold_next if self.align else self._hold
-        hold(counts)
+        hold_counts(self, counts, align=self.align)
 
     def _note(self, n_rows: int, *, max_windows: int = 100) -> Self:
         entry = {

@@ -21,11 +21,16 @@ from tabweave.columns.column import Schema
 from tabweave.columns.table import Table, check_feature_names, remember_names, require_rows
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets, check_table_size, check_values
-from tabweave.counts.unknown import check_types, report_unknown
+from tabweave.counts.unknown import check_types, report_unknown, value_vocabulary
 from tabweave.embed.register import embedder
+from tabweave.engines.reading import read_pair
+from tabweave.engines.reading import read_rows as read_rows_of
 from tabweave.io.register import storable
 from tabweave.measures.frequency import occurrences
 from tabweave.measures.register import MEASURES, Measure, find
+from tabweave.space.block import Block
+from tabweave.space.curves import with_numbers
+from tabweave.space.explanation import labelled
 from tabweave.space.value_tables import Dissimilarities, ValueTables, lookup_sum
 
 
@@ -131,31 +136,24 @@ class ValueMetric(ValueEmbedder):
 
     # -- learning --------------------------------------------------------------------------
 
-    @property
-    def _uses_classes(self) -> bool:  # type: ignore[override]
-        named = isinstance(self.measure, str) and self.measure in MEASURES
-        return named and MEASURES[self.measure].needs_y  # type: ignore[index]
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = isinstance(self.measure, str) and (
+            self.measure in MEASURES and MEASURES[self.measure].needs_y
+        )
+        return tags
 
-    @property
-    def _has_vectors(self) -> bool:  # type: ignore[override]
-        return self._chosen().form != "pairwise"
-
-    def _check_table(self, table: Table) -> None:
+    def _countable(self, table: Table, y: Any, sample_weight: Any = None) -> tuple[Table, Any]:
         chosen = self._chosen()
         if chosen.form != "pairwise":
             check_values(table, f"measure {chosen.name!r}")
-
-    def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
-        chosen = self._chosen()
         if chosen.needs_y and y is None:
             raise ValueError(
                 f"measure {chosen.name!r} compares values by their classes: ValueMetric requires "
                 "y to be passed, but the target y is None"
             )
-        self._require_classes(y)
-        if not chosen.needs_y and not callable(self.measure):
-            y = None
-        return Counts.of(table, y, sample_weight=sample_weight)
+        _, classes = super()._countable(table, y, sample_weight)
+        return table, y if callable(self.measure) else classes
 
     def fit_counts(self, counts: Counts) -> Self:
         """Learn from counts, however and wherever they were counted."""
@@ -164,41 +162,57 @@ class ValueMetric(ValueEmbedder):
             check_counts(self._chosen(), counts)
         return super().fit_counts(counts)
 
+    @property
+    def has_vectors(self) -> bool:
+        """Whether distances are those of vectors, at least nearly."""
+        return self._chosen().form != "pairwise"
+
     def _chosen(self) -> Measure:
         if callable(self.measure):
             name = getattr(self.measure, "__name__", repr(self.measure))
             return Measure(name, self.measure, "given by the user", "")
         return find(self.measure)
 
-    def _learn_all(self) -> None:
-        chosen, counts = self._chosen(), self.counts_
+    def _learn(self, counts: Counts) -> None:
+        chosen, self.numbers_ = self._chosen(), None
         check_counts(chosen, counts)
         self.measure_ = chosen
         if chosen.form == "pairwise":
             return
-        check_table_size(counts, f"measure {chosen.name!r}")
-        present = counts.present(self._gap_columns())
-        result = chosen.function(present)
-        if chosen.form == "ratio":
+        check_table_size(counts, f"measure {self.measure_.name!r}")
+        present = counts.present(self._counted.gaps)
+        result = self.measure_.function(present)
+        if self.measure_.form == "ratio":
             halves = (self._with_missing(half, present) for half in result)
             self.numerators_, self.denominators_ = halves
             result = [one_minus(*pair) for pair in zip(*result, strict=True)]
-        tables = checked(result, chosen.name, present)
-        self.dissimilarities_ = self._with_missing(tables, present)
+        found = checked(result, self.measure_.name, present)
+        self.dissimilarities_ = self._with_missing(found, present)
         if len(counts.names) == 1 and counts.sizes[0] > 1 and not self.dissimilarities_[0].any():
             warn_caller(
                 f"measure {chosen.name!r} tells no two values of column {counts.names[0]!r} apart: "
                 "it compares them by what other columns hold, and there is none; use 'hamming'"
             )
-        self._scaling = Scaling(self.dissimilarities_, counts, self._gap_columns())
+        self._scaling = Scaling(self.dissimilarities_, counts, self._counted.gaps)
+        if self._counted.numbered:
+            tables = self._scaling.tables
+            self._beside, self.numbers_ = with_numbers(tables, counts, self.counts_, self._counted)
+
+    @property
+    def _compared(self) -> Counts:
+        """What was counted of the columns that are compared."""
+        return self._counted.coupled(self.counts_)
 
     def _with_missing(self, tables: Sequence[np.ndarray], present: Counts) -> list[np.ndarray]:
         """Tables with a line for missing where it is no value: of expected entries."""
         out = []
-        for table, labels, f in zip(tables, self.counts_.labels, occurrences(present), strict=True):
+        for table, labels, f in zip(
+            tables, self._compared.labels, occurrences(present), strict=True
+        ):
             if len(table) < len(labels):
-                order = np.insert(np.arange(len(table)), labels.index(None), len(table))
-                table = with_unknown(table, f, again=True)[np.ix_(order, order)]
+                at, whole = labels.index(None), with_unknown(table, f, again=True)
+                order = np.insert(np.arange(len(table)), at, len(table))
+                table = whole[np.ix_(order, order)]
             out.append(table)
         return out
 
@@ -206,16 +220,18 @@ class ValueMetric(ValueEmbedder):
     def tables_(self) -> ValueTables:  # type: ignore[override]
         """The vector of each value."""
         if self.measure_.form == "pairwise":  # no vectors, just the vocabulary
-            empty = [np.zeros((size, 0)) for size in self.counts_.sizes]
-            return ValueTables.from_features(empty, self.counts_, compact=False)
-        return self._scaling.tables
+            none = [np.zeros((size, 0)) for size in self._compared.sizes]
+            return ValueTables.from_features(none, self._compared, compact=False)
+        return self._scaling.tables if self.numbers_ is None else self._beside
 
     @property
-    def blocks_(self) -> Dissimilarities:
-        """The dissimilarities, and the vectors beside them."""
+    def blocks_(self) -> Block:
+        """The dissimilarities, and the vectors beside them; the vectors, if there are numbers."""
         self._check_tabled()
+        if self.numbers_ is not None:
+            return super().blocks_
         return Dissimilarities(
-            self.counts_.vocabulary, lambda: self.lookups()[0], lambda: self.tables_
+            self._compared.vocabulary, lambda: self.lookups()[0], lambda: self.tables_
         )
 
     @property
@@ -233,38 +249,40 @@ class ValueMetric(ValueEmbedder):
     def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
         """Sums of dissimilarities between the rows of X and of Y (or X), exactly."""
         form = self.learn().measure_.form
-        if form == "table":
+        if form == "table" or self.numbers_ is not None:
             return super().pairwise_distances(X, Y)
-        left, right = self._read_pair(X, Y)
-        codes = self._codes(left)
-        others = codes if right is None else self._codes(right)
+        left, right = read_pair(self, X, Y)
+        codes = value_codes(self, left)
+        others = codes if right is None else value_codes(self, right)
         if form == "pairwise":
-            return self.measure_.function(self.counts_, codes, others)
+            return self.measure_.function(self._compared, codes, others)
         out = one_minus(*(lookup_sum(codes, others, half) for half in self._ratio_lookups()))
         if right is None:
             np.fill_diagonal(out, 0)
         return out
 
     def _shares(self, left: Table, right: Table) -> dict[str, np.ndarray]:
-        if self.learn().measure_.form != "ratio":
+        if self.learn().measure_.form != "ratio" or self.numbers_ is not None:
             return super()._shares(left, right)
-        pairs = list(zip(self._codes(left), self._codes(right), strict=True))
+        pairs = list(zip(value_codes(self, left), value_codes(self, right), strict=True))
         above, below = (
             np.array([table[pair] for table, pair in zip(half, pairs, strict=True)])
             for half in self._ratio_lookups()
         )
         shares = (below - above) / np.maximum(below.sum(axis=0), np.finfo(float).tiny)
-        return dict(zip(self.counts_.names, shares, strict=True))
+        return dict(zip(self._compared.names, shares, strict=True))
 
     def value_distances(self, column: str) -> Any:
         """Dissimilarities of the values of a column, as a labelled pandas frame."""
         self.learn()._check_tabled()
-        i = self.counts_.vocabulary.index(column)
-        return self._labelled(i, self.dissimilarities_[i])
+        i = self._compared.vocabulary.index(column)
+        return labelled(self.dissimilarities_[i], column, self._compared.labels[i])
 
     def lookups(self) -> tuple[list[np.ndarray], bool]:
         """Dissimilarities of each column, unknown last, and False: no root is taken."""
         self.learn()._check_tabled()
+        if self.numbers_ is not None:
+            return super().lookups()
         if self.measure_.form == "ratio":
             raise ValueError(
                 f"distances of measure {self.measure_.name!r} are ratios of two sums over columns "
@@ -276,10 +294,10 @@ class ValueMetric(ValueEmbedder):
         return self._with_unknown(self.numerators_), self._with_unknown(self.denominators_)
 
     def _with_unknown(self, tables: Sequence[np.ndarray]) -> list[np.ndarray]:
-        gaps, out = set(self._gap_columns()), []
-        columns = zip(self.counts_.names, self.counts_.labels, strict=True)
+        gaps, out = set(self._counted.gaps), []
+        columns = zip(self._compared.names, self._compared.labels, strict=True)
         for table, f, (name, labels) in zip(
-            tables, occurrences(self.counts_), columns, strict=True
+            tables, occurrences(self._compared), columns, strict=True
         ):
             missing = [label is None and name in gaps for label in labels]
             f = np.where(missing, 0, f) if not all(missing) else f
@@ -292,10 +310,6 @@ class ValueMetric(ValueEmbedder):
                 f"expected a measure with a value table, got {self.measure_.name!r}, which looks "
                 "at several columns at a time and has no value table; use pairwise_distances"
             )
-
-    def _title(self) -> str:
-        named = isinstance(self.measure, str)
-        return f"ValueMetric({self.measure!r})" if named else "ValueMetric"
 
 
 # -- between a measure's tables and a lookup: checks, the unknown value, distortion
@@ -432,9 +446,9 @@ def fit_metric(
     elif not hasattr(metric, "counts_"):
         metric = clone(metric)
     if hasattr(metric, "counts_"):
-        table = _read(metric, X, metric.schema_)
+        table = read_categories(metric, X, metric.schema_)
     else:
-        table = _read(metric, X, Schema.of(metric.schema))
+        table = read_categories(metric, X, Schema.of(metric.schema))
         weighted = () if sample_weight is None else (sample_weight,)
         metric.fit(table, y, *weighted)
     task.metric_ = metric
@@ -447,8 +461,8 @@ def read_rows(task: Any, X: Any) -> Table:
     structured = getattr(getattr(X, "dtype", None), "names", None) is not None
     if not structured and not isinstance(X, Mapping | list | tuple | Table):
         check_feature_names(task, X, task.metric_.schema_)
-    table = _read(task.metric_, X, task.metric_.schema_)
-    vocabulary = task.metric_._vocabulary()
+    table = read_categories(task.metric_, X, task.metric_.schema_)
+    vocabulary = value_vocabulary(task.metric_)
     for name, labels in zip(vocabulary.names, vocabulary.labels, strict=True):
         if hasattr(table[name], "codes"):  # numbers are binned later
             check_types(name, table[name], labels)
@@ -458,13 +472,14 @@ def read_rows(task: Any, X: Any) -> Table:
 def read_asked(task: Any, X: Any) -> Table:
     """Read rows that are asked about: what fit has not seen is reported, or refused."""
     table = read_rows(task, X)
-    if task.metric_._policy() == "centroid":
+    if task.metric_.unknown == "centroid":
         report_unknown(task.metric_, table)
     return table
 
 
-def _read(metric: Embedder, X: Any, schema: Schema) -> Table:
-    table = metric._read(X, schema)
+def read_categories(metric: Embedder, X: Any, schema: Schema) -> Table:
+    """Read rows as the metric reads them, under a schema."""
+    table = read_rows_of(metric, X, schema)
     if schema.complete and table.schema.names != schema.names:
         raise ValueError(f"expected columns {schema.names}, got {table.schema.names}")
     require_rows(table)
@@ -488,5 +503,5 @@ def value_lookups(metric: ValueEmbedder) -> tuple[list[np.ndarray], bool]:
 
 
 def value_codes(metric: ValueEmbedder, table: Table) -> list[np.ndarray]:
-    """Codes of each column in the metric's vocabulary; unknown values come last."""
-    return metric._codes(table)
+    """Return the codes of each column in the metric's vocabulary; unknown values come last."""
+    return metric.counts_.vocabulary.codes(table, metric.unknown)

@@ -10,23 +10,22 @@ Rows are seen once; learning costs O(V³), not O(n).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from tabweave._compat import Interval, warn_caller
-from tabweave.base import BinnedEmbedder, ValueEmbedder
-from tabweave.columns.column import Column, Schema
-from tabweave.columns.decision import Finding
-from tabweave.columns.numeric import Knots, step_from
+from tabweave.base import N_BINS, ValueEmbedder
+from tabweave.columns.column import Schema
 from tabweave.columns.spelling import MANY, Spelling, spelling_of
 from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import Label, positions
 from tabweave.counts import couplings
-from tabweave.counts.counting import divisor, most_paired
+from tabweave.counts.counting import most_paired
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import (
     Factors,
@@ -36,16 +35,25 @@ from tabweave.counts.couplings import (
     gap_uncertainty,
     information,
 )
-from tabweave.counts.spectra import leading_axes, principal_axes
+from tabweave.counts.spectra import leading_axes
 from tabweave.embed.register import embedder
-from tabweave.space.block import Block, Blocks, Summed
-from tabweave.space.numbers import Curves, Numbering, knots_of, moments_of
+from tabweave.space.block import Block
+from tabweave.space.curves import (
+    Curve,
+    column_curve,
+    join_curves,
+    principal_directions,
+    project,
+    sum_blocks,
+    with_missing,
+)
+from tabweave.space.numbers import CountedColumns, Curves
 from tabweave.space.value_tables import ValueTables, along_values, coded
 
-N_BINS = 16
+SMOOTHING = 5.0  # Pseudo-counts of the marginal, without which rare values ruin couplings.
 MIN_ROWS_TO_WARN = 100  # Fewer rows are no surprise where nothing is learned.
 MOST_COUPLED = 2048  # columns, of which all pairs are counted
-_SPELLED = 0.5  # share of spelling in the mismatch of a column of many strings
+SPELLED_SHARE = 0.5  # share of spelling in the mismatch of a column of many strings
 _LEAST = 0.1  # √ΣSU⁺ of a column that depends on no other
 _WEAK = 1 / 20  # largest SU⁺ of two columns, up to which no column is trusted,
 _WEAK_SUM = 1 / 8  # unless one has a larger ΣSU⁺ than this
@@ -58,7 +66,7 @@ _ROUNDING = 1e-18  # variance of information below which it is none
     "tabweave, from Zhu 2019, ch. 6 and 7",
     reads="mixed",
 )
-class Weave(BinnedEmbedder, ValueEmbedder):
+class Weave(ValueEmbedder):
     """Embed the rows of any table, without labels; the default embedder.
 
     Two values of a column are close if they are about equally frequent and occur with the same
@@ -188,8 +196,7 @@ class Weave(BinnedEmbedder, ValueEmbedder):
     True
     """
 
-    _numbers: ClassVar[Literal["numeric", "nominal"]] = "numeric"
-    _rules = True
+    _undeclared: ClassVar[Literal["categories", "types", "rules"]] = "rules"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "n_clusters": [Interval(Integral, 2, None, closed="left"), None],
@@ -218,260 +225,202 @@ class Weave(BinnedEmbedder, ValueEmbedder):
         self.max_landmarks = max_landmarks
         self.n_bins = n_bins
 
-    numbers_: Curves | None
-    _smoothing: float = 5.0  # pseudo-counts of the marginal: else rare values ruin couplings
-    _kernels: Mapping[str, couplings.Kernel] | None = None  # 11 Gaussians and 3 polynomials
-
-    # -- counting --------------------------------------------------------------------------
-
-    def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
-        return super()._count(countable(table), y, sample_weight)
-
-    def _expand_rows(self, table: Table, y: Any) -> tuple[Table, Any]:
-        """Return a table that can be counted, and its classes."""
-        return countable(table), y
-
-    def _reading_of_sources(self) -> dict[str, Any]:
-        rules = "whole" if self._rules else None
-        return {"numbers": self._numbers, "expand": self._expand_rows, "rules": rules}
-
-    def _check_kinds(self, schema: Schema) -> None:
-        """Every kind of column is read."""
-
-    def _coupled(self) -> Counts:
-        """Return the counts of values and bins, and of the cycles that datetimes show."""
-        counts, parts = self._in_bins(), self._parts()
-        named = {*self._valued(), *parts}
-        return counts.select([name for name in counts.names if name in named])
-
-    def _informative_gaps(self, coupled: Counts) -> dict[str, str]:
-        """Return the columns whose gaps depend on another column, and the one they most do."""
-        if not is_coupled(coupled) or len(coupled.names) < 2:
-            return {}
-        group, parts = np.array(self._groups(coupled)), self._parts()
-        depends = gap_uncertainty(coupled)
-        depends[group[:, None] == group] = 0
-        out = {}
-        for name, line in zip(coupled.names, depends, strict=True):
-            column = self.schema_[parts[name]]
-            if column.missing is None and line.max() > _WEAK:
-                out[column.name] = str(group[line.argmax()])
-        return out
-
-    def _gap_columns(self) -> list[str]:
-        """Return the columns in which missing is no value; where gaps inform, it is one."""
-        informs, parts = vars(self).get("gaps_", {}), self._parts()
-        return [n for n in super()._gap_columns() if parts.get(n) not in informs]
-
-    def _finding(self, column: Column) -> Finding:
-        """Return what a column was read as, and whether its gaps count as a value."""
-        found, informs = super()._finding(column), vars(self).get("gaps_", {})
-        if column.name not in informs:
-            return found
-        why = f"{found.why}; missing is a value: it depends on {informs[column.name]!r}"
-        return found._replace(why=why)
-
-    def _present(self, coupled: Counts) -> Counts:
-        """Return the counts without missing cells, from which couplings are learned."""
-        return coupled.present(self._gap_columns())
-
-    def _numbered(self) -> list[str]:
-        """Return the columns, or parts of them, that lie on curves."""
-        valued = set(self._valued())
-        return [name for name in self._parts() if name not in valued]
-
-    def _coupling_line(self) -> str:
-        if "counts_" not in vars(self) or self.counts_.schema is None:
-            return ""
-        if not self.counts_.schema.coupled:
-            width = f"{len(self.schema_):,} columns, more than {MOST_COUPLED:,}"
-            return f"not coupled: {width}; all weigh alike"
-        n_columns = len(self.counts_.schema.numeric)
-        most = most_paired(n_columns)
-        fewer = most < int(self.n_bins)
-        return f"coupled in at most {most} bins each: {n_columns:,} numbers" if fewer else ""
-
-    def _by_part(self, counted: Sequence[str], weights: np.ndarray) -> dict[str, float]:
-        """Return the weight of each column or part of one."""
-        return dict(zip(counted, weights.tolist(), strict=True))
-
-    def _split_weights(
-        self, weights: dict[str, float]
-    ) -> tuple[dict[str, float], dict[str, float]]:
-        """Return the weight of each column, and of each part: its share of the column.
-
-        They are 1 in the mean, but for the factors that were asked for.
-        """
-        parts = self._parts()
-        sizes = Counter(parts.values())
-        asked = checked_weights(self.weights, self.schema_.given)
-        shares = {part: weights[part] / sizes[column] for part, column in parts.items()}
-        factor = 1.0 if len(parts) == len(sizes) else len(sizes) / max(sum(shares.values()), 1e-300)
-        columns = dict.fromkeys(sizes, 0.0)
-        for part, column in parts.items():
-            shares[part] *= factor * asked.get(column, 1.0)
-            columns[column] += shares[part]
-        return columns, shares
-
     # -- learning --------------------------------------------------------------------------
 
-    def _learn_all(self) -> None:
+    def _countable(self, table: Table, y: Any, sample_weight: Any = None) -> tuple[Table, Any]:
+        return countable(table), None
+
+    def _learn(self, counts: Counts) -> tuple[ValueTables, Curves | None]:
         check_clusters(self.n_clusters, self.counts_)
         if self.n_clusters is not None or self.n_components is not None:
             check_coupled(self.counts_)
-        coupled = self._coupled()
-        self.gaps_ = self._informative_gaps(coupled)
-        tied, trusted, copied = ties(self._present(coupled), self._groups(coupled))
-        self._say_what_is_level(coupled, trusted)
-        by_part = self._by_part(coupled.names, tie_weights(tied, trusted, copied))
-        self.weights_, weights = self._split_weights(by_part)
-        self._weave(coupled, weights, self._by_part(coupled.names, trusted))
-
-    def _say_what_is_level(self, coupled: Counts, trusted: np.ndarray) -> None:
-        """Keep why no coupling was learned, if none was; warn if there are rows enough."""
-        self.level_ = None
-        if trusted.any():
-            return
-        if not is_coupled(coupled):
-            self.level_ = f"of more than {MOST_COUPLED:,} columns pairs are not counted"
-            return
-        if len(self.schema_) < 2:
-            self.level_ = "there is one column"
-            return
-        self.level_ = "no column tells another more than chance does, or only little"
-        if coupled.n >= MIN_ROWS_TO_WARN:
-            warn_caller(
-                f"{type(self).__name__} learned no couplings from these rows: {self.level_}. All "
-                f"columns weigh alike, and values differ by mismatch, as in one-hot; with "
-                f"weights={{column: factor}} some count more"
-            )
-
-    def _groups(self, coupled: Counts) -> list[str]:
-        """Return whose part each counted column is: those of one column are no news to another."""
-        parts = self._parts()
-        return [parts[part] for part in self._by_part(coupled.names, coupled.sizes)]
-
-    def _weave(
-        self, coupled: Counts, weights: Mapping[str, float], trusted: Mapping[str, float]
-    ) -> None:
-        """Learn the tables of values and the curves of numbers."""
-        valued = self._valued()
-        self.landmarks_: dict[str, int] = {}
-        present, spelling = self._present(coupled), self._spelling(coupled)
-        features = []
-        for name in valued:
-            factors = self._couplings(present, name, trusted[name] / 2, spelling.get(name))
-            features.append(factors.scaled(weights[name]))
-        curves = [self._curve(coupled, name, weights[name]) for name in self._numbered()]
-        own = coupled.select(valued)
+        self.gaps_ = informative_gaps(counts, self._counted, self.schema_)
+        self._counted = counted = self._counted.where_missing_is_a_value(self.gaps_)
+        present = counts.present(counted.gaps)
+        tied, trusted, copied = ties(present, counted.groups(counts))
+        self.level_ = why_level(counts, len(self.schema_), trusted)
+        weights = tie_weights(tied, trusted, copied)
+        factors = checked_weights(self.weights, self.schema_.given)
+        self.weights_, part_weights = split_weights(counted, counts, weights, factors)
+        spelling = spellings(counts, counted.valued, self.schema_)
+        learned, values = ColumnCouplings(present, int(self.max_landmarks), spelling), {}
+        for name in counted.valued:
+            share = trusted[counts.names.index(name)] / 2
+            values[name] = learned.factors(name, share).scaled(part_weights[name])
+        self.landmarks_ = learned.landmarks
+        curves = [
+            column_curve(part, counts, self.counts_, counted).scaled(part_weights[part])
+            for part in counted.numbered
+        ]
+        valued = counts.select(counted.valued)
         if self.n_clusters is None and self.n_components is None:
             rows = [
                 with_missing(along_values(factors), labels)
-                for factors, labels in zip(features, own.labels, strict=True)
+                for factors, labels in zip(values.values(), valued.labels, strict=True)
             ]
-            plain = ValueTables.from_features(rows, own, compact=False, spelling=spelling)
-            self.tables_ = plain.with_unknown_elements(own).with_gaps(own, self._gap_columns())
-            self.numbers_ = join_curves(curves, self._numbering.levels)
-            return
-        tables = {}
-        for name, factors, labels in zip(valued, features, own.labels, strict=True):
-            f = present.frequencies[present.vocabulary.index(name)]
+            tables = ValueTables.from_features(rows, valued, compact=False, spelling=spelling)
+            numbers = join_curves(curves, counted.numbering.levels)
+        else:
+            tables, numbers = self._projected(counts, values, curves)
+            tables = replace(tables, spelling=spelling)
+        return tables.with_unknown_elements(valued).with_gaps(valued, counted.gaps), numbers
+
+    def _projected(
+        self, counts: Counts, values: Mapping[str, Factors], curves: Sequence[Curve]
+    ) -> tuple[ValueTables, Curves | None]:
+        """Return tables and curves along the directions in which rows differ most."""
+        present, tables = counts.present(self._counted.gaps), {}
+        for name, factors in values.items():
+            a = present.vocabulary.index(name)
+            f = present.frequencies[a]
+            labels = counts.labels[counts.vocabulary.index(name)]
             tables[name] = with_missing(coded(factors, f), labels, f)
-        self.tables_, self.numbers_ = project(
-            coupled, tables, curves, self._numbering.levels, self._axes
-        )
-        spelled = replace(self.tables_, spelling=spelling)
-        self.tables_ = spelled.with_unknown_elements(own).with_gaps(own, self._gap_columns())
-
-    def _axes(self, coupled: Counts, tables: list[np.ndarray]) -> np.ndarray:
-        """Return the directions that vectors are projected on."""
         if self.n_components is not None:
-            return principal_directions(coupled, tables, int(self.n_components))
-        return leading_axes(coupled, tables, 2 * int(self.n_clusters))  # type: ignore[arg-type]
+            axes_of = partial(principal_directions, n_axes=int(self.n_components))
+        else:
+            axes_of = partial(leading_axes, n_axes=2 * int(self.n_clusters))  # type: ignore[arg-type]
+        return project(counts, tables, curves, self._counted.numbering.levels, axes_of)
 
-    def _spelling(self, coupled: Counts) -> dict[str, Spelling]:
-        """Return how the values of columns of many strings are spelled."""
-        found: dict[str, Spelling] = {}
-        for name in self._valued():
-            labels, asked = coupled.labels[coupled.vocabulary.index(name)], self.schema_[name]
-            if asked.spelling is not None or len(labels) > MANY:
-                spelling = spelling_of(labels, asked.spelling)
-                found |= {} if spelling is None else {name: spelling}
-        return found
+    @property
+    def blocks_(self) -> Block:
+        """Tables and curves, side by side or summed."""
+        if self.tables_.combine == "sum":
+            return sum_blocks(self.tables_, self.numbers_)
+        return super().blocks_
 
-    def _couplings(
-        self, coupled: Counts, name: str, share: float, spelling: Spelling | None
-    ) -> Factors:
-        """Return the factors of a column's values: a share of couplings, the rest mismatch.
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return "\n".join(filter(None, [super().__repr__(N_CHAR_MAX), coupling_line(self)]))
 
-        Half of the mismatch is one of spelling, where a column has one.
-        """
+
+# -- columns ------------------------------------------------------------------------------------
+
+
+def informative_gaps(coupled: Counts, counted: CountedColumns, schema: Schema) -> dict[str, str]:
+    """Return the columns whose gaps depend on another column, and the one they most do."""
+    if not is_coupled(coupled) or len(coupled.names) < 2:
+        return {}
+    group = np.array(counted.groups(coupled))
+    depends = gap_uncertainty(coupled)
+    depends[group[:, None] == group] = 0
+    out = {}
+    for owner, line in zip(group.tolist(), depends, strict=True):
+        if schema[owner].missing is None and line.max() > _WEAK:
+            out[owner] = str(group[line.argmax()])
+    return out
+
+
+def why_level(coupled: Counts, n_columns: int, trusted: np.ndarray) -> str | None:
+    """Return why no coupling was learned, if none was; warn if there are rows enough."""
+    if trusted.any():
+        return None
+    if not is_coupled(coupled):
+        return f"of more than {MOST_COUPLED:,} columns pairs are not counted"
+    if n_columns < 2:
+        return "there is one column"
+    reason = "no column tells another more than chance does, or only little"
+    if coupled.n >= MIN_ROWS_TO_WARN:
+        warn_caller(
+            f"Weave learned no couplings from these rows: {reason}. All columns weigh alike, and "
+            f"values differ by mismatch, as in one-hot; with weights={{column: factor}} some "
+            f"count more"
+        )
+    return reason
+
+
+def split_weights(
+    counted: CountedColumns, coupled: Counts, weights: np.ndarray, factors: Mapping[str, float]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the weight of each column, and of each part: its share of the column.
+
+    They are 1 in the mean, but for the factors that were asked for.
+    """
+    by_part, owners = dict(zip(coupled.names, weights.tolist(), strict=True)), counted.owners
+    sizes = Counter(owners.values())
+    shares = {part: by_part[part] / sizes[column] for part, column in owners.items()}
+    scale = 1.0 if len(owners) == len(sizes) else len(sizes) / max(sum(shares.values()), 1e-300)
+    columns = dict.fromkeys(sizes, 0.0)
+    for part, column in owners.items():
+        shares[part] *= scale * factors.get(column, 1.0)
+        columns[column] += shares[part]
+    return columns, shares
+
+
+def spellings(coupled: Counts, valued: Sequence[str], schema: Schema) -> dict[str, Spelling]:
+    """Return how the values of columns of many strings are spelled."""
+    out: dict[str, Spelling] = {}
+    for name in valued:
+        labels, declared = coupled.labels[coupled.vocabulary.index(name)], schema[name].spelling
+        if declared is not None or len(labels) > MANY:
+            spelling = spelling_of(labels, declared)
+            out |= {} if spelling is None else {name: spelling}
+    return out
+
+
+class ColumnCouplings:
+    """The factors of a column's values: a share of couplings, the rest mismatch and spelling.
+
+    Half of the mismatch is one of spelling, where a column has one.
+
+    Parameters
+    ----------
+    coupled : Counts
+        What values occur with; a missing cell that is no value is not among them.
+    max_landmarks : int
+        The number of values through which the couplings of a column of more are computed.
+    spelling : mapping
+        How the values of some columns are spelled.
+
+    Attributes
+    ----------
+    landmarks : dict of str to int
+        The columns seen through landmarks, and how many these are.
+    """
+
+    def __init__(
+        self, coupled: Counts, max_landmarks: int, spelling: Mapping[str, Spelling]
+    ) -> None:
+        self.coupled = coupled
+        self.max_landmarks = max_landmarks
+        self.spelling = spelling
+        self.landmarks: dict[str, int] = {}
+
+    def factors(self, name: str, share: float) -> Factors:
+        """Return the factors of a column, a share of them couplings."""
+        coupled, spelling = self.coupled, self.spelling.get(name)
         a = coupled.vocabulary.index(name)
-        f = coupled.frequencies[a]
+        f, size = coupled.frequencies[a], coupled.sizes[a]
         landmark_ids = couplings.landmarks(coupled, a, self.max_landmarks)
-        if len(landmark_ids) < coupled.sizes[a]:
-            self.landmarks_[name] = len(landmark_ids)
-        share *= evidence(coupled, a, self._smoothing)
-        kernels = couplings.chosen_kernels(self._kernels)
-        gram, diagonal = np.zeros((coupled.sizes[a], len(landmark_ids))), np.zeros(coupled.sizes[a])
+        if len(landmark_ids) < size:
+            self.landmarks[name] = len(landmark_ids)
+        share *= evidence(coupled, a, SMOOTHING)
+        gram, diagonal = np.zeros((size, len(landmark_ids))), np.zeros(size)
         spelled = None
         if spelling is not None:
             labels = coupled.labels[a]
-            spelled = spelled_factors(spelling, labels, f).scaled((1 - share) * _SPELLED)
-        identity = (1 - share) / 2 * (1 if spelled is None else 1 - _SPELLED)
+            spelled = spelled_factors(spelling, labels, f).scaled((1 - share) * SPELLED_SHARE)
+        identity = (1 - share) / 2 * (1 if spelled is None else 1 - SPELLED_SHARE)
         if share > 0:
-            gram, diagonal, mismatch = coupling_gram(
-                coupled, a, landmark_ids, kernels, self._smoothing
-            )
+            kernels = couplings.chosen_kernels(None)
+            gram, diagonal, mismatch = coupling_gram(coupled, a, landmark_ids, kernels, SMOOTHING)
             gram, diagonal, identity = share * gram, share * diagonal, identity + share * mismatch
         factors = Factors.of(gram, diagonal, identity, landmark_ids).bounded(f)
         if spelled is None:
             return factors
         return replace(factors, own=factors.own + spelled.own).beside(spelled.common).bounded(f)
 
-    def _curve(self, coupled: Counts, name: str, weight: float) -> Curve:
-        curve = curve_of(coupled, name, self._numbering, self.counts_)
-        return (curve if name in self._gap_columns() else curve.with_missing()).scaled(weight)
 
-    @property
-    def blocks_(self) -> Block:
-        """Tables and curves, side by side or summed."""
-        tables, numbers = self.tables_, vars(self).get("numbers_")
-        if numbers is None or tables.combine == "sum":
-            return sum_blocks(tables, numbers)
-        return Blocks([tables, numbers] if tables.tables else [numbers])
-
-    def lookups(self) -> tuple[list[np.ndarray], bool]:
-        """Return what distances are made of: per column a table over its values, unknown last."""
-        if self._numbered():
-            raise ValueError(
-                f"distances of {type(self).__name__} over numbers are not in a table of values; "
-                f"use transform"
-            )
-        return super().lookups()
-
-    def _codes(self, table: Table) -> list[np.ndarray]:
-        if self._numbered():
-            return self.tables_.codes(table, unknown=self._policy())
-        return super()._codes(table)
-
-
-# -- columns ------------------------------------------------------------------------------------
-
-
-def with_missing(features: Any, labels: Sequence[Label], f: np.ndarray | None = None) -> Any:
-    """Return rows or factors with one for missing, if it is among the labels, but has none yet.
-
-    It is at the mean by frequency, or, without any, at 0.
-    """
-    rows = features.common if isinstance(features, Factors) else features
-    if len(rows) == len(labels):
-        return features
-    at, mean = list(labels).index(None), 0.0 if f is None else f / f.sum() @ rows
-    whole = np.insert(rows, at, mean, axis=0)
-    if not isinstance(features, Factors):
-        return whole
-    return Factors(whole, np.insert(features.own, at, 0.0))
+def coupling_line(embedder: Any) -> str:
+    """Return what is to be said of a table too wide for all couplings; nothing of others."""
+    counts, n_bins = embedder.__dict__.get("counts_"), getattr(embedder, "n_bins", None)
+    if counts is None or counts.schema is None or n_bins is None:
+        return ""
+    if not counts.schema.coupled:
+        width = f"{len(embedder.schema_):,} columns, more than {MOST_COUPLED:,}"
+        return f"not coupled: {width}; all weigh alike"
+    n_numbers = len(counts.schema.numeric)
+    max_bins = most_paired(n_numbers)
+    fewer = max_bins < int(n_bins)
+    return f"coupled in at most {max_bins} bins each: {n_numbers:,} numbers" if fewer else ""
 
 
 def countable(table: Table) -> Table:
@@ -579,166 +528,6 @@ def spelled_factors(spelling: Spelling, labels: Sequence[Label], f: np.ndarray) 
     distance = 2 * float(share @ (squares + own) - share**2 @ own - centre @ centre)
     scale = (1 - share @ share) / distance if distance > 1e-12 else 0.0
     return Factors(rows, own).scaled(scale)
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """The curves of one column of numbers, at the knots of its bins.
-
-    ``missing`` is where missing numbers are; None if they are no value: then they are at the mean,
-    each on an axis of its own (see :meth:`~tabweave.space.value_tables.ValueTables.with_gaps`).
-    """
-
-    name: str
-    knots: Knots
-    rows: np.ndarray
-    missing: np.ndarray | None
-
-    def without_coordinates(self) -> Curve:
-        """Return the knots without coordinates, where missing is a value."""
-        return replace(self, rows=np.zeros((len(self.knots.x), 0)), missing=np.zeros(0))
-
-    def with_missing(self) -> Curve:
-        """Return curves on which missing is a value: an axis for missing numbers, if there are any.
-
-        As the mean of the numbers lies half a mean squared distance from them, so does the axis:
-        missing and present numbers are as far apart as two present ones.
-        """
-        if self.knots.missing is None:
-            return self
-        rows = np.column_stack([self.rows, np.zeros(len(self.rows))])
-        missing = np.append(np.zeros(self.rows.shape[1]), np.sqrt(0.5))
-        return replace(self, rows=rows, missing=missing)
-
-    @property
-    def gap(self) -> np.ndarray:
-        """The coordinates of a missing number."""
-        return self.knots.share @ self.rows if self.missing is None else self.missing
-
-    @property
-    def spread(self) -> float:
-        """How far numbers lie from their mean, squared and on average; 0 if missing is a value."""
-        if self.missing is not None:
-            return 0.0
-        return float(self.knots.share @ ((self.rows - self.gap) ** 2).sum(axis=1))
-
-    def scaled(self, weight: float) -> Curve:
-        """Return curves whose squared distances are multiplied."""
-        return self._turned(lambda rows: np.sqrt(weight) * rows)
-
-    def along(self, axes: np.ndarray) -> Curve:
-        """Return curves along other axes."""
-        return self._turned(lambda rows: rows @ axes)
-
-    def _turned(self, turn: Callable[[np.ndarray], np.ndarray]) -> Curve:
-        missing = None if self.missing is None else turn(self.missing)
-        return replace(self, rows=turn(self.rows), missing=missing)
-
-    def beside(self, rows: np.ndarray, missing: np.ndarray) -> Curve:
-        """Return curves with more coordinates: of each of the column's values, and of none."""
-        more = replace(self, rows=np.column_stack([self.rows, rows[self.knots.value]]))
-        if self.missing is None:
-            return more
-        gap = missing if self.knots.missing is None else rows[self.knots.missing]
-        return replace(more, missing=np.append(self.missing, gap))
-
-    def at_values(self, counts: Counts) -> np.ndarray:
-        """Return the coordinates of each bin, as counts have them."""
-        column = counts.vocabulary.index(self.name)
-        out = np.zeros((counts.sizes[column], self.width))
-        value, share = self.knots.value, self.knots.share
-        out[value] = self.rows  # of a bin without rows either knot will do
-        mass = np.bincount(value, share, len(out))
-        out[mass > 0] = 0
-        np.add.at(out, value, self.rows * (share / divisor(mass)[value])[:, None])
-        if self.knots.missing is not None:
-            out[self.knots.missing] = self.gap
-        return out
-
-    @property
-    def width(self) -> int:
-        """Number of coordinates."""
-        return int(self.rows.shape[1])
-
-
-def curve_of(coupled: Counts, part: str, numbering: Numbering, counts: Counts) -> Curve:
-    """The curves of numbers, ranks or a cycle: two rows are 1 apart, squared, on average."""
-    knots = knots_of(coupled, part, numbering)
-    assert counts.schema is not None
-    kind = counts.schema.parts[part].cells_type
-    rows = kind.curve(part, knots, lambda name: moments_of(counts, name, numbering.levels))
-    return Curve(part, knots, rows, None)
-
-
-def join_curves(curves: Sequence[Curve], levels: Mapping[str, tuple[Label, ...]]) -> Curves | None:
-    """Return the curves of all columns as one block; None if there are none."""
-    if not curves:
-        return None
-    kept = [two_knots(curve) for curve in curves]
-    return Curves(
-        curved=[curve.name for curve in curves],
-        knots=[x for x, _ in kept],
-        rows=[np.ascontiguousarray(rows) for _, rows in kept],
-        missing=[curve.gap for curve in curves],
-        spread=[curve.spread for curve in curves],
-        levels=dict(levels),
-    )
-
-
-def two_knots(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
-    """Return knots and rows, at least two: a column of one number lies on a flat line."""
-    x, rows = curve.knots.x, curve.rows
-    if len(x) >= 2:
-        return x, rows
-    start = x[0] if len(x) else 0.0
-    row = rows[0] if len(rows) else np.zeros(curve.width)
-    return np.array([start, start + step_from(start)]), np.stack([row, row])
-
-
-def project(
-    coupled: Counts,
-    tables: dict[str, np.ndarray],
-    curves: Sequence[Curve],
-    levels: Mapping[str, tuple[Label, ...]],
-    axes_of: Callable[[Counts, list[np.ndarray]], np.ndarray],
-) -> tuple[ValueTables, Curves | None]:
-    """Return tables and curves along the axes that counts give, to be summed.
-
-    Parameters
-    ----------
-    coupled : Counts
-        Of the columns that have tables, and of the bins of those that have curves.
-    tables : dict
-        The vectors of the values of each column.
-    curves : sequence of Curve
-        The curves of the numbers.
-    levels : mapping
-        The order of the values of ordinal columns.
-    axes_of : callable
-        Gives the axes of counts and the vectors of their values.
-    """
-    own = coupled.select(list(tables))
-    vectors = tables | {c.name: c.at_values(coupled) for c in curves}
-    order = [name for name in coupled.names if name in vectors]
-    axes = axes_of(coupled.select(order), [vectors[name] for name in order])
-    edges = np.cumsum([0, *(vectors[name].shape[1] for name in order)])
-    along = {n: axes[i:j] for n, i, j in zip(order, edges[:-1], edges[1:], strict=True)}
-    turned = [c.along(along[c.name]) for c in curves]
-    flat = [rows @ along[name] for name, rows in tables.items()]
-    return ValueTables.from_features(flat, own, combine="sum"), join_curves(turned, levels)
-
-
-def sum_blocks(tables: ValueTables, numbers: Curves | None) -> Block:
-    """Return projected tables and curves as one block."""
-    if numbers is None:
-        return tables
-    return Summed([tables, *numbers.parts()] if tables.tables else numbers.parts())
-
-
-def principal_directions(counts: Counts, tables: list[np.ndarray], n_axes: int) -> np.ndarray:
-    """Return the axes of the largest eigenvalues, without those along which nothing varies."""
-    values, axes = principal_axes(counts, tables, n_axes)
-    return axes[:, values > 1e-9 * values.max(initial=0)]
 
 
 def checked_weights(weights: Any, names: Sequence[str]) -> dict[str, float]:

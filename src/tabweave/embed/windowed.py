@@ -26,6 +26,7 @@ from tabweave.counts.counts import Counts, append, checked_weight
 from tabweave.embed.register import embedder
 from tabweave.embed.row_embedder import learns_from_rows
 from tabweave.embed.weave import Weave
+from tabweave.engines.reading import hold_counts, needs_classes, read_fitted, read_rows
 from tabweave.io.files import remove_leftovers
 from tabweave.io.register import storable
 from tabweave.io.store import Storable, load
@@ -191,14 +192,13 @@ class Windowed(Remembering, TransformerMixin, Estimator):
             n_rows = memory.n_rows + table.n_rows
             self._memory = Memory(embedder.counts_, (), memory.n_windows + 1, n_rows)
             return self
-        if not embedder._uses_classes and embedder.counts_.classes is None:
+        if not needs_classes(embedder) and embedder.counts_.classes is None:
             y = None
         if table.n_rows:
-            table, y = embedder._expand_rows(table, y)
+            table, y = embedder._countable(table, y)
         memory = memory.add(table, y, sample_weight, decay=self.decay, window=self.window)
         if memory.n_windows % self.refresh == 0 and memory.total is not embedder.counts_:
-            hold = embedder._hold_next if self.align else embedder._hold
-            hold(memory.total)
+            hold_counts(embedder, memory.total, align=self.align)
         self._memory = memory
         return self
 
@@ -218,7 +218,7 @@ class Windowed(Remembering, TransformerMixin, Estimator):
                 f"refresh work on counts: use decay=1, window=None and refresh=1, or an embedder "
                 f"such as Weave"
             )
-        table = embedder._read(X, Schema.of(embedder.schema))
+        table = read_rows(embedder, X)
         embedder.partial_fit(table, y, sample_weight)
         counts = embedder.counts_
         recent = () if self.window is None else (counts,)
@@ -230,7 +230,7 @@ class Windowed(Remembering, TransformerMixin, Estimator):
         """Read a window under the schema of the stream: do it once to learn and to transform."""
         check_is_fitted(self, "embedder_")
         check_window_columns(X, self.embedder_.schema_)
-        return self.embedder_._read_fitted(X)
+        return read_fitted(self.embedder_, X)
 
     def _check_forgetting(self) -> None:
         self._validate_params()

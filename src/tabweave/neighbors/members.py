@@ -19,6 +19,7 @@ from sklearn.base import clone
 from tabweave._compat import blas_threads, one_blas_thread
 from tabweave.columns.table import Table, canonical_codes, distinct_rows, take_rows
 from tabweave.embed.supervised import FOLDS, SupervisedWeave
+from tabweave.engines.reading import start_counts
 from tabweave.neighbors.local_weights import ColumnCoordinates, column_edges, part_distances
 from tabweave.neighbors.votes import Neighbors, Targets, TrainingTargets, kth_distance
 from tabweave.space.block import Block, Blocks, Summed, total_gaps
@@ -189,9 +190,9 @@ def smallest_entries(squared: np.ndarray, k: int) -> Found:
 def member_of(embedder: SupervisedWeave, power: float, discriminant: float) -> SupervisedWeave:
     """Another member of the family of an embedder, learned from the same counts."""
     model = clone(embedder).set_params(weight_power=power, discriminant=discriminant)
-    for name in ("_numbering", "target_", "_cache"):
+    for name in ("target_", "_cache"):
         setattr(model, name, getattr(embedder, name))
-    return model._start(embedder.counts_).learn()
+    return start_counts(model, embedder.counts_).learn()
 
 
 def cv_folds(

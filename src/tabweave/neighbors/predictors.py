@@ -35,6 +35,7 @@ from tabweave.columns.vocabulary import slices
 from tabweave.counts.counting import available_memory
 from tabweave.counts.counts import checked_weight
 from tabweave.embed.supervised import SupervisedWeave, Target
+from tabweave.engines.reading import read_queries, read_row
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.neighbors import members
@@ -342,7 +343,7 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
 
     def _read(self, X: Any) -> Table:
         check_is_fitted(self, "_stored")
-        return self.embedder_._read_asked(X)
+        return read_queries(self.embedder_, X)
 
     @exclusive
     def _search_state(self) -> SearchState:
@@ -423,7 +424,7 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
                 f"expected n_neighbors to be a whole number >= 1, got {value}; the distance of two "
                 "rows is explained by embedder_.explain(a, b)"
             )
-        table = self.embedder_._read_one(row)
+        table = read_row(self.embedder_, row)
         rows, view, *_ = self._search_state()
         ((neighbors, (column_weights,)),) = self._neighbors(table)
         positions, weights = self._heaviest_rows(neighbors, n_neighbors)
@@ -803,7 +804,7 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
         if pairs is None:
             if not self.linear_:
                 return None
-            pairs = np.asarray(model._coupled().class_pairs, float)
+            pairs = model.target_free().pairs
         assert model.counts_.classes is not None
         bin_means = model.target_.centres(model.counts_.classes)[:, None]
         block = model.regression(pairs, bin_means)
@@ -908,7 +909,7 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
         rows = all_rows[[entry["position"] for entry in entries]]
         start, residuals = (1 - self.reliability_) * targets.targets.mean(), self._targets[rows]
         if line is not None:
-            start = start + self.linear_ * line(self.embedder_._read_one(row))[0]
+            start = start + self.linear_ * line(read_row(self.embedder_, row))[0]
             residuals = residuals - self.linear_ * line(take_rows(self._stored.table, rows))
         predictions = start + self.reliability_ * residuals
         return [

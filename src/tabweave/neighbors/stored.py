@@ -35,8 +35,9 @@ from tabweave.columns.nominal import Codes
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.table import Table, append_rows, as_rows, require_rows, take_rows
 from tabweave.columns.vocabulary import Label, Unknown, positions
-from tabweave.counts.unknown import report_unknown, spelled_columns
+from tabweave.counts.unknown import report_unknown, spelled_columns, value_vocabulary
 from tabweave.embed.weave import Weave
+from tabweave.engines.reading import reading_of
 from tabweave.engines.vectors import fitted_names
 from tabweave.io.register import storable
 from tabweave.neighbors.filters import hint, matching
@@ -331,10 +332,7 @@ def first_rows(embedder: Any, X: Any, y: Any, ids: Any = None) -> tuple[Any, Tab
     embedder, features = clone(embedder), without_column(X, ids)
     rows = features
     if isinstance(embedder, Embedder):
-        rules: Any = "whole" if embedder._rules else None
-        rows = Table.of(
-            features, Schema.of(embedder.schema), numbers=embedder._numbers, rules=rules
-        )
+        rows = Table.of(features, Schema.of(embedder.schema), **reading_of(embedder, whole=True))
         require_rows(rows)
         X = X if rows.schema.aside or features is not X else rows
     embedder.fit(rows, y)
@@ -402,8 +400,8 @@ def _as_read(embedder: Any, table: Table) -> Table:
     """Rows to be stored as the embedder reads them; what it does not know is reported."""
     if not isinstance(embedder, Embedder):
         return table
-    table = embedder._vocabulary().in_words(table)
-    if embedder._policy() != "error":
+    table = value_vocabulary(embedder).in_words(table)
+    if embedder.unknown != "error":
         report_unknown(embedder, table)
     return table
 
@@ -434,7 +432,7 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
         if isinstance(X, Table):
             X = X.select(names)
         compared = replace(compared.select(names), named=True)
-    table = embedder._vocabulary().in_words(Table.of(X, compared))
+    table = value_vocabulary(embedder).in_words(Table.of(X, compared))
     require_rows(table)
     _report_unknown(embedder, table)
     return table, None if names == embedder.schema_.names else names
@@ -464,10 +462,10 @@ def compared_names(asked: Sequence[str], compared: Schema) -> list[str]:
 
 def _report_unknown(embedder: Embedder, table: Table) -> None:
     """Tell or refuse what the embedder has not seen; a set of nothing known is no empty set."""
-    if embedder._policy() == "error":
+    if embedder.unknown == "error":
         return
     report_unknown(embedder, table)
-    vocabulary = embedder._vocabulary()
+    vocabulary = value_vocabulary(embedder)
     by_hand = table.n_rows < 20  # so a value that was not seen may be misspelt
     if by_hand:
         _warn_of_levels(table)
@@ -551,7 +549,7 @@ def space_of(embedder: Any, schema: Schema, metric: str) -> Space:
     unknown: Unknown = "centroid"
     block: Block = Vectors([name for name in schema.names if name.startswith(HIDDEN)])
     if isinstance(embedder, Embedder):
-        block, unknown = embedder.learn().blocks_, embedder._policy()
+        block, unknown = embedder.learn().blocks_, embedder.unknown
     power, root = (
         (block.power, block.root) if metric == "auto" else (int(metric[1]), metric == "l2")
     )

@@ -73,7 +73,7 @@ class HELIC(helic.HELIC):
     3
     """
 
-    _missing_agrees: ClassVar[bool] = True
+    _missing_is_value: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "variant": [StrOptions({"helic", "linear"})],

@@ -62,7 +62,7 @@ class NonBEND(nonbend.NonBEND):
     (1, 2)
     """
 
-    _missing_agrees: ClassVar[bool] = True
+    _missing_is_value: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         name: [*allowed, dict] if name == "alpha0" else allowed
         for name, allowed in nonbend.NonBEND._parameter_constraints.items()

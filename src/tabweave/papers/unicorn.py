@@ -89,7 +89,7 @@ class UNICORN(unicorn.UNICORN):
     True
     """
 
-    _missing_agrees: ClassVar[bool] = True
+    _missing_is_value: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "delta": [Interval(Real, 0, None, closed="left")],

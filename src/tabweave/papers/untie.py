@@ -88,7 +88,7 @@ class UNTIE(DistinctRowEmbedder):
     True
     """
 
-    _missing_agrees: ClassVar[bool] = True
+    _missing_is_value: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "n_clusters": [Interval(Integral, 2, None, closed="left")],

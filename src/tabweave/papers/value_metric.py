@@ -16,8 +16,10 @@ from tabweave.columns.table import Table
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets
 from tabweave.embed import ckml, value_metric
+from tabweave.engines.reading import read_pair
 from tabweave.io.register import storable
 from tabweave.measures.frequency import on_match
+from tabweave.space.explanation import labelled
 from tabweave.space.value_tables import ValueTables, lookup_sum
 
 
@@ -57,10 +59,10 @@ class ValueMetric(value_metric.ValueMetric):
     red     1.0  0.67
     """
 
-    _missing_agrees: ClassVar[bool] = True
+    _missing_is_value: ClassVar[bool] = True
 
-    def _learn_all(self) -> None:
-        super()._learn_all()
+    def _learn(self, counts: Counts) -> None:
+        super()._learn(counts)
         similarity = self.measure_.similarity
         if similarity is not None:
             self.dissimilarities_ = [1 - s for s in similarity(self.counts_)]
@@ -72,9 +74,6 @@ class ValueMetric(value_metric.ValueMetric):
         if self.learn().measure_.form != "table":
             return super().pairwise_distances(X, Y)
         return summed_lookups(self, X, Y)
-
-    def _title(self) -> str:
-        return f"papers.{super()._title()}"
 
 
 @storable
@@ -112,7 +111,7 @@ class CKML(ckml.CKML):
     True
     """
 
-    _missing_agrees: ClassVar[bool] = True
+    _missing_is_value: ClassVar[bool] = True
     _uncoupled_match: ClassVar[float] = float(np.exp(-1))
 
     def _learn(self, counts: Counts) -> ValueTables:
@@ -127,10 +126,11 @@ class CKML(ckml.CKML):
         """Distances between the values of a column, as a labelled pandas frame."""
         self.learn()
         i = self.counts_.vocabulary.index(column)
-        return self._labelled(i, np.sqrt(self.squares_[i][:-1, :-1]))
+        return labelled(np.sqrt(self.squares_[i][:-1, :-1]), column, self.counts_.labels[i])
 
     def _shares(self, left: Table, right: Table) -> dict[str, np.ndarray]:
-        columns = zip(self.learn().squares_, self._codes(left), self._codes(right), strict=True)
+        codes = value_metric.value_codes(self, left), value_metric.value_codes(self, right)
+        columns = zip(self.learn().squares_, *codes, strict=True)
         shares = [square[i, j] for square, i, j in columns]
         return dict(zip(self.counts_.names, shares, strict=True))
 
@@ -140,7 +140,8 @@ class CKML(ckml.CKML):
 
 
 def summed_lookups(model: ValueEmbedder, X: Any, Y: Any) -> np.ndarray:
-    """Sums over columns of a model's tables, between the rows of X and of Y (or X)."""
-    left, right = model._read_pair(X, Y)
-    codes = model._codes(left)
-    return lookup_sum(codes, codes if right is None else model._codes(right), model.lookups()[0])
+    """Return the sums over columns of a model's tables, between the rows of X and of Y (or X)."""
+    left, right = read_pair(model, X, Y)
+    codes = value_metric.value_codes(model, left)
+    others = codes if right is None else value_metric.value_codes(model, right)
+    return lookup_sum(codes, others, model.lookups()[0])

@@ -17,6 +17,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -24,8 +25,9 @@ from scipy.special import ndtr, ndtri
 
 from tabweave._compat import njit
 from tabweave.columns.cells import Part, column_of
-from tabweave.columns.column import Column
+from tabweave.columns.column import Column, Schema
 from tabweave.columns.datetime import cycle_of, ring_knots
+from tabweave.columns.decision import FEW_ROWS
 from tabweave.columns.nominal import Codes
 from tabweave.columns.numeric import Knots, Numbers
 from tabweave.columns.sets import Sets
@@ -904,3 +906,94 @@ def put_pieces(
         step = (x - knots[low]) / (knots[low + 1] - knots[low])
         for d in range(rows.shape[1]):
             out[i, d] = rows[low, d] + step * (rows[low + 1, d] - rows[low, d])
+
+
+# -- what is asked of columns while a method learns ----------------------------------------------
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class CountedColumns:
+    """What is asked of the columns while a method learns, found once from counts.
+
+    Attributes
+    ----------
+    owners : dict of str to str
+        What is counted, values or bins or cycles of a column, and the column it is a part of.
+    valued : list of str
+        The columns whose values have tables: nominal ones and sets.
+    gaps : list of str
+        The parts in which a missing cell is no value.
+    numbering : Numbering
+        How the others become bins.
+    """
+
+    owners: dict[str, str]
+    valued: list[str]
+    gaps: list[str]
+    numbering: Numbering
+
+    @classmethod
+    def of(
+        cls,
+        counts: Counts,
+        schema: Schema,
+        n_bins: int,
+        *,
+        missing_is_value: bool = False,
+        constants: bool = False,
+    ) -> CountedColumns:
+        """Take the columns that vary, or constants, too; missing may be a value in all of them."""
+        columns = list(schema.columns) if constants else varying_columns(counts, schema)
+        owners = {
+            part: column.name
+            for column in columns
+            for part in column.cells_type.shown_parts(column, counts)
+        }
+        expected = {c.name for c in columns if (c.missing or schema.missing) != "value"}
+        gaps = [part for part, owner in owners.items() if owner in expected]
+        valued = [c.name for c in columns if c.kind in ("nominal", "set")]
+        numbering = Numbering.of(counts, n_bins)
+        return cls(owners, valued, [] if missing_is_value else gaps, numbering)
+
+    @cached_property
+    def numbered(self) -> list[str]:
+        """The columns, or parts of them, that lie on curves."""
+        return [part for part in self.owners if part not in self.valued]
+
+    def where_missing_is_a_value(self, columns: dict[str, str]) -> CountedColumns:
+        """Return the same with missing as one more value of some columns."""
+        return replace(self, gaps=[part for part in self.gaps if self.owners[part] not in columns])
+
+    def coupled(self, counts: Counts) -> Counts:
+        """Return the counts of values and bins, and of the cycles that datetimes show."""
+        if not self.numbered and list(self.owners) == list(counts.names):
+            return counts
+        binned = self.numbering.binned(counts)
+        return binned.select([name for name in binned.names if name in self.owners])
+
+    def expanded(self, table: Table) -> Table:
+        """Return rows of values and bins, as :meth:`coupled` counts them."""
+        rows = self.numbering.expand(table)
+        return rows.select([name for name in rows.schema.names if name in self.owners])
+
+    def groups(self, coupled: Counts) -> list[str]:
+        """Return whose part each counted column is: those of one column are no news to another."""
+        return [self.owners[part] for part in coupled.names]
+
+
+def varying_columns(counts: Counts, schema: Schema) -> list[Column]:
+    """Return the columns that count: not those that were constant so far, unless declared."""
+    columns = list(schema.columns)
+    if counts.n < FEW_ROWS:
+        return columns
+    vary = [c for c in columns if c.why == "declared" or not is_constant(counts, c.name)]
+    return vary or columns
+
+
+def is_constant(counts: Counts, name: str) -> bool:
+    """Tell whether all rows have the same value of a column."""
+    if name in counts.vocabulary:
+        return bool((counts.value_counts[counts.span(name)] == counts.n).all())
+    n, _, variance = counts.moments(name)
+    return n == 0 or (n == counts.n and variance == 0)

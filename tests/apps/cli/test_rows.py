@@ -29,7 +29,7 @@ def shop(folder):
 def test_neighbors_are_the_nearest_of_all_rows(folder):
     found = told("neighbors", "shop.csv", "--row", "17", "-k", "6", "--drop", "sku", cwd=folder)
     rows = shop(folder)
-    distances = tabweave.MixedEmbedder().fit(rows).pairwise_distances(rows)[17]
+    distances = tabweave.Weave().fit(rows).pairwise_distances(rows)[17]
     distances[17] = np.inf
     nearest = [(n["row"], n["distance"]) for n in found["neighbors"]]
     np.testing.assert_allclose([d for _, d in nearest], np.sort(distances)[:6], rtol=1e-5)
@@ -119,7 +119,7 @@ def test_a_map_as_a_table_keeps_the_plane_of_most_variance(folder):
     assert done.code == 0, done.err
     found = read(str(folder / "m.csv"))
     plane = np.column_stack([found["map0"].to_numpy(), found["map1"].to_numpy()])
-    vectors = tabweave.MixedEmbedder().fit_transform(shop(folder))
+    vectors = tabweave.Weave().fit_transform(shop(folder))
     values = np.linalg.eigvalsh(np.cov(vectors.T))[::-1]
     np.testing.assert_allclose(np.cov(plane.T), np.diag(values[:2]), atol=1e-9)
 

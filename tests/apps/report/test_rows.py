@@ -3,7 +3,10 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 
-from tabweave import MixedEmbedder, Table
+from tabweave import (
+    Table,
+    Weave,
+)
 from tabweave.apps.report import describe
 from tabweave.apps.report.clusters import find_centers
 from tabweave.apps.report.reading import read
@@ -48,7 +51,7 @@ def test_neighbours_are_the_nearest_rows_and_shares_explain_them(mixed):
     rows = mixed(80)
     out = describe(rows, target="group", rows=[5, 17], n_neighbors=3)
     rows.pop("group")
-    model = MixedEmbedder().fit(rows)
+    model = Weave().fit(rows)
     table = Table.of(rows)
     distances = model.pairwise_distances(table)
     for entry in out["neighbors"]["rows"]:

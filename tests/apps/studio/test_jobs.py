@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 
 import tabweave
-from tabweave import MixedEmbedder, OneHot, Table, engines
+from tabweave import (
+    OneHot,
+    Table,
+    Weave,
+    engines,
+)
 from tabweave.apps.studio import look
 
 TABLE = "below/few.csv"
@@ -60,7 +65,7 @@ def done(client):
 def expected(rows):
     """The vectors that the library gives for the same."""
     features = rows.select([n for n in rows.schema.names if n != "outcome"])
-    model = MixedEmbedder(OneHot()).fit(features)
+    model = OneHot().fit(features)
     return model, features, model.transform(features)
 
 
@@ -365,7 +370,7 @@ def test_columns_can_be_left_out_weighed_and_declared(client, folder):
     assert kinds["region"][1] == "left out" and kinds["age"][0] == "nominal"
     table = Table.of(engines.read(str(folder / TABLE)), {"age": "nominal"})
     features = table.select([n for n in table.schema.names if n not in ("region", "outcome")])
-    model = MixedEmbedder(weights={"plan": 3.0}).fit(features)
+    model = Weave(weights={"plan": 3.0}).fit(features)
     lines = list(csv.reader(io.StringIO(download(client, job["job"], "vectors.csv").decode())))
     np.testing.assert_array_equal(np.array(lines[1:], dtype=float), model.transform(features))
 

@@ -27,6 +27,7 @@ from tabweave.embed.nonbend.variational import (
     tidied,
     value_expectations,
 )
+from tabweave.engines.reading import read_fitted
 from tabweave.space.value_tables import ValueTables
 
 
@@ -305,7 +306,7 @@ def test_several_fits_weigh_alike():
     prior = model._prior(model.counts_)
     grams = [embedding_grams(fit, prior) for fit in model.fits_]
     expected = ValueTables.from_grams(mean_grams(grams, model.counts_), model.counts_)
-    table = model._read_fitted(X)
+    table = read_fitted(model, X)
     rows = expected.gather(table)
     np.testing.assert_allclose(model.pairwise_distances(X), cdist(rows, rows))
     single = [ValueTables.from_grams(g, model.counts_).gather(table) for g in grams]

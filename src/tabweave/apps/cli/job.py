@@ -18,7 +18,7 @@ from tabweave.apps.cli.models import load_model
 from tabweave.apps.cli.options import Job, Misuse, listed
 from tabweave.apps.cli.rows import Rows, check_columns, full_name, tell_columns, tell_noise
 from tabweave.apps.cli.show import note, plural, progress, working
-from tabweave.apps.methods import FIRST, build, find, naming_target
+from tabweave.apps.methods import FIRST, build, embedder_title, find, naming_target
 from tabweave.apps.report.rows import Axes
 from tabweave.base import ValueEmbedder
 from tabweave.columns.cells import KINDS
@@ -28,6 +28,7 @@ from tabweave.columns.frames import infer_kind
 from tabweave.columns.identifiers import warn_of_predictive
 from tabweave.embed.row_embedder import learns_from_rows
 from tabweave.engines import estimate, family, open_source
+from tabweave.engines.reading import needs_classes
 
 LARGE_BYTES = 1 << 28  # Size of files from which on an estimate is made and told.
 
@@ -164,7 +165,7 @@ class OpenJob:
         if self.options.model is not None:
             return str(self.options.model)
         method = self.options.method
-        return str(embedder._title()) if method == FIRST else method
+        return str(embedder_title(embedder)) if method == FIRST else method
 
     @property
     def names(self) -> list[str]:
@@ -218,12 +219,10 @@ class OpenJob:
             )
         table = self.table(rows, rules="whole")
         embedder = self._built(
-            mixed=any(c.kind not in ("nominal", "set") for c in table.schema.columns),
             kinds=self.declared(rows) or None,
             n_clusters=n_clusters,
         )
-        by_values = getattr(embedder, "categorical", embedder)
-        tell_columns(table, spells=getattr(by_values, "_rules", False))
+        tell_columns(table, spells=getattr(embedder, "_undeclared", "") == "rules")
         with working("learning"), naming_target(self.target):
             y = None if self.target is None else rows.targets(self.target)
             if y is not None:
@@ -238,11 +237,10 @@ class OpenJob:
             note(line)
         return Learned(embedder, rows, table, vectors)
 
-    def _built(self, *, mixed: bool, kinds: Any = None, n_clusters: int | None = None) -> Any:
+    def _built(self, *, kinds: Any = None, n_clusters: int | None = None) -> Any:
         """The embedder that is asked for, not fitted."""
         return build(
             self.options.method,
-            mixed=mixed,
             kinds=kinds,
             n_clusters=n_clusters,
             n_components=self.n_components,
@@ -277,11 +275,12 @@ class OpenJob:
         by_value = all(family(self.source.types[n]) in ("text", "bool") for n in names)
         if large is None and (self.kinds or not by_value):
             return None
-        embedder = self._built(mixed=not by_value)
+        embedder = self._built()
+        by_rules = getattr(embedder, "_undeclared", "") == "rules"
         is_counted = isinstance(embedder, ValueEmbedder) and not learns_from_rows(embedder)
         if large is None:  # text may hold dates: rows will show
-            reads_dates = getattr(embedder, "_rules", False)
-            return self._counted(embedder, names) if is_counted and not reads_dates else None
+            return self._counted(embedder, names) if is_counted and not by_rules else None
+        is_counted = is_counted and (by_value or by_rules)
         if not is_counted or self.kinds or names != list(self.source.types):
             raise MemoryError(
                 f"{self.source.name}: all rows take about {_gigabytes(large.rows_bytes)}, "
@@ -305,7 +304,7 @@ class OpenJob:
 
     def _counted(self, embedder: Any, names: list[str]) -> Any:
         """The embedder, fitted to counts of the values."""
-        classes = self.target if embedder._uses_classes else None
+        classes = self.target if needs_classes(embedder) else None
         with progress() as show, naming_target(self.target):
             counts = tabweave.count(self.source, columns=names, y=classes, progress=show)
         if not counts.n:

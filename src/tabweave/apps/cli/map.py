@@ -15,6 +15,7 @@ from tabweave.apps.cli.job import KnownVectors, Learned, open_job
 from tabweave.apps.cli.options import FORMATS, Job, Misuse
 from tabweave.apps.cli.rows import check_columns, full_name
 from tabweave.apps.cli.show import as_json, bold, cell, plural, say, working
+from tabweave.apps.methods import embedder_title
 from tabweave.apps.report import page
 from tabweave.apps.report.clusters import assign, describe_clusters, find_centers, how_many
 from tabweave.apps.report.html import rounded
@@ -129,7 +130,7 @@ def _draw_page(path: Path, points: Any, learned: Learned, color: str, title: str
     content = {
         "only": ["map"],
         "tabweave": tabweave.__version__,
-        "method": learned.embedder._title(),
+        "method": embedder_title(learned.embedder),
         "rows": len(points),
         "target": color,
         "clusters": clusters,

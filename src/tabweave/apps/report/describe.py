@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import tabweave
 from tabweave._compat import one_thread, require
-from tabweave.apps.methods import build, find, naming_target
+from tabweave.apps.methods import build, embedder_title, find, naming_target
 from tabweave.apps.report.clusters import assign, describe_clusters, find_centers, how_many
 from tabweave.apps.report.columns import (
     describe_columns,
@@ -45,8 +45,9 @@ from tabweave.base import Embedder
 from tabweave.columns.kinds import aside_line
 from tabweave.columns.table import Table, take_rows
 from tabweave.counts.counts import Counts
-from tabweave.embed.mixed import MixedEmbedder
+from tabweave.embed.value_metric import ValueMetric
 from tabweave.engines.progress import ProgressCallback, progress_reporter
+from tabweave.engines.reading import needs_classes
 from tabweave.io.files import replacing
 from tabweave.measures import MEASURES
 from tabweave.space.scan import Nearest
@@ -154,8 +155,8 @@ def look_at(
         return out | empty, None, None
     tell("learning", 0.3)
     model = fitted(reading, method, options)
-    weights = model._column_weights()
-    out["method"] = model._title()
+    weights = column_weights(model)
+    out["method"] = embedder_title(model)
     out["weights"] = {name: round(weight, 4) for name, weight in weights.items()}
     tell("comparing values", 0.5)
     features = counts.select([name for name in counts.names if name != reading.target])
@@ -338,33 +339,39 @@ def map_widget(X: Any, *, target: Any = None, method: Any = "auto", random_state
 def fitted(reading: Reading, method: Any, options: ReportOptions) -> Any:
     """The embedder of a report, fitted on the columns it keeps."""
     features, classes = reading.features(), None
-    model = embedder_for(method, features, options.random_state)
+    model = embedder_for(method, options.random_state)
     weights = {n: w for n, w in (options.weights or {}).items() if n in features.schema.names}
     if weights:
-        mixed = model if isinstance(model, MixedEmbedder) else MixedEmbedder(model)
-        model = mixed.set_params(weights=weights)
-    if model._uses_classes:
+        if "weights" not in model.get_params():
+            raise ValueError(
+                f"expected a method whose columns can be weighed, got {embedder_title(model)}; use "
+                "'auto', or leave the weights out"
+            )
+        model.set_params(weights=weights)
+    if needs_classes(model):
         if reading.target is None:
-            raise ValueError(f"{model._title()} is supervised and needs a target")
+            raise ValueError(f"{embedder_title(model)} is supervised and needs a target")
         data: Any = reading.values()[reading.target]
         classes = [data.labels[code] for code in data.codes.tolist()]
     with naming_target(reading.target):
         return model.fit(features, classes)
 
 
-def embedder_for(method: Any, table: Table, random_state: int) -> Embedder:
-    """The embedder of a name, or a clone of one, wrapped where the table has more than categories.
+def column_weights(model: Any) -> dict[str, float]:
+    """How much each column counts, where the embedder has learned that."""
+    weights: Any = getattr(model, "weights_", None)
+    by_column = isinstance(weights, dict) and all(isinstance(w, float) for w in weights.values())
+    return dict(weights) if by_column else {}
 
-    Sets are read by all.
-    """
-    mixed = any(column.kind not in ("nominal", "set") for column in table.schema.columns)
+
+def embedder_for(method: Any, random_state: int) -> Embedder:
+    """The embedder of a name, or a clone of one."""
     if isinstance(method, str):
         name = method if method in MEASURES else method.lower()
         find(name, "pages")
-        return build(name, mixed=mixed, kinds=None, seed=random_state)
+        return build(name, kinds=None, seed=random_state)
     if not isinstance(method, Embedder):
         raise TypeError(f"expected method to be a name or an embedder of tabweave, got {method!r}")
-    if not method._has_vectors:
+    if isinstance(method, ValueMetric) and not method.has_vectors:
         raise ValueError(f"{method!r} gives no vectors for rows; use another embedder")
-    model = clone(method)
-    return MixedEmbedder(model) if mixed and model._numbers != "numeric" else model
+    return clone(method)

@@ -22,6 +22,7 @@ from tabweave.columns.nominal import Codes
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.sets import Sets
 from tabweave.columns.table import Table, distinct_rows, take_rows
+from tabweave.engines.reading import read_queries
 from tabweave.space.block import row_blocks
 from tabweave.space.scan import Nearest
 
@@ -283,5 +284,5 @@ def column_shares(
     model: Any, table: Table, left_rows: np.ndarray, right_rows: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Each column's share in the distance of each pair of rows."""
-    sides = (model._read_asked(take_rows(table, rows)) for rows in (left_rows, right_rows))
+    sides = (read_queries(model, take_rows(table, rows)) for rows in (left_rows, right_rows))
     return model._shares(*sides)

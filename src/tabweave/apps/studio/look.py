@@ -20,7 +20,6 @@ from tabweave.apps.report.html import cell, page
 from tabweave.apps.report.reading import Reading
 from tabweave.apps.report.rows import column_shares
 from tabweave.apps.studio.jobs import StudioJob
-from tabweave.base import Embedder
 from tabweave.columns.table import take_rows
 from tabweave.io.files import replacing
 from tabweave.io.store import load
@@ -286,5 +285,4 @@ def _model_lines(suffix: str, method: str, model: Any, target: str | None) -> li
 
 
 def _classes_of(model: Any) -> set[str]:
-    models = [model, getattr(model, "categorical", None)]
-    return {type(each).__name__ for each in models if isinstance(each, Embedder)}
+    return {type(model).__name__}

@@ -28,7 +28,8 @@ class DistinctRowEmbedder(RowEmbedder):
         rows = WeightedRows.of(table, counts, weight)
         if digest is None:
             return rows
-        return digest.reindexed(self.counts_.vocabulary, counts.vocabulary).joined(rows)
+        before = self._row_columns.coupled(self.counts_).vocabulary
+        return digest.reindexed(before, counts.vocabulary).joined(rows)
 
 
 @storable

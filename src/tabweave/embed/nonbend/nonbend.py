@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 
 from tabweave._compat import Interval, StrOptions, validate_parameter_constraints
 from tabweave.base import ValueEmbedder
+from tabweave.columns.inputs import check_categorical
 from tabweave.columns.table import distinct_rows
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_table_size
@@ -25,6 +26,7 @@ from tabweave.embed.nonbend.model import DistinctRowEmbedder, Fit, Prior, locate
 from tabweave.embed.nonbend.variational import VI, Passes, assign, fit_batches
 from tabweave.embed.register import embedder
 from tabweave.engines import progress_reporter
+from tabweave.engines.reading import read_fitted
 from tabweave.space.value_tables import ValueTables
 
 
@@ -230,9 +232,10 @@ class NonBEND(DistinctRowEmbedder):
         return self._judge(X)[1]
 
     def _judge(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        table = self._read_fitted(X)
+        check_categorical(self, self.schema_)
+        table = read_fitted(self, X)
         self.learn()
-        self.counts_.vocabulary.positions(table, self._policy())
+        self.counts_.vocabulary.positions(table, self.unknown)
         sizes, prior = self.weights_ * float(self.counts_.n), self._prior(self.counts_)
         blocks, pseudo = [], prior.pseudo_counts
         for a, (theta, total) in enumerate(zip(self.theta_, prior.totals, strict=True)):
@@ -245,7 +248,7 @@ class NonBEND(DistinctRowEmbedder):
 
     def sample(self, n: int = 1, random_state: Any = None) -> dict[str, np.ndarray]:
         """Eqs. (5.14), (5.5): draw new rows, as a mapping of column to values."""
-        self.learn()
+        check_categorical(self.learn(), self.schema_)
         if not isinstance(n, Integral) or n < 0:
             raise ValueError(f"expected n to be a whole number of rows, got {n!r}")
         rng = check_random_state(random_state)
@@ -269,7 +272,7 @@ class NonBEND(DistinctRowEmbedder):
 
         An array with one axis per column, its values in the order of ``counts_.labels``.
         """
-        self.learn()
+        check_categorical(self.learn(), self.schema_)
         chosen = [self.counts_.vocabulary.index(c) for c in columns or self.counts_.names]
         max_cells = 10_000_000
         if np.prod([self.theta_[a].shape[1] for a in chosen], dtype=float) > max_cells:
@@ -288,7 +291,7 @@ class NonBEND(DistinctRowEmbedder):
         From the empirical distribution of the rows to the estimated one; by Theorem 5.2 it falls
         to 0 as rows are added.
         """
-        table = self._read_fitted(X)
+        table = read_fitted(self, X)
         _, inverse = distinct_rows(list(locate(table, self.counts_, shift=1).T))
         share = np.bincount(inverse)[inverse] / table.n_rows
         return float(np.mean(np.log(share) - self.score_samples(table)))

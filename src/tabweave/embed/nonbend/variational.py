@@ -23,6 +23,7 @@ from tabweave.counts.counts import Counts
 from tabweave.embed.nonbend.gibbs import sampled_fit
 from tabweave.embed.nonbend.model import Fit, Prior, WeightedRows, add_assigned, value_evidence
 from tabweave.engines.progress import ProgressCallback, progress_reporter
+from tabweave.engines.reading import read_rows
 from tabweave.io.register import storable
 from tabweave.space.block import in_threads
 
@@ -369,7 +370,7 @@ def fit_batches(
 
     def passes() -> Iterator[WeightedRows]:
         for batch in again():
-            table = model._read(batch, counts.schema)
+            table = read_rows(model, batch, counts.schema)
             if table.n_rows:
                 yield WeightedRows.of(table, counts, None)
 
@@ -390,7 +391,7 @@ def _first_pass(
     sample: Table | None = None
     keys = np.zeros(0)
     for batch in batches:
-        table = model._read(batch, schema)
+        table = read_rows(model, batch, schema)
         if not table.n_rows:
             continue
         if sample is None:

@@ -49,7 +49,7 @@ from tabweave.sources.tables import (
     without_attributes,
 )
 
-EMBED_FIRST = "HeMap reads numbers: embed categories first, e.g. with tabweave.MixedEmbedder"
+EMBED_FIRST = "HeMap reads numbers: embed categories first, e.g. with tabweave.Weave"
 _HELD = {"pairs": "pairs", "source": "outputs"}  # of a source, by parameter of fit
 # Without the source: the learner, the learner in the common space, the commonest class or mean. A
 # bridge that says the same of every source class falls back to the last: nothing is transferred.

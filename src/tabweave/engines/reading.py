@@ -1,0 +1,228 @@
+"""Rows of an embedder: read and counted, wherever they are; what it holds of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.utils import get_tags
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
+
+from tabweave.columns.column import Column, Schema
+from tabweave.columns.decision import Finding
+from tabweave.columns.frames import in_memory
+from tabweave.columns.inputs import warn_of_numbers
+from tabweave.columns.kinds import Kinds
+from tabweave.columns.nominal import said_of_strings
+from tabweave.columns.table import (
+    Table,
+    as_rows,
+    check_feature_names,
+    check_keys,
+    remember_names,
+    require_rows,
+)
+from tabweave.counts.counts import Counts, counted_schema
+from tabweave.counts.unknown import report_unknown, spelled_columns
+from tabweave.engines.counting import count_for
+from tabweave.engines.opening import is_countable, is_source, read
+from tabweave.space.numbers import varying_columns
+
+Embedder = TypeVar("Embedder", bound=Any)
+
+
+def needs_classes(estimator: Any) -> bool:
+    """Tell whether an estimator learns from y."""
+    return bool(get_tags(estimator).target_tags.required)
+
+
+def require_classes(estimator: Any, y: Any) -> None:
+    """Raise if an estimator that learns from y has none."""
+    if y is None and needs_classes(estimator):
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+        )
+
+
+def reading_of(embedder: Any, *, whole: bool) -> dict[str, Any]:
+    """Return how an embedder reads columns that no schema names, as options of ``Table.of``."""
+    how = embedder._undeclared
+    rules = ("whole" if whole else "first") if how == "rules" else None
+    return {"numbers": "nominal" if how == "categories" else "numeric", "rules": rules}
+
+
+# -- reading -----------------------------------------------------------------------------------
+
+
+def read_rows(embedder: Any, X: Any, schema: Schema | None = None, *, whole: bool = False) -> Table:
+    """Read rows under a schema, or as they were declared; ``whole`` says that no others follow."""
+    schema = Schema.of(embedder.schema) if schema is None else schema
+    is_fitted = schema is vars(embedder).get("schema_")
+    if not in_memory(X) and is_source(X):
+        X = read(X, fitted=embedder.counts_.select(schema.names) if is_fitted else None)
+    table = Table.of(X, schema, **reading_of(embedder, whole=whole))
+    if embedder._undeclared == "categories" and not (is_fitted or isinstance(X, Table)):
+        warn_of_numbers(type(embedder).__name__, table, schema)
+    if is_fitted:
+        vocabulary = embedder.counts_.vocabulary
+        table = vocabulary.fold(vocabulary.in_words(table))
+    return table
+
+
+def read_whole(embedder: Any, X: Any) -> Any:
+    """Read rows to fit and to transform if they are in memory; leave what is elsewhere."""
+    if not in_memory(X) or isinstance(X, Table):
+        return X
+    embedder._validate_params()
+    return read_rows(embedder, X, whole=True)
+
+
+def read_fitted(embedder: Any, X: Any) -> Table:
+    """Read rows under the schema of fit, columns checked as scikit-learn does."""
+    check_is_fitted(embedder, "counts_")
+    schema = embedder.schema_
+    is_frame = in_memory(X) or not is_source(X)  # what lies elsewhere is read by name
+    if is_frame and hasattr(X, "columns") and not isinstance(X, Table):
+        check_feature_names(embedder, X, schema)
+    table = read_rows(embedder, X, schema)
+    # A warning, and only for what can be read at all; a structured array has names.
+    if isinstance(X, np.ndarray) and X.dtype.names is None:
+        _check_feature_names(embedder, X, reset=False)
+    if isinstance(X, Table) and X.schema.names != schema.names:
+        raise ValueError(f"expected columns {schema.names}, got {X.schema.names}")
+    return table
+
+
+def read_queries(embedder: Any, X: Any) -> Table:
+    """Read rows that are asked about: what fit has not seen is reported, or refused."""
+    table = read_fitted(embedder.learn(), X)
+    if embedder.unknown not in ("centroid", "error"):
+        raise ValueError(f"expected unknown to be 'centroid' or 'error', got {embedder.unknown!r}")
+    if embedder.unknown == "centroid":
+        report_unknown(embedder, table)
+    return table
+
+
+def read_row(embedder: Any, row: Any) -> Table:
+    """Read the one row that is asked about, in any form a row has."""
+    if not hasattr(row, "__len__"):
+        raise TypeError(
+            f"expected a row (a dict, a sequence of cells or a one-row frame), got {row!r}"
+        )
+    table = read_queries(embedder, as_rows(row, embedder.learn().schema_))
+    if table.n_rows != 1:
+        raise ValueError(f"expected one row, got {table.n_rows}")
+    return table
+
+
+def read_pair(embedder: Any, X: Any, Y: Any) -> tuple[Table, Table | None]:
+    """Read the rows of X, and of Y if these are others."""
+    left = read_queries(embedder, X)
+    return left, None if Y is None or Y is X else read_queries(embedder, Y)
+
+
+# -- counting ----------------------------------------------------------------------------------
+
+
+def count_first(
+    embedder: Any, X: Any, y: Any, sample_weight: Any, *, whole: bool = False
+) -> Counts:
+    """Count the first rows, wherever they are; ``whole`` says that no others follow."""
+    if not in_memory(X) and is_countable(X):
+        return _count_source(embedder, X, y, sample_weight, Schema.of(embedder.schema), Counts())
+    table = read_rows(embedder, X, whole=whole)
+    require_rows(table)
+    return count_table(embedder, table, y, sample_weight)
+
+
+def count_more(embedder: Any, X: Any, y: Any, sample_weight: Any) -> Counts:
+    """Count more rows as those before were counted, wherever they are."""
+    schema = embedder.schema_
+    if in_memory(X) or not is_countable(X):
+        check_keys(X, schema)
+        return count_table(embedder, read_fitted(embedder, X), y, sample_weight)
+    counts = embedder.counts_.select(schema.names)
+    return _count_source(embedder, X, y, sample_weight, schema, counts)
+
+
+def count_table(embedder: Any, table: Table, y: Any, sample_weight: Any) -> Counts:
+    """Count rows in memory as an embedder counts them."""
+    table, y = embedder._countable(table, y, sample_weight)
+    return Counts.of(table, y, sample_weight=sample_weight)
+
+
+def _count_source(
+    embedder: Any, X: Any, y: Any, sample_weight: Any, schema: Schema, fitted: Counts
+) -> Counts:
+    if sample_weight is not None:
+        raise ValueError("sample_weight needs rows in memory; read the source first")
+    require_classes(embedder, y)
+    name = y if isinstance(y, str) else None
+    options = reading_of(embedder, whole=True)
+    if options["rules"] is not None:  # a sample of the rows says what its columns are
+        options["expand"] = embedder._countable
+    counts = count_for(X, name, schema, fitted, **options)
+    if needs_classes(embedder):
+        return counts
+    return replace(counts, classes=None, class_pairs=None, class_n=None)
+
+
+# -- holding -----------------------------------------------------------------------------------
+
+
+def start_counts(embedder: Embedder, counts: Counts, schema: Schema | None = None) -> Embedder:
+    """Hold the first counts, and what they say of the columns."""
+    hold_counts(embedder, counts)
+    embedder.__dict__.pop("_earlier", None)  # of another stream
+    embedder.schema_ = counted_schema(counts) if schema is None else schema
+    remember_names(embedder, embedder.schema_)
+    return embedder
+
+
+def hold_counts(embedder: Embedder, counts: Counts, *, align: bool = False) -> Embedder:
+    """Hold counts and drop what was learned from older ones.
+
+    With ``align``, what is learned next will be turned towards what was learned before.
+    """
+    counted_schema(counts)
+    state = embedder.__dict__
+    if align and state.get("_learned"):
+        embedder._earlier = state.get("tables_"), state.get("numbers_")
+    for name in state.get("_learned", ()):
+        state.pop(name, None)
+    embedder._learned = ()
+    embedder.counts_ = counts
+    return embedder
+
+
+def fitted_kinds(embedder: Any) -> Kinds:
+    """Return what each column was read as, why, and which were set aside."""
+    schema = embedder.schema_
+    columns = schema.columns
+    if embedder._undeclared == "rules":
+        columns = varying_columns(embedder.counts_, schema)
+    varying = {column.name for column in columns}
+    out = [
+        _finding(embedder, column)
+        if column.name in varying
+        else Finding(column.name, column.kind, "constant", False)
+        for column in schema.columns
+    ]
+    for column in schema.aside:
+        out.insert(column.position or 0, column.finding(kept=False))
+    return Kinds(out)
+
+
+def _finding(embedder: Any, column: Column) -> Finding:
+    """Return what a column that counts was read as, and whether its gaps count as a value."""
+    finding = column.finding()
+    if column.name in spelled_columns(embedder):
+        counts = embedder.counts_
+        labels = counts.labels[counts.vocabulary.index(column.name)]
+        if spelled := said_of_strings(column, labels):
+            finding = Finding(column.name, column.kind, spelled)
+    informs = embedder.__dict__.get("gaps_", {}).get(column.name)
+    if informs is None:
+        return finding
+    return finding._replace(why=f"{finding.why}; missing is a value: it depends on {informs!r}")

@@ -21,8 +21,8 @@ from tabweave.columns.table import Table, require_rows
 from tabweave.columns.vocabulary import canonical
 from tabweave.space.numbers import binned, quantile_edges
 
-MAX_COLUMNS = 1_000  # Columns of a report.
-MAX_VALUES = 10_000  # Values of a column that rows are compared by.
+MAX_REPORT_COLUMNS = 1_000  # Columns of a report.
+MAX_COMPARED_VALUES = 10_000  # Values of a column that rows are compared by.
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +98,9 @@ def read(X: Any, target: Any) -> Reading:
     """Read rows; ``target`` is the name of a column, or a class for each row."""
     table, name = Table.of(X, rules="all"), None
     require_rows(table)
-    if len(table.schema) > MAX_COLUMNS:
+    if len(table.schema) > MAX_REPORT_COLUMNS:
         raise ValueError(
-            f"expected at most {MAX_COLUMNS} columns in a report, got {len(table.schema)}; "
+            f"expected at most {MAX_REPORT_COLUMNS} columns in a report, got {len(table.schema)}; "
             f"select some"
         )
     if target is not None:
@@ -196,7 +196,7 @@ def _useless(data: Cells) -> str:
         return "has a different value in almost every row"
     if isinstance(data, Codes) and n_values > 500 and n_values > 0.5 * n_present:
         return "is mostly text that occurs once"
-    return f"has more than {MAX_VALUES:,} values" if n_values > MAX_VALUES else ""
+    return f"has more than {MAX_COMPARED_VALUES:,} values" if n_values > MAX_COMPARED_VALUES else ""
 
 
 def _may_identify(data: Cells) -> bool:

@@ -370,12 +370,8 @@ def allow_many_connections() -> None:
 
 def listening(host: str, port: int) -> socket.socket:
     """A socket on which a browser may knock before the server has started."""
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(128)
+        return socket.create_server((host, port), family=family, backlog=128)
     except OSError as error:
-        listener.close()
         raise ValueError(f"cannot listen on {host} port {port}: {error}") from None
-    return listener

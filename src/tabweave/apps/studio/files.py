@@ -18,7 +18,7 @@ from typing import Any
 
 from tabweave._compat import require
 from tabweave.apps.report.html import cell
-from tabweave.apps.report.reading import MAX_COLUMNS
+from tabweave.apps.report.reading import MAX_REPORT_COLUMNS
 from tabweave.columns.table import Table
 from tabweave.engines.opening import open_source
 from tabweave.engines.source import Source
@@ -227,10 +227,10 @@ def _check_first_line(path: Path, max_bytes: int = 16 * 2**20) -> None:
 
 
 def _check_width(width: int) -> None:
-    if width > MAX_COLUMNS:
+    if width > MAX_REPORT_COLUMNS:
         raise Refused(
-            f"it has {width:,} columns; the studio shows up to {MAX_COLUMNS:,}: choose some, or "
-            "use the library"
+            f"it has {width:,} columns; the studio shows up to {MAX_REPORT_COLUMNS:,}: choose "
+            "some, or use the library"
         )
 
 

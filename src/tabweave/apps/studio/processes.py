@@ -84,29 +84,30 @@ class FileReader:
         with self._lock:
             if self._child is None or not self._child.process.is_alive():
                 self._child = ChildProcess()
-            self._child.start(_without_telling, work, *args)
+            is_reusable = False
             try:
-                state, answer = self._answer(self._child)
-            except BaseException:
-                self._child.kill()
-                raise
+                state, answer = self._answer(self._child, work, args)
+                is_reusable = self._child.resident_bytes() < self.max_bytes / 4
+            except (EOFError, OSError):
+                raise Refused(
+                    "the process that read it ended: it is damaged, or takes too much memory"
+                ) from None
+            finally:
+                if not is_reusable:
+                    self._child.kill()
         if state == "failed":
             raise Refused(answer)
         return answer
 
-    def _answer(self, child: ChildProcess) -> Any:
+    def _answer(self, child: ChildProcess, work: Callable[..., Any], args: Any) -> Any:
+        child.start(_without_telling, work, *args)
         end = time.monotonic() + self.max_seconds
         while not child.pipe.poll(0.05):
             if child.resident_bytes() > self.max_bytes:
                 raise Refused("it takes too much memory to read")
             if time.monotonic() > end:
                 raise Refused("it takes too long to read")
-        try:
-            return child.pipe.recv()
-        except (EOFError, OSError):
-            raise Refused(
-                "the process that read it ended: it is damaged, or takes too much memory to read"
-            ) from None
+        return child.pipe.recv()
 
 
 @lru_cache(maxsize=1)

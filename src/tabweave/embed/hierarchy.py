@@ -42,7 +42,7 @@ from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.space.block import Block, Blocks, label_column, summed_differences
 from tabweave.space.graph import Graph, Walker
-from tabweave.space.scan import Copies, Found, Nodes, Queries, nearest_rows, without_self
+from tabweave.space.scan import Copies, Nodes, Queries, Ranking, nearest_rows, without_self
 from tabweave.space.trees import LevelBlock, LineBlock, Point, Tree, TreeBlock
 
 __all__ = ["DRDH", "DistanceHierarchy", "Point", "Tree"]
@@ -647,7 +647,7 @@ class TreeIndex(CacheNotSaved):
         distances, indices = self._nearest(query, k)
         return indices, distances
 
-    def _nearest(self, asked: TreeRows, k: int) -> Found:
+    def _nearest(self, asked: TreeRows, k: int) -> Ranking:
         if self._cache is None:
             copies = self.rows.copies()
             nodes = self.rows.nodes(copies.heads)

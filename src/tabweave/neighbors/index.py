@@ -28,6 +28,7 @@ from tabweave.neighbors.stored import (
     Stored,
     asked_rows,
     check_names,
+    check_whole_number,
     compared_names,
     first_rows,
     more_rows,
@@ -38,8 +39,8 @@ from tabweave.space.graph import BREADTHS, Graph, Walker
 from tabweave.space.kernels import all_distances
 from tabweave.space.near_pairs import row_pairs
 from tabweave.space.scan import (
-    Found,
     Queries,
+    Ranking,
     nearest_nodes,
     nearest_rows,
     within,
@@ -364,8 +365,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         check_is_fitted(self, "_stored")
         if together not in (None, "mean", "all"):
             raise ValueError(f"expected together to be None, 'mean' or 'all', got {together!r}")
-        if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
-            raise ValueError(f"expected k to be a whole number >= 1, got {k!r}")
+        check_whole_number("k", k)
         if not len(self):
             raise ValueError("the index is empty: every row was removed; add some")
         if where is None and k > len(self):
@@ -445,8 +445,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         """
         check_is_fitted(self, "_stored")
         _check_distance("threshold", threshold)
-        if not isinstance(max_pairs, Integral) or isinstance(max_pairs, bool) or max_pairs < 1:
-            raise ValueError(f"expected max_pairs to be a whole number >= 1, got {max_pairs!r}")
+        check_whole_number("max_pairs", max_pairs)
         cache = self._prepared()
         stored = cache.stored
         allowed = stored.allowed(where)
@@ -673,7 +672,7 @@ class IndexState:
 
     def nearest(
         self, queries: Table, names: list[str] | None, k: int, allowed: np.ndarray | None
-    ) -> Found:
+    ) -> Ranking:
         """Distances and rows of the k nearest allowed rows of each query."""
         view = self.view(names)
         if k == 0:
@@ -684,13 +683,13 @@ class IndexState:
         )
         return view.space.distances(summed), rows
 
-    def _search(self, all_allowed: bool) -> Callable[..., Found] | None:
+    def _search(self, all_allowed: bool) -> Callable[..., Ranking] | None:
         """How the graph finds nodes; None if all nodes are to be compared."""
         walker = self._walker
         if self.backend == "exact" or walker is None:
             return None
 
-        def search(queries: Queries, k: int, first: np.ndarray) -> Found:
+        def search(queries: Queries, k: int, first: np.ndarray) -> Ranking:
             share = 1.0 if all_allowed else np.count_nonzero(first >= 0) / len(first)
             if share < 0.1:  # a walk would meet too few of them
                 return nearest_nodes(self.view().nodes, queries, k, first)
@@ -701,7 +700,7 @@ class IndexState:
 
 def nearest_to_all(
     view: View, queries: Table, k: int, allowed: np.ndarray | None, together: str
-) -> Found:
+) -> Ranking:
     """Distances and numbers of the rows nearest to the mean of queries, or to all of them.
 
     The mean of squared distances is the squared distance to the mean and the inertia of the
@@ -710,7 +709,7 @@ def nearest_to_all(
     space, located, arrays = view.space, view.queries(queries), view.nodes.arrays()
     total, summed = np.zeros(len(view.nodes)), np.empty((1, len(view.nodes)))
     for i in range(len(located)):
-        all_distances(located.asked(slice(i, i + 1)), arrays, summed)
+        all_distances(located.arrays(slice(i, i + 1)), arrays, summed)
         one = np.maximum(summed[0], 0)
         total = np.maximum(total, one) if together == "all" else total + one / len(located)
     if together == "mean" and space.root and space.power == 2:
@@ -724,7 +723,7 @@ def nearest_to_all(
 
 def rows_within(
     view: View, queries: Table, radius: float, allowed: np.ndarray | None
-) -> list[Found]:
+) -> list[Ranking]:
     """Distances and numbers of the allowed rows within a radius of each query."""
     query, nodes, summed = within(view.nodes, view.queries(queries), view.space.limit(radius))
     members, sizes = view.copies.rows_of(nodes, allowed)

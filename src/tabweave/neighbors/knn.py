@@ -42,11 +42,11 @@ from tabweave.embed.hierarchy import DistanceHierarchy
 from tabweave.embed.value_metric import fit_metric, read_asked, value_codes, value_lookups
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
-from tabweave.neighbors.stored import LARGEST_COORDINATE
+from tabweave.neighbors.stored import LARGEST_COORDINATE, check_whole_number
 from tabweave.neighbors.votes import DISTANCE_ROUNDING, check_classes, check_length, checked_target
 from tabweave.space.block import in_threads
 from tabweave.space.kernels import all_distances, kth_distances
-from tabweave.space.scan import Copies, Found, Nodes, Queries, nearest_rows, without_self
+from tabweave.space.scan import Copies, Nodes, Queries, Ranking, nearest_rows, without_self
 
 WEIGHTS = ("none", "exp", "log", "org", "pow", "sqrt")
 NONE, EXP, LOG, ORG, POW, SQRT = range(len(WEIGHTS))
@@ -240,7 +240,7 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
             def work(block: Queries, block_votes: np.ndarray, run: slice) -> None:
                 out = block_votes[run]
                 distances, limits = np.empty((len(out), len(sizes))), np.empty(len(out))
-                all_distances(block.asked(run), arrays, distances)
+                all_distances(block.arrays(run), arrays, distances)
                 kth_distances(distances, sizes, k, limits)
                 limits *= 1.0 + DISTANCE_ROUNDING
                 vote_within(distances, limits, state.class_rows, kind, out)
@@ -274,8 +274,7 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
         """
         check_is_fitted(self, "classes_")
         k = self.n_neighbors if n_neighbors is None else n_neighbors
-        if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
-            raise ValueError(f"expected n_neighbors to be a whole number >= 1, got {k!r}")
+        check_whole_number("n_neighbors", k)
         if X is None:
             self._check_k(k, len(self._labels) - 1)
             queries, inverse = self._train, self._distinct
@@ -340,7 +339,7 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
             distances = self.metric_.pairwise_distances(take_rows(table, rows), self._train)
             yield start, Queries.of([rows - start], [distances], np.zeros((len(rows), 0)))
 
-    def _nearest(self, table: Table, k: int) -> Found:
+    def _nearest(self, table: Table, k: int) -> Ranking:
         """Distances and rows of the k nearest training rows."""
         nodes, copies, *_ = self._search_state()
         parts = [nearest_rows(nodes, copies, queries, k) for _, queries in self._queries(table)]

@@ -111,7 +111,7 @@ class ColumnCoordinates(NamedTuple):
             local /= local.mean(axis=1, keepdims=True)
             after = np.empty(numbers.shape)
             weighted = local * scales
-            local_distances(queries.asked(block), columns, before, numbers, weighted, after)
+            local_distances(queries.arrays(block), columns, before, numbers, weighted, after)
             order = np.argsort(after, axis=1, kind="stable")
             squared[block] = np.take_along_axis(after, order, axis=1)
             nodes[block] = np.take_along_axis(numbers, order, axis=1)
@@ -129,12 +129,12 @@ def column_edges(widths: Sequence[int]) -> np.ndarray:
 
 
 @njit(nogil=True, cache=True)
-def local_distances(asked, columns, squared, nodes, weights, out):
+def local_distances(queries, columns, squared, nodes, weights, out):
     """Set the squared distances of each query to some nodes, each column by its weight.
 
     Where ``squared`` is infinite there is no node.
     """
-    values, points = asked
+    values, points = queries
     codes, offsets, _, _, line, edges, _ = columns
     n_values = codes.shape[1]
     for i in range(len(nodes)):

@@ -23,7 +23,7 @@ from tabweave.engines.reading import start_counts
 from tabweave.neighbors.local_weights import ColumnCoordinates, column_edges, part_distances
 from tabweave.neighbors.votes import Neighbors, Targets, TrainingTargets, kth_distance
 from tabweave.space.block import Block, Blocks, Summed, total_gaps
-from tabweave.space.scan import Found, Queries
+from tabweave.space.scan import Queries, Ranking
 from tabweave.space.space import gap_axes
 
 NEIGHBORS = (3, 5, 9, 15, 25, 40, 80, 160, 320)
@@ -168,7 +168,7 @@ def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.maximum(out, 0, out=out)
 
 
-def smallest_entries(squared: np.ndarray, k: int) -> Found:
+def smallest_entries(squared: np.ndarray, k: int) -> Ranking:
     """Smallest k entries of each line, in order, and where they are.
 
     Entries are float32 and not negative, so that their bits are in their order: with the number of

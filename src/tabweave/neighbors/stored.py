@@ -519,6 +519,12 @@ def _check_same_keys(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) ->
                 )
 
 
+def check_whole_number(name: str, value: Any) -> None:
+    """Raise unless a value is a whole number of at least 1."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"expected {name} to be a whole number >= 1, got {value!r}")
+
+
 def names_of(X: Any) -> list[str] | None:
     """Names of the columns of rows, None if they have none."""
     return X.schema.names if isinstance(X, Table) else columns_of(X)[0]

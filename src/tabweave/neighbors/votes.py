@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from tabweave.columns.targets import check_target, target_array
-from tabweave.space.scan import Found, Nodes, Queries, nearest_nodes
+from tabweave.space.scan import Nodes, Queries, Ranking, nearest_nodes
 
 # Relative difference up to which two squared distances, or two sums of weights, count as equal.
 DISTANCE_ROUNDING = 1e-9
@@ -144,7 +144,7 @@ class TrainingTargets:
 # -- the nodes that vote ------------------------------------------------------------------------
 
 
-def nearest_and_ties(nodes: Nodes, sizes: np.ndarray, queries: Queries, k: int) -> Found:
+def nearest_and_ties(nodes: Nodes, sizes: np.ndarray, queries: Queries, k: int) -> Ranking:
     """Squared distances and numbers of the nearest nodes that hold k rows, and of all their ties.
 
     They come nearest first; lines are filled up with infinity, and node 0. Where a column tells

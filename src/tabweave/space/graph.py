@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from tabweave._compat import require
 from tabweave.io.register import storable
 from tabweave.space import kernels
-from tabweave.space.scan import Found, Nodes, Queries, merge, nearest_nodes
+from tabweave.space.scan import Nodes, Queries, Ranking, merge, nearest_nodes
 
 # Breadths of a walk that are tried.
 BREADTHS = (
@@ -107,7 +107,7 @@ class Walker:
         first: np.ndarray,
         breadth: int,
         query_nodes: np.ndarray | None = None,
-    ) -> Found:
+    ) -> Ranking:
         """The k nearest nodes of each query as :func:`nearest_nodes` does, nearly.
 
         ``query_nodes`` says which node of the graph each query is: the walk goes as if it were not
@@ -122,8 +122,8 @@ class Walker:
         if query_nodes is not None:
             left_out = np.argsort(graph.order)[query_nodes]
 
-        def walk(block: slice, asked: Found, *out: np.ndarray) -> None:
-            kernels.walk(asked, arrays, pair[1], way, left_out[block], *out)
+        def walk(block: slice, rows: Ranking, *out: np.ndarray) -> None:
+            kernels.walk(rows, arrays, pair[1], way, left_out[block], *out)
 
         nearest = queries.search(k, walk, 64)
         if graph.n_nodes == len(first):

@@ -5,9 +5,9 @@ a sum over groups of columns, one lookup each, and over coordinates; the order o
 in every loop, so that all ways to search give the same distances. Every loop keeps the k nearest in
 one kind of heap, and of nodes at the same distance those with the smaller row number.
 
-In all of them ``asked`` is (values, points): ``values[i, offsets[a] + v]`` is the distance of query
-i to value v of column a, ``points[i]`` its coordinates. ``nodes`` is (groups, offsets, widths,
-starts, codes, line, power, root): ``codes[g]`` has each node's joint value in the columns
+In all of them ``queries`` is (values, points): ``values[i, offsets[a] + v]`` is the distance of
+query i to value v of column a, ``points[i]`` its coordinates. ``nodes`` is (groups, offsets,
+widths, starts, codes, line, power, root): ``codes[g]`` has each node's joint value in the columns
 ``groups[g]`` (padded with -1), ``line[c]`` the nodes' coordinates, and ``root`` says that sums are
 compared by their roots, so that those that differ by less than a root can tell are equal.
 
@@ -146,8 +146,8 @@ def _fill_distances(joint, starts, codes, point, line, begin, power, root, out):
             out[j] = math.sqrt(max(out[j], 0.0))
 
 
-def _all_distances_plain(asked, nodes, out):
-    (values, points), (groups, offsets, widths, _, codes, line, power, root) = asked, nodes
+def _all_distances_plain(queries, nodes, out):
+    (values, points), (groups, offsets, widths, _, codes, line, power, root) = queries, nodes
     out[:] = 0
     for i, total in enumerate(out):
         for group, code in zip(groups, codes, strict=True):
@@ -162,15 +162,15 @@ def _all_distances_plain(asked, nodes, out):
         np.sqrt(np.maximum(out, 0), out=out)
 
 
-def _n_compared(asked, nodes, *_):
+def _n_compared(queries, nodes, *_):
     """How many numbers are compared."""
-    return len(asked[1]) * nodes[5].shape[1] * (1 + len(nodes[4]) + len(nodes[5]))
+    return len(queries[1]) * nodes[5].shape[1] * (1 + len(nodes[4]) + len(nodes[5]))
 
 
 @njit(nogil=True, cache=True, plain=_all_distances_plain, work=_n_compared)
-def all_distances(asked, nodes, out):
+def all_distances(queries, nodes, out):
     """Set the distance of each query to each node."""
-    values, points = asked
+    values, points = queries
     groups, offsets, widths, starts, codes, line, power, root = nodes
     joint = np.empty((len(out), starts[-1]))
     for i in range(len(out)):
@@ -182,10 +182,10 @@ def all_distances(asked, nodes, out):
             _fill_distances(joint[i], starts, codes, points[i], line, begin, power, root, tile)
 
 
-def _scan_plain(asked, nodes, first, out, rows):
+def _scan_plain(queries, nodes, first, out, rows):
     candidates = np.flatnonzero(first >= 0)
     distances = np.empty((len(out), len(first)))
-    _all_distances_plain(asked, nodes, distances)
+    _all_distances_plain(queries, nodes, distances)
     out[:], rows[:] = np.inf, NO_ROW
     for i in range(len(out)):
         _keep_nearest(distances[i, candidates], first[candidates], out[i], rows[i])
@@ -201,12 +201,12 @@ def _keep_nearest(distances, named, out, rows):
 
 
 @njit(nogil=True, cache=True, plain=_scan_plain, work=_n_compared)
-def scan(asked, nodes, first, out, rows):
+def scan(queries, nodes, first, out, rows):
     """Find the k nearest nodes of each query; ``first`` is a node's row number, or -1.
 
     Distances and row numbers are left in ``out`` and ``rows``, nearest first.
     """
-    values, points = asked
+    values, points = queries
     groups, offsets, widths, starts, codes, line, power, root = nodes
     joint = np.empty((len(out), starts[-1]))
     for i in range(len(out)):
@@ -250,14 +250,14 @@ def _offer_tile(tile, first, begin, distances, rows):
 
 
 @njit(nogil=True, cache=True)
-def sketched_scan(asked, nodes, first, sketch, out, rows):
+def sketched_scan(queries, nodes, first, sketch, out, rows):
     """Do what :func:`scan` does, and compare in full only what a sketch does not rule out.
 
     ``sketch`` is (near, along, slack): coordinates of queries and of nodes (a line for each
     direction) in a few directions, as float32, and what rounding may take from the length of their
     difference. A distance is no less than that difference and the least that columns add.
     """
-    values, points = asked
+    values, points = queries
     groups, offsets, widths, starts, codes, line, power, root = nodes
     joint, least = np.empty((len(out), starts[-1])), np.zeros(len(out))
     for i in range(len(out)):
@@ -460,13 +460,13 @@ def _meet(seen, j):
 
 
 @njit(nogil=True, cache=True)
-def _begin(space, seeds, own, pool, nodes, open_):
-    """Fill a pool with the nearest of the seeds but ``own``; return its size."""
+def _begin(space, seeds, query_node, pool, nodes, open_):
+    """Fill a pool with the nearest of the seeds but ``query_node``; return its size."""
     joint, starts, codes, point, line, power = space
     size = 0
     for j in seeds:
         distance = _and_line(_look_up(joint, starts, codes[j]), point, line[j], power)
-        if j != own and (size < len(pool) or distance < pool[size - 1]):
+        if j != query_node and (size < len(pool) or distance < pool[size - 1]):
             _, size = _insert(pool, nodes, open_, size, distance, j)
     return size
 
@@ -510,26 +510,26 @@ def _compare(space, near, limit, distance):
 
 
 @njit(nogil=True, cache=True)
-def _wander(space, first, graph, own, sight, seen, found, rows):
-    """Walk for one query: always on from the nearest node in sight that was not left yet.
+def _wander(space, first, graph, query_node, pools, seen, nearest, rows):
+    """Walk for one query: always on from the nearest node in the pool that was not left yet.
 
-    ``space`` is (joint, starts, codes, point, line, power), ``sight`` the pool of the nearest nodes
+    ``space`` is (joint, starts, codes, point, line, power), ``pools`` the nearest nodes
     so far: (distances, nodes, whether each is still to be left). What is compared next is touched
     before it is needed: memory then answers for all of it at once. The sum of what was touched
     means nothing, but without it compilers leave loads out.
     """
     links, seeds, breadth = graph
-    pool, nodes, open_ = sight
+    pool, nodes, open_ = pools
     codes = space[2]
     near, distance = np.empty(links.shape[1], np.int64), np.empty(links.shape[1])
     touched = 0.0
-    if own >= 0:
-        _meet(seen, own)
+    if query_node >= 0:
+        _meet(seen, query_node)
     # It begins at the nearest four of the seeds.
-    size = _begin(space, seeds, own, pool[:4], nodes, open_)
+    size = _begin(space, seeds, query_node, pool[:4], nodes, open_)
     for m in range(size):
         _meet(seen, nodes[m])
-        _offer(found, rows, pool[m], first[nodes[m]])
+        _offer(nearest, rows, pool[m], first[nodes[m]])
     index = 0
     while index < size:
         open_[index] = False
@@ -546,26 +546,27 @@ def _wander(space, first, graph, own, sight, seen, found, rows):
             if size < breadth or distance[m] < pool[size - 1]:
                 new, size = _insert(pool, nodes, open_, size, distance[m], near[m])
                 index = min(index, new)
-            if distance[m] <= found[0]:
-                _offer(found, rows, distance[m], first[near[m]])
+            if distance[m] <= nearest[0]:
+                _offer(nearest, rows, distance[m], first[near[m]])
         index = _next(open_, index, size)
     return touched
 
 
 @njit(nogil=True, cache=True)
-def walk(asked, nodes, first, graph, own, out, rows):
+def walk(queries, nodes, first, graph, query_node, out, rows):
     """Find the k nearest nodes of each query as far as a walk of some breadth meets them.
 
     As :func:`scan`, but ``codes`` and ``line`` have a row for each node, and sums are compared.
     ``graph`` is (links, seeds, breadth): node i links to ``links[i]``, -1 after the last, and a
-    walk begins at the nearest of the seeds. ``own`` is the node that each query is, neither found
-    nor passed, as if it were not there; -1 if it is none. What is returned means nothing.
+    walk begins at the nearest of the seeds. ``query_node`` is the node that each query is,
+    neither found nor passed, as if it were not there; -1 if it is none. What is returned means
+    nothing.
     """
-    values, points = asked
+    values, points = queries
     groups, offsets, widths, starts, codes, line, power, _ = nodes
     breadth = graph[2]
     joint = np.empty(starts[-1])
-    sight = np.empty(breadth), np.empty(breadth, np.int64), np.empty(breadth, np.bool_)
+    pools = np.empty(breadth), np.empty(breadth, np.int64), np.empty(breadth, np.bool_)
     seen = np.empty((len(first) >> 6) + 1, np.uint64)
     touched = 0.0
     for i in range(len(out)):
@@ -573,6 +574,6 @@ def walk(asked, nodes, first, graph, own, out, rows):
         seen[:] = 0
         _clear(out[i], rows[i])
         space = joint, starts, codes, points[i], line, power
-        touched += _wander(space, first, graph, own[i], sight, seen, out[i], rows[i])
+        touched += _wander(space, first, graph, query_node[i], pools, seen, out[i], rows[i])
         _sort(out[i], rows[i])
     return touched

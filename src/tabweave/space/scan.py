@@ -28,7 +28,7 @@ MIN_SKETCHED_NODES = 1 << 14
 # Largest coordinate whose square float32 can hold, exactly enough.
 MAX_FLOAT32_COORDINATE = 1e15
 
-Found = tuple[np.ndarray, np.ndarray]  # distances and row numbers, a line for each query
+Ranking = tuple[np.ndarray, np.ndarray]  # distances and row numbers, a line for each query
 Hits = tuple[np.ndarray, np.ndarray, np.ndarray]  # who asks, who is found, what adds up between
 
 
@@ -156,7 +156,7 @@ class Sketch:
         farthest = max(float(along.max()), -float(along.min()))
         return cls(centre, axes, along.astype(np.float32), largest, farthest)
 
-    def near(self, points: np.ndarray) -> Found:
+    def near(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Points along the axes, and what rounding may take from a difference to a node.
 
         It is infinite, so that nothing is ruled out, where squares overflow.
@@ -206,11 +206,11 @@ class Queries:
         """Some of the queries."""
         return Queries(lambda block: self.values(numbers[block]), self.points[numbers])
 
-    def asked(self, block: slice) -> Found:
+    def arrays(self, block: slice) -> tuple[np.ndarray, np.ndarray]:
         """What the kernels read of a block."""
         return self.values(block), self.points[block]
 
-    def search(self, k: int, kernel: Any, size: int = 16) -> Found:
+    def search(self, k: int, kernel: Any, size: int = 16) -> Ranking:
         """Let a kernel fill in the k nearest of each query, ``size`` queries at a time.
 
         Codes are read from memory once for all of them.
@@ -218,7 +218,7 @@ class Queries:
         out, rows = np.empty((len(self), k)), np.empty((len(self), k), np.int64)
 
         def work(block: slice) -> None:
-            kernel(block, self.asked(block), out[block], rows[block])
+            kernel(block, self.arrays(block), out[block], rows[block])
 
         in_threads(work, slices(len(self), 1, size))
         return out, rows
@@ -263,7 +263,9 @@ class Copies:
         nodes = self.node_of if allowed is None else self.node_of[allowed]
         return np.bincount(nodes, minlength=len(self.heads))
 
-    def rows_of(self, nodes: np.ndarray, allowed: np.ndarray | None) -> Found:
+    def rows_of(
+        self, nodes: np.ndarray, allowed: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Rows of some nodes, the allowed ones, one after the other, and how many each has."""
         begin, lengths = self.starts[nodes], self.starts[nodes + 1] - self.starts[nodes]
         owner = np.repeat(np.arange(len(nodes)), lengths)
@@ -273,12 +275,12 @@ class Copies:
             rows, owner = rows[allowed[rows]], owner[allowed[rows]]
         return rows, np.bincount(owner, minlength=len(nodes))
 
-    def expand(self, found: Found, k: int, allowed: np.ndarray | None) -> Found:
+    def expand(self, ranking: Ranking, k: int, allowed: np.ndarray | None) -> Ranking:
         """Turn nearest nodes into nearest rows; infinity and -1 where there are too few."""
         if allowed is None:
             allowed = np.ones(len(self.node_of), bool)
-        out, rows = np.empty((len(found[0]), k)), np.empty((len(found[0]), k), np.int64)
-        kernels.expand(*found, self.node_of, self.starts, self.members, allowed, out, rows)
+        out, rows = np.empty((len(ranking[0]), k)), np.empty((len(ranking[0]), k), np.int64)
+        kernels.expand(*ranking, self.node_of, self.starts, self.members, allowed, out, rows)
         return out, rows
 
 
@@ -287,7 +289,7 @@ class Copies:
 
 def nearest_nodes(
     nodes: Nodes, queries: Queries, k: int, first: np.ndarray | None = None, begin: int = 0
-) -> Found:
+) -> Ranking:
     """The k nearest nodes of each query, by comparing with every one from ``begin`` on.
 
     Parameters
@@ -313,12 +315,12 @@ def nearest_nodes(
     is_sketched = not is_part and (len(queries) >= 64 or "sketch" in nodes.__dict__)
     sketch = nodes.sketch if is_sketched else None
     if sketch is None:
-        return queries.search(k, lambda _, asked, *out: kernels.scan(asked, arrays, first, *out))
+        return queries.search(k, lambda _, rows, *out: kernels.scan(rows, arrays, first, *out))
     near, slack = sketch.near(queries.points)
 
-    def search(block: slice, asked: Found, *out: np.ndarray) -> None:
+    def search(block: slice, rows: Ranking, *out: np.ndarray) -> None:
         rounded = near[block], sketch.along, slack[block]
-        kernels.sketched_scan(asked, arrays, first, rounded, *out)
+        kernels.sketched_scan(rows, arrays, first, rounded, *out)
 
     return queries.search(k, search)
 
@@ -329,8 +331,8 @@ def nearest_rows(
     queries: Queries,
     k: int,
     allowed: np.ndarray | None = None,
-    search: Callable[[Queries, int, np.ndarray], Found] | None = None,
-) -> Found:
+    search: Callable[[Queries, int, np.ndarray], Ranking] | None = None,
+) -> Ranking:
     """The k nearest rows of each query.
 
     Parameters
@@ -376,16 +378,16 @@ def within(nodes: Nodes, queries: Queries, limit: float, first: np.ndarray | Non
     return query[order], named[order], summed[order]
 
 
-def merge(one: Found, other: Found, k: int) -> Found:
+def merge(one: Ranking, other: Ranking, k: int) -> Ranking:
     """The k nearest of two answers to the same queries."""
     out, rows = (np.hstack(pair) for pair in zip(one, other, strict=True))
     order = np.lexsort((rows, out), axis=1)[:, :k]
     return np.take_along_axis(out, order, axis=1), np.take_along_axis(rows, order, axis=1)
 
 
-def without_self(found: Found) -> Found:
+def without_self(ranking: Ranking) -> Ranking:
     """The k nearest other rows, from the k + 1 nearest of every row."""
-    distances, rows = found
+    distances, rows = ranking
     is_self = rows == np.arange(len(rows))[:, None]
     is_self[~is_self.any(axis=1), -1] = True  # more copies than neighbours: it is not among them
     shape = (len(rows), rows.shape[1] - 1)

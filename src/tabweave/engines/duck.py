@@ -33,10 +33,8 @@ from tabweave.io.files import csv_header
 _TYPES_TO_TRY = "['BIGINT', 'DOUBLE', 'VARCHAR']"
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?(nan|inf(inity)?))"
 # Words for missing beside numbers, as pandas has them.
-_MISSING_LIST = "'NA', 'N/A', 'n/a', '#N/A', 'NULL', 'null', 'None', 'NaN', 'nan', '<NA>'"
-_MISSING_PATTERN = sql_text(
-    "NA|N/A|n/a|#N/A|NULL|null|None|NaN|nan|<NA>"
-)  # IN takes minutes in wide files
+_MISSING = "NA|N/A|n/a|#N/A|NULL|null|None|NaN|nan|<NA>"
+_NUMBERED = re.compile(r"(.*)_\d+", re.DOTALL)  # A name that DuckDB numbered.
 _LONG_NUMBER = r"[+-]?[0-9]{16,}"  # a whole number that a float may not hold
 # Types that DuckDB sees in the text of JSON, which has none of them.
 _TEXT_IN_JSON = re.compile(r"TIMESTAMP WITH TIME ZONE|TIMESTAMP\w*|DATE|TIME\b|UUID|INTERVAL")
@@ -111,7 +109,7 @@ class CsvSource(DuckSource):
         layout += f", skip={header.lines_before}, hive_partitioning=false"
         layout += """, comment='', quote='"', escape='"'"""
         guess = f"read_csv({layout}, sample_size=-1, auto_type_candidates={_TYPES_TO_TRY}"
-        guess += f", nullstr=['', {_MISSING_LIST}])"
+        guess += f", nullstr=['', {', '.join(map(sql_text, _MISSING.split('|')))}])"
         try:
             types_found = describe(connection, f"SELECT * FROM {guess}")
         except Exception:
@@ -221,11 +219,10 @@ class CsvSource(DuckSource):
 
 
 def _present(name: str) -> str:
-    """A cell of text in SQL, NULL for a word for missing."""
+    """A cell of text in SQL, NULL for a word for missing; IN would take minutes in wide files."""
     cell = sql_name(name)
-    return (
-        f"CASE WHEN regexp_full_match(trim({cell}), {_MISSING_PATTERN}) THEN NULL ELSE {cell} END"
-    )
+    is_missing = f"regexp_full_match(trim({cell}), {sql_text(_MISSING)})"
+    return f"CASE WHEN {is_missing} THEN NULL ELSE {cell} END"
 
 
 def doubtful_header(header: Sequence[str], columns: Sequence[Sequence[Any]]) -> str:
@@ -463,9 +460,6 @@ def row_batches(result: Any, batch_rows: int) -> Iterator[dict[str, list[Any]]]:
 
 def _replaced(found: Mapping[str, str], types: Mapping[str, str]) -> dict[str, str]:
     return {name: types.get(name, kind) for name, kind in found.items()}
-
-
-_NUMBERED = re.compile(r"(.*)_\d+", re.DOTALL)
 
 
 def _keys(path: Path, connection: Any, names: list[str]) -> list[str]:

@@ -40,7 +40,20 @@ _FORMATS = {
     ".json": "json", ".jsonl": "json", ".ndjson": "json",
     ".arrow": "arrow", ".ipc": "arrow", ".feather": "arrow",
 }  # fmt: skip
-_COMPRESSED = ".gz"
+_SHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
+_DATABASES = {".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".duckdb": "duckdb"}
+_ARCHIVES = (".7z", ".tar", ".tgz")
+# What pandas reads, and tabweave does not.
+_PANDAS_READERS = {
+    ".dta": "read_stata", ".sav": "read_spss", ".sas7bdat": "read_sas", ".xpt": "read_sas",
+    ".orc": "read_orc", ".pkl": "read_pickle", ".h5": "read_hdf", ".html": "read_html",
+}  # fmt: skip
+# What lies in the folder of a table whose log says which rows are still there.
+_TABLE_FORMATS = {
+    "_delta_log": ("Delta", "pass deltalake.DeltaTable(folder)"),
+    "../metadata/*.metadata.json": ("Iceberg", "pass a table of pyiceberg, or its scan"),
+    ".hoodie": ("Hudi", "read it by an engine that knows Hudi, such as Spark"),
+}
 _PARTITION_KEY = re.compile(r"[^=]+=.*")  # a folder of a partition
 _WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _MISSING_KEY = "__HIVE_DEFAULT_PARTITION__"  # how a missing value is written
@@ -69,14 +82,6 @@ def open_files(
     return files[0] if len(files) == 1 else FilesSource(files, columns)
 
 
-_SHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
-_SHELLS = {"sqlite": "sqlite3", "duckdb": "duckdb"}
-_PACKED = (".7z", ".tar", ".tgz")
-_READERS = {".dta": "read_stata", ".sav": "read_spss", ".sas7bdat": "read_sas", ".xpt": "read_sas"}
-_READERS |= {".orc": "read_orc", ".pkl": "read_pickle", ".h5": "read_hdf", ".html": "read_html"}
-_DATABASES = {".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".duckdb": "duckdb"}
-
-
 def open_file(path: Path, engine: str = "auto", encoding: str | None = None) -> Source:
     """One file as a source; its text has an encoding, found by trial if none is given."""
     kind = _format(path)
@@ -84,10 +89,11 @@ def open_file(path: Path, engine: str = "auto", encoding: str | None = None) -> 
         return BookSource(path)
     if database := _DATABASES.get(path.suffix.lower()):
         address = f"{database}:///{path.as_posix()}"
+        shell = "sqlite3" if database == "sqlite" else database
         raise ValueError(
             f"{path}: expected a file of text, Parquet or Arrow, got a database; in Python pass "
             f"({address!r}, 'SELECT * FROM a_table'), in a shell write the table as CSV first, "
-            f"e.g. by {_SHELLS[database]} -csv -header {path.name} 'SELECT * FROM a_table'"
+            f"e.g. by {shell} -csv -header {path.name} 'SELECT * FROM a_table'"
         )
     if kind is None:
         raise ValueError(
@@ -115,7 +121,7 @@ def _open_text(path: Path, source: TextSource, encoding: str | None) -> Source:
     """Open a file of text, or a copy of it: unpacked, in UTF-8."""
     packed = path.suffix.lower() in PACKED
     failed = None
-    if encoding is None and (not packed or path.suffix.lower() == _COMPRESSED):
+    if encoding is None and (not packed or path.suffix.lower() == ".gz"):
         try:
             opened = source.open(path)
             opened.encoding = "utf-8"
@@ -187,9 +193,9 @@ class BookSource(FrameSource):
 def _remedy(path: Path) -> str:
     """What to do with a file of a format that is not read."""
     suffix = path.suffix.lower()
-    if suffix in (*_PACKED, *PACKED):
+    if suffix in (*_ARCHIVES, *PACKED):
         return "; unpack it first"
-    reader = _READERS.get(suffix)
+    reader = _PANDAS_READERS.get(suffix)
     return f"; read it by pandas.{reader}({path.name!r}) and pass the frame" if reader else ""
 
 
@@ -411,13 +417,6 @@ def _expand_one(text: str) -> list[Path]:
             return files
         raise FileNotFoundError(f"no file matches {text!r} (from {Path.cwd()})")
     raise FileNotFoundError(f"file not found: {text!r} (from {Path.cwd()})")
-
-
-_TABLE_FORMATS = {  # what lies in the folder of a table whose log says which rows are still there
-    "_delta_log": ("Delta", "pass deltalake.DeltaTable(folder)"),
-    "../metadata/*.metadata.json": ("Iceberg", "pass a table of pyiceberg, or its scan"),
-    ".hoodie": ("Hudi", "read it by an engine that knows Hudi, such as Spark"),
-}
 
 
 def _check_no_log(folder: Path) -> None:

@@ -39,6 +39,11 @@ _FAMILIES = {
     "null": ("null", '"null"'),
 }
 _ARROW_TIME = re.compile(r"(time|duration|date)\w*\[[a-z].*\]")  # as timestamp[us]; no DATE[3]
+_CSV_ERROR = re.compile(
+    r"CSV Error on Line: (\d+)\nOriginal Line:(.*)\n(?:Expected Number of Columns: (\d+) "
+    r"Found: (\d+)|(Value with unterminated quote)|Invalid unicode)",
+    re.DOTALL,
+)
 _END = object()
 
 
@@ -376,13 +381,6 @@ def errors_naming(name: str) -> Iterator[None]:
         if isinstance(error, FileNotFoundError | PermissionError) or not (foreign or nameless):
             raise
         raise ValueError(f"{name}: {_message_of(str(error))}") from error
-
-
-_CSV_ERROR = re.compile(
-    r"CSV Error on Line: (\d+)\nOriginal Line:(.*)\n(?:Expected Number of Columns: (\d+) "
-    r"Found: (\d+)|(Value with unterminated quote)|Invalid unicode)",
-    re.DOTALL,
-)
 
 
 def _message_of(text: str) -> str:

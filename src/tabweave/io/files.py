@@ -29,6 +29,26 @@ from tabweave._compat import require
 
 _DELIMITERS = (",", ";", "\t", "|")
 _SEPARATOR = re.compile(r"(?i:sep)=(.)\s*").fullmatch  # the first line of some files of Excel
+_SIGNATURES = {
+    b"PAR1": "a Parquet file; let its name end in .parquet",
+    b"ARROW1": "an Arrow file; let its name end in .arrow",
+    b"\x1f\x8b": "a gzip file; let its name end in .gz",
+    b"PK\x03\x04": "a zip file, as workbooks are; unpack it, or save the sheet as CSV",
+    b"\x28\xb5\x2f\xfd": "a Zstandard file; unpack it",
+    b"BZh": "a bzip2 file; unpack it",
+    b"\xfd7zXZ": "an xz file; unpack it",
+    b"SQLite format": "a SQLite database; write the table as CSV",
+}
+PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
+BLOCK_BYTES = 1 << 20  # What is read of a file at a time.
+MAX_UNPACKED_BYTES = 1 << 36  # A packed file that the user has chosen may hold so much.
+MAX_BOOK_BYTES = 1 << 29  # A workbook may hold so much: all its cells are read into memory.
+_DAMAGE = (gzip.BadGzipFile, zipfile.BadZipFile, lzma.LZMAError, EOFError, zlib.error)
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 
 
 @contextmanager
@@ -111,18 +131,6 @@ def csv_header(
     return CsvHeader(names, delimiter, int(separator is not None))
 
 
-_SIGNATURES = {
-    b"PAR1": "a Parquet file; let its name end in .parquet",
-    b"ARROW1": "an Arrow file; let its name end in .arrow",
-    b"\x1f\x8b": "a gzip file; let its name end in .gz",
-    b"PK\x03\x04": "a zip file, as workbooks are; unpack it, or save the sheet as CSV",
-    b"\x28\xb5\x2f\xfd": "a Zstandard file; unpack it",
-    b"BZh": "a bzip2 file; unpack it",
-    b"\xfd7zXZ": "an xz file; unpack it",
-    b"SQLite format": "a SQLite database; write the table as CSV",
-}
-
-
 def other_format(path: Path) -> str | None:
     """Which format, that is no text, a file begins as, and the remedy; None for no other."""
     with path.open("rb") as file:
@@ -176,17 +184,6 @@ def _record(file: Any, path: Path, longest: int | None) -> str:
 
 
 # -- compressed files -----------------------------------------------------------------------------
-
-PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
-BLOCK_BYTES = 1 << 20  # What is read of a file at a time.
-MAX_UNPACKED_BYTES = 1 << 36  # A packed file that the user has chosen may hold so much.
-MAX_BOOK_BYTES = 1 << 29  # A workbook may hold so much: all its cells are read into memory.
-_DAMAGE = (gzip.BadGzipFile, zipfile.BadZipFile, lzma.LZMAError, EOFError, zlib.error)
-_BYTE_ORDER_MARKS = {
-    codecs.BOM_UTF8: "utf-8",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
 
 
 def unpack(path: Path, target: Path, max_bytes: int = MAX_UNPACKED_BYTES) -> None:

@@ -432,19 +432,16 @@ def _summary(sources: Sources) -> str:
     width = max(map(len, sources.names + sources.graph_names))
     for name in sources.names:
         rows, columns = sources.matrix(name).shape
-        share = f"{rows / max(n, 1):.0%}".replace("%", " %")
-        lines.append(
-            f"  {name:{width}}  {_count(rows, 'row')} ({share}) x {_count(columns, 'column')}"
-        )
+        share = f"{100 * rows / max(n, 1):.0f} %"
+        size = f"{_count(rows, 'row')} ({share}) x {_count(columns, 'column')}"
+        lines.append(f"  {name:{width}}  {size}")
     for name in sources.graph_names:
-        graph = sources.graph(name)
+        graph, is_directed = sources.graph(name), sources._directed[name]
         linked = int((np.diff(graph.indptr) > 0).sum())
-        share = f"{linked / max(n, 1):.0%}".replace("%", " %")
-        edges = sources.links(name).nnz if sources._directed[name] else graph.nnz // 2
-        kind = "directed edge" if sources._directed[name] else "edge"
-        lines.append(
-            f"  {name:{width}}  {_count(edges, kind)}, {_count(linked, 'id')} linked ({share})"
-        )
+        n_edges = sources.links(name).nnz if is_directed else graph.nnz // 2
+        edges = _count(n_edges, "directed edge" if is_directed else "edge")
+        share = f"{100 * linked / max(n, 1):.0f} %"
+        lines.append(f"  {name:{width}}  {edges}, {_count(linked, 'id')} linked ({share})")
     n_by_presence = np.bincount(sources.present.sum(axis=1), minlength=n_tables + 1)
     parts = [
         f"in {_count(k, 'table') if k else 'no table'}: {n_by_presence[k]}"

@@ -23,7 +23,7 @@ from tabweave.counts.counting import available_memory
 from tabweave.io.register import storable
 from tabweave.space.scan import Nodes, Queries, nearest_nodes
 from tabweave.tasks.row_model import (
-    MAX_VALUES,
+    MAX_GUESSED_VALUES,
     PRIOR_ROWS,
     CodedRows,
     CompleteRows,
@@ -35,7 +35,9 @@ from tabweave.tasks.row_model import (
 
 ENGINES = ("counts", "mixture", "neighbors")
 BLOCK_ROWS = 1 << 14  # Rows that are filled at a time.
-MAX_COLUMNS = 64  # Tables with more columns are learned block by block, and so large are blocks.
+MAX_BLOCK_COLUMNS = (
+    64  # Tables with more columns are learned block by block, and so large are blocks.
+)
 MAX_BLOCK_VALUES = 4000  # A block of several columns has so many values at most.
 
 
@@ -475,7 +477,7 @@ class BlockFiller:
 def n_values(table: Table, n_bins: int) -> np.ndarray:
     """How many values of each column are learned."""
     return np.array(
-        [n_bins + 1 if isinstance(data, Numbers) else min(len(data.labels), MAX_VALUES)
+        [n_bins + 1 if isinstance(data, Numbers) else min(len(data.labels), MAX_GUESSED_VALUES)
          for data in table.columns]
     )  # fmt: skip
 
@@ -486,7 +488,7 @@ def blocks_of_columns(table: Table, n_bins: int) -> list[tuple[list[str], int]]:
     A block grows by the column that is closest to one in it; what tells most of its columns joins.
     """
     sizes, names = n_values(table, n_bins), table.schema.names
-    if len(names) <= MAX_COLUMNS and sizes.sum() <= MAX_BLOCK_VALUES:
+    if len(names) <= MAX_BLOCK_COLUMNS and sizes.sum() <= MAX_BLOCK_VALUES:
         return [(names, len(names))]
     evidence = pairwise_evidence(table)
     is_left, blocks = np.ones(len(names), bool), []
@@ -497,7 +499,7 @@ def blocks_of_columns(table: Table, n_bins: int) -> list[tuple[list[str], int]]:
             telling = evidence[targets].sum(axis=0)
             telling[targets] = 0
             order = np.argsort(-telling, kind="stable")
-            others = order[telling[order] > 0][: MAX_COLUMNS - len(targets)]
+            others = order[telling[order] > 0][: MAX_BLOCK_COLUMNS - len(targets)]
             n_both = sizes[targets].sum() + np.cumsum(sizes[others])
             members = [*targets, *others[n_both <= MAX_BLOCK_VALUES]]
             blocks.append(([names[a] for a in members], len(targets)))
@@ -521,7 +523,7 @@ def _grown(first: int, near: np.ndarray, is_left: np.ndarray, sizes: np.ndarray)
     """A column and those that are left and closest to it, or to one that was taken."""
     block, closest = [first], np.where(is_left, near[first], -1)
     closest[first] = -1
-    while len(block) < MAX_COLUMNS // 2:
+    while len(block) < MAX_BLOCK_COLUMNS // 2:
         best = int(closest.argmax())
         if closest[best] < 0 or sizes[[*block, best]].sum() > MAX_BLOCK_VALUES // 2:
             break

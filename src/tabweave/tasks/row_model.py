@@ -39,7 +39,7 @@ from tabweave.embed.nonbend.nonbend import NonBEND, subspace_weights, value_prob
 from tabweave.io.register import storable
 from tabweave.space.numbers import binned, quantile_bins
 
-MAX_VALUES = 200  # Rarer values of a column are neither guessed nor looked at.
+MAX_GUESSED_VALUES = 200  # Rarer values of a column are neither guessed nor looked at.
 PRIOR_ROWS = 5.0  # The shares of a column count as so many rows in p(value | other value).
 
 
@@ -109,7 +109,7 @@ class NumberBins:
 
 @storable
 @dataclass(frozen=True, eq=False)
-class CodedColumn:
+class LearnedColumn:
     """How the cells of a column are coded: by its frequent values, or bins of its numbers.
 
     Attributes
@@ -130,7 +130,7 @@ class CodedColumn:
     bins: NumberBins | None
 
     @classmethod
-    def of(cls, name: str, data: Any, edges: np.ndarray | None) -> CodedColumn:
+    def of(cls, name: str, data: Any, edges: np.ndarray | None) -> LearnedColumn:
         """Learn from a column; ``edges`` are those of the bins of numbers."""
         if edges is None:
             return cls(name, frequent_labels(data), isinstance(data, Sets), None)
@@ -152,7 +152,7 @@ class RowModel:
 
     Attributes
     ----------
-    columns : list of CodedColumn
+    columns : list of LearnedColumn
         How the cells of each column are coded.
     products : ndarray of shape (features, features)
         Sums of products of two features over rows; of two values, how many rows have both.
@@ -166,7 +166,7 @@ class RowModel:
         Whether columns that tell nothing of another stay out of its regression.
     """
 
-    columns: list[CodedColumn]
+    columns: list[LearnedColumn]
     products: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     n_rows_of_both: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     subspaces: Sequence[tuple[np.ndarray, np.ndarray]] = ()
@@ -177,7 +177,7 @@ class RowModel:
     def coded(cls, table: Table, n_bins: int) -> RowModel:
         """How cells are coded, and nothing learned from them."""
         edges = quantile_bins(table, n_bins)
-        return cls([CodedColumn.of(c.name, data, edges.get(c.name)) for c, data in table])
+        return cls([LearnedColumn.of(c.name, data, edges.get(c.name)) for c, data in table])
 
     @classmethod
     def of(
@@ -548,7 +548,7 @@ def frequent_labels(data: Codes | Sets) -> tuple[Label, ...]:
     """The values of a column that occur, sorted, the most frequent 200 at most."""
     times = np.bincount(data.codes, minlength=len(data.labels))
     index = [i for i in order(data.labels) if times[i] and data.labels[i] is not None]
-    most = np.sort(np.argsort(-times[index], kind="stable")[:MAX_VALUES])
+    most = np.sort(np.argsort(-times[index], kind="stable")[:MAX_GUESSED_VALUES])
     return tuple(data.labels[index[i]] for i in most)
 
 

@@ -296,7 +296,7 @@ class Report(str):
 
 
 def map_widget(X: Any, *, target: Any = None, method: Any = "auto", random_state: int = 0) -> Any:
-    """Return an interactive map of rows for a notebook; selected rows can be read from Python.
+    """An interactive map of rows for a notebook; selected rows can be read from Python.
 
     Works in Jupyter, marimo, Colab and VS Code; needs the extra ``tabweave[notebook]``.
 

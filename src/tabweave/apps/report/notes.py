@@ -25,7 +25,7 @@ Note = dict[str, Any]
 
 
 def describe_warnings(reading: Reading, couplings: dict[str, Any] | None) -> list[Note]:
-    """Return what is odd about the columns, the rows and the target, gravest first."""
+    """What is odd about the columns, the rows and the target, gravest first."""
     notes = [note for column, data in reading.table for note in _of_column(reading, column, data)]
     notes += _of_rows(reading)
     if couplings is not None:

@@ -122,10 +122,10 @@ class CDE(ValueEmbedder):
     def _check_size(self, counts: Counts) -> None:
         n_values = int(counts.offsets[-1])
         if n_values > self.max_values:
-            most = int(np.argmax(counts.sizes))
+            widest = int(np.argmax(counts.sizes))
             raise ValueError(
                 f"expected at most max_values={self.max_values} values, got {n_values}, of which "
-                f"{counts.sizes[most]} in column {counts.names[most]!r}; CDE compares all with "
+                f"{counts.sizes[widest]} in column {counts.names[widest]!r}; CDE compares all with "
                 "all: leave the column out, raise max_values, or use Weave"
             )
 

@@ -299,7 +299,7 @@ def learn(moments: PowerMoments, names: list[str], scale: str | None, alpha: flo
     """Eqs. (3.1)-(4.1) from moments: correlations, their significance, the linear map."""
     check_moments(moments, names, scale)
     m, L = len(names), moments.mean.shape[2]
-    each = np.arange(m)
+    columns = np.arange(m)
     origin, unit = scaling(moments, scale)
     start, width = frame(moments.low, moments.high, moments.signed)
     constant, T = affine_powers((start - origin) / unit, width / unit, L)
@@ -308,11 +308,11 @@ def learn(moments: PowerMoments, names: list[str], scale: str | None, alpha: flo
     r = correlations(cross, squares)
     p = p_values(r, moments.n[:, :, None, None])
     r = np.where(p < alpha, r, 0.0)
-    r[each, each, np.arange(L)[:, None], np.arange(L)[:, None]] = 1.0
+    r[columns, columns, np.arange(L)[:, None], np.arange(L)[:, None]] = 1.0
     R, P = (flat.transpose(0, 2, 1, 3).reshape(m * L, m * L) for flat in (r, p))
     w = np.tile([1 / factorial(q) for q in range(1, L + 1)], m)
     A = w[:, None] * R.T
-    mean = constant + np.einsum("apq,aq->ap", T, moments.mean[each, each])
+    mean = constant + np.einsum("apq,aq->ap", T, moments.mean[columns, columns])
     covariance = cross / np.maximum(moments.n - 1, 1)[:, :, None, None]
     covariance = covariance.transpose(0, 2, 1, 3).reshape(m * L, m * L)
     variance = np.maximum(np.einsum("ki,kl,li->i", A, covariance, A, optimize=True), 0)
@@ -344,11 +344,11 @@ def scaling(moments: PowerMoments, scale: str | None) -> tuple[np.ndarray, np.nd
         return np.zeros(len(low)), np.ones(len(low))
     if scale == "minmax":
         return low, width
-    each = np.arange(len(low))
+    columns = np.arange(len(low))
     rows = np.maximum(np.diagonal(moments.n) - 1, 1)
-    deviation = np.sqrt(moments.own[each, each, 0, 0] / rows)
+    deviation = np.sqrt(moments.own[columns, columns, 0, 0] / rows)
     origin, unit = frame(low, moments.high, moments.signed)
-    return origin + unit * moments.mean[each, each, 0], unit * deviation
+    return origin + unit * moments.mean[columns, columns, 0], unit * deviation
 
 
 def check_moments(

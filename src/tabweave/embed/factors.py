@@ -466,9 +466,9 @@ class MFA(FAMD):
         names = self.schema_.names
         if self.groups is None:
             numbers = [c.name for c in self.schema_.numeric]
-            others = [name for name in names if name not in numbers]
-            both = {"categories": others, "numbers": numbers}
-            return {name: group for name, group in both.items() if group}
+            categories = [name for name in names if name not in numbers]
+            by_kind = {"categories": categories, "numbers": numbers}
+            return {name: group for name, group in by_kind.items() if group}
         groups = {str(name): list(group) for name, group in self.groups.items()}
         listed = [column for group in groups.values() for column in group]
         if sorted(listed) != sorted(names) or not all(groups.values()):

@@ -278,12 +278,12 @@ def column_blocks(
     The starting weight 1 of a column goes to the identity, or, if ``balanced``, is shared equally
     by its spaces, and within a space by its kernels.
     """
-    every = counts.frequencies
-    f = every[column]
+    frequencies = counts.frequencies
+    f = frequencies[column]
     gini = 1 - f @ f
     if gini <= couplings.NEGLIGIBLE:
         return []
-    mean = gini / sum(1 - values @ values for values in every)
+    mean = gini / sum(1 - values @ values for values in frequencies)
     landmark_ids = couplings.landmarks(counts, column, couplings.MAX_LANDMARKS)
     if len(landmark_ids) < len(f):
         factors = _mean_factors(counts, column, kernels, landmark_ids).scaled(mean)

@@ -470,7 +470,9 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         approximate = self._approximate(rows.shape[0])
         index = TreeIndex(rows, int(3 * perplexity), approximate=approximate)
         n_jobs = _jobs(rows.shape[0])
-        near = affinity.PerplexityBasedNN(perplexity=perplexity, knn_index=index, n_jobs=n_jobs)
+        affinities = affinity.PerplexityBasedNN(
+            perplexity=perplexity, knn_index=index, n_jobs=n_jobs
+        )
         seed = seed_of(self.random_state)
         start = _start(rows.coordinates(), int(self.n_components), seed, initialization)
         tsne = TSNE(
@@ -480,7 +482,7 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
             n_jobs=n_jobs,
             random_state=seed,
         )
-        self.map_ = np.array(tsne.fit(affinities=near, initialization=start))
+        self.map_ = np.array(tsne.fit(affinities=affinities, initialization=start))
         self._index = index
         self.hierarchy_, self.perplexity_ = hierarchy, perplexity
         self.neighbors_ = "faiss" if approximate else "exact"
@@ -489,15 +491,15 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         return self
 
     def _resolved_perplexity(self, n_rows: int) -> float:
-        most = (n_rows - 1) / 3
-        if most < 1:
+        max_perplexity = (n_rows - 1) / 3
+        if max_perplexity < 1:
             raise ValueError(f"expected at least 4 rows for a map, got n_samples={n_rows}")
         if isinstance(self.perplexity, str):
-            return min(30.0, most)
-        if self.perplexity > most:
+            return min(30.0, max_perplexity)
+        if self.perplexity > max_perplexity:
             raise ValueError(
                 f"perplexity={self.perplexity} needs {int(3 * self.perplexity) + 1} rows, but "
-                f"there are {n_rows}; use at most {most:.4g}, or 'auto'"
+                f"there are {n_rows}; use at most {max_perplexity:.4g}, or 'auto'"
             )
         return float(self.perplexity)
 
@@ -526,13 +528,13 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         rows = TreeRows.of(read_fitted(hierarchy, X), hierarchy.blocks_, hierarchy.unknown)
         if not rows.shape[0]:
             raise ValueError("expected at least one row to project, got none")
-        near = min(25, len(self.map_))
+        n_neighbors = min(25, len(self.map_))
         perplexity = min(5.0, self.perplexity_)
         layout = _finished(self.map_, self._index)
         # Forces by interpolation depend on the whole batch; a few rows are projected one by one.
         max_single_rows = 5_000
         few = rows.shape[0] <= max_single_rows or self.n_components > 2
-        partial = layout.prepare_partial(rows, k=near, perplexity=perplexity)
+        partial = layout.prepare_partial(rows, k=n_neighbors, perplexity=perplexity)
         partial.optimize(
             n_iter=100,
             learning_rate=0.1,
@@ -679,16 +681,20 @@ def _finished(positions: np.ndarray, index: TreeIndex) -> Any:
     from openTSNE.affinity import PerplexityBasedNN
     from scipy.sparse import csr_matrix
 
-    near = PerplexityBasedNN.__new__(PerplexityBasedNN)  # its constructor would search again
-    near.P = csr_matrix((index.n_samples, index.n_samples))
-    near.knn_index, near.verbose, near.n_jobs = index, False, _jobs(index.n_samples)
+    affinities = PerplexityBasedNN.__new__(PerplexityBasedNN)  # its constructor would search again
+    affinities.P = csr_matrix((index.n_samples, index.n_samples))
+    affinities.knn_index, affinities.verbose, affinities.n_jobs = (
+        index,
+        False,
+        _jobs(index.n_samples),
+    )
     return TSNEEmbedding(
         positions,
-        near,
+        affinities,
         learning_rate="auto",
         theta=0.5,
         max_step_norm=5,
-        n_jobs=near.n_jobs,
+        n_jobs=affinities.n_jobs,
         verbose=False,
         callbacks=None,
         callbacks_every_iters=50,

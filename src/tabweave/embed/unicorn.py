@@ -208,8 +208,10 @@ def change(before: Counts, after: Counts, decay: float = 1.0) -> CouplingChange:
     Taken over the values of the new window, those that count more than before. A value that was
     not seen before has turned altogether.
     """
-    both = zip(after.labels, before.labels, strict=True)
-    vocabulary = Vocabulary(after.vocabulary.names, tuple(tuple(union(a, b)) for a, b in both))
+    label_pairs = zip(after.labels, before.labels, strict=True)
+    vocabulary = Vocabulary(
+        after.vocabulary.names, tuple(tuple(union(a, b)) for a, b in label_pairs)
+    )
     column = np.repeat(np.arange(len(vocabulary)), vocabulary.sizes)
     old, new = (expand(c, vocabulary) for c in (before, after))
     c_old, c_new = (np.asarray(pairs.diagonal(), np.float64) for pairs in (old, new))

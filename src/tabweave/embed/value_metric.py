@@ -253,10 +253,10 @@ class ValueMetric(ValueEmbedder):
             return super().pairwise_distances(X, Y)
         left, right = read_pair(self, X, Y)
         codes = value_codes(self, left)
-        others = codes if right is None else value_codes(self, right)
+        other_codes = codes if right is None else value_codes(self, right)
         if form == "pairwise":
-            return self.measure_.function(self._compared, codes, others)
-        out = one_minus(*(lookup_sum(codes, others, half) for half in self._ratio_lookups()))
+            return self.measure_.function(self._compared, codes, other_codes)
+        out = one_minus(*(lookup_sum(codes, other_codes, half) for half in self._ratio_lookups()))
         if right is None:
             np.fill_diagonal(out, 0)
         return out

@@ -221,9 +221,9 @@ def jia(counts: Counts, left: Sequence[np.ndarray], right: Sequence[np.ndarray])
         for part in slices(len(left_codes), len(lookups) ** 2, BLOCK_ENTRIES):
             for i, pairs in enumerate(_pair_weights(lookups, left_codes[part]), part.start):
                 same = (right_codes == left_codes[i]).astype(float)
-                both = pairs.sum() + total
-                out[i] = both - 2 * ((same @ pairs) * same).sum(axis=1)
-                out[i, out[i] < 1e-12 * both] = 0  # rounding
+                pair_total = pairs.sum() + total
+                out[i] = pair_total - 2 * ((same @ pairs) * same).sum(axis=1)
+                out[i, out[i] < 1e-12 * pair_total] = 0  # rounding
     return out
 
 

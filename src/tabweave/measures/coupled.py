@@ -121,8 +121,8 @@ def inter_kernel(block: np.ndarray) -> np.ndarray:
         shared = q[is_met, None]
         half[is_met[:, None], is_met] += shared * (np.abs(shared - q[is_met]) - shared)
     half *= total[:, None]
-    both = total[:, None] + total
-    return np.exp(-(((half + half.T) / divisor(both)) ** 2))
+    pair_totals = total[:, None] + total
+    return np.exp(-(((half + half.T) / divisor(pair_totals)) ** 2))
 
 
 def inter_kernels(

@@ -255,10 +255,10 @@ def smirnov_similarity(counts: Counts) -> list[np.ndarray]:
     """
     out = []
     for f in occurrences(counts):
-        rest = others_than(f)
-        odds = f / rest if len(f) > 1 else np.zeros(1)  # a single value never enters the sum
-        others = odds.sum() - odds
-        out.append(on_match(2 + rest / f + others, others[:, None] - odds))
+        remaining = others_than(f)
+        odds = f / remaining if len(f) > 1 else np.zeros(1)  # a single value never enters the sum
+        odds_of_others = odds.sum() - odds
+        out.append(on_match(2 + remaining / f + odds_of_others, odds_of_others[:, None] - odds))
     return [np.tril(s) + np.tril(s, -1).T for s in out]  # symmetric to the last bit
 
 

@@ -65,9 +65,9 @@ def burnaby_similarity(counts: Counts) -> list[np.ndarray]:
         if len(f) < 2:
             out.append(np.ones((len(f), len(f))))
             continue
-        rest = others_than(f)
-        L = 2 * np.log(counts.n / rest).sum()
-        odds = np.log(rest / f)
+        remaining = others_than(f)
+        L = 2 * np.log(counts.n / remaining).sum()
+        odds = np.log(remaining / f)
         out.append(on_match(1.0, L / (L + np.maximum(odds[:, None] + odds, 0))))
     return out
 

@@ -199,10 +199,10 @@ class SummedTeam(Team):
             if booster is None or terms is None:
                 continue
             means = (None, None) if scores is None else self._means(scores, i)
-            before, grown = self._fitted(i), booster.num_trees()
+            sums_before, grown = self._fitted(i), booster.num_trees()
             booster.update(fobj=self._gradient_of(i, terms, means))
             if booster.num_trees() > grown:
-                trees = [new - old for new, old in zip(self._fitted(i), before, strict=True)]
+                trees = [new - old for new, old in zip(self._fitted(i), sums_before, strict=True)]
                 rho = search_step(terms, self.start + self._own[i], trees[0], means)
                 self._take(i, trees, self.shrinkage * rho)
             if scores is not None:
@@ -310,8 +310,8 @@ class Watch(NamedTuple):
         sampled = np.linspace(0, n - 1, min(n, max_rows)).astype(np.intp)
         labeled = problem.labeled[sampled]
         ids = np.unique(np.concatenate([labeled, *(ends.ravel() for ends in pairs)]))
-        at = np.searchsorted(ids, labeled)
-        return cls(ids, sampled, at, [np.searchsorted(ids, ends) for ends in pairs])
+        index = np.searchsorted(ids, labeled)
+        return cls(ids, sampled, index, [np.searchsorted(ids, ends) for ends in pairs])
 
 
 def boost(

@@ -140,8 +140,8 @@ def intra_coupling_heterogeneity(counts: Sequence[Any], *, published: bool = Fal
     >>> round(intra_coupling_heterogeneity([[[3, 0], [0, 5]], [[2, 2], [2, 2]]]), 6)
     0.5
     """
-    each = [_value_heterogeneity(table, a) for a, table in enumerate(counts)]
-    per_attribute = [values.sum() if published else values.mean() for values in each]
+    heterogeneities = [_value_heterogeneity(table, a) for a, table in enumerate(counts)]
+    per_attribute = [values.sum() if published else values.mean() for values in heterogeneities]
     if not per_attribute:
         raise ValueError("counts hold no attribute; pass one table per attribute")
     return float(np.mean(per_attribute))
@@ -345,8 +345,8 @@ def epsilon_gamma(
             raise ValueError(f"expected epsilon to be a list of shares in [0, 1), got {epsilon!r}")
         given_up = np.floor(shares * n + 1e-9).astype(int)  # 0.29 * 100 is 28.999...
     gamma = margins[given_up]
-    shown = gamma >= 0 if nonnegative else slice(None)
-    return shares[shown], gamma[shown]
+    is_shown = gamma >= 0 if nonnegative else slice(None)
+    return shares[is_shown], gamma[is_shown]
 
 
 def _checked(similarity: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -119,8 +119,8 @@ class Sampler:
         """Add an entry a column with gaps to each row: its count of values, or none."""
         first = int(self.prior.offsets[-1])
         absent = np.isin(cells[:, columns], self.prior.gaps)
-        more = first + np.arange(len(columns)) + np.where(absent, len(columns), 0)
-        return np.ascontiguousarray(np.hstack([cells, more]), dtype=np.int32)
+        entries = first + np.arange(len(columns)) + np.where(absent, len(columns), 0)
+        return np.ascontiguousarray(np.hstack([cells, entries]), dtype=np.int32)
 
     def _count(self, capacity: int) -> None:
         self.counts = np.zeros((len(self._kinds), capacity), np.int64)

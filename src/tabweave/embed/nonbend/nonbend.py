@@ -240,8 +240,12 @@ class NonBEND(DistinctRowEmbedder):
         blocks, pseudo = [], prior.pseudo_counts
         for a, (theta, total) in enumerate(zip(self.theta_, prior.totals, strict=True)):
             present = pseudo[self.counts_.span(a)] > 0
-            each = total / max(present.sum(), 1)
-            unseen = each / (sizes + total + each) if each else np.ones(len(sizes))
+            pseudo_count = total / max(present.sum(), 1)
+            unseen = (
+                pseudo_count / (sizes + total + pseudo_count)
+                if pseudo_count
+                else np.ones(len(sizes))
+            )
             blocks += [np.where(present[:, None], theta.T, 1.0), unseen[None, :]]
         cells = locate(table, self.counts_, shift=1)
         return assign(cells, np.log(self.weights_), np.log(np.vstack(blocks)))

@@ -95,16 +95,18 @@ class VI:
             steps = min(5, self.max_iter - len(fit.trace))
             united = self._climb(passes, merged(fit, *pair), prior, steps)
             if united.trace[-1] > fit.trace[-1]:
-                rest = self.max_iter - len(united.trace)
-                fit, tried = self._climb(passes, united, prior, rest), set()
+                remaining = self.max_iter - len(united.trace)
+                fit, tried = self._climb(passes, united, prior, remaining), set()
             else:
                 tried.add(pair)
         return fit
 
     def _climb(self, passes: Passes, fit: Fit, prior: Prior, max_iter: int) -> Fit:
         for _ in range(max_iter):
-            before, fit = fit, step(passes, tidied(fit, prior), prior)
-            if before.trace and fit.trace[-1] - before.trace[-1] < self.tol * abs(fit.trace[-1]):
+            previous, fit = fit, step(passes, tidied(fit, prior), prior)
+            if previous.trace and fit.trace[-1] - previous.trace[-1] < self.tol * abs(
+                fit.trace[-1]
+            ):
                 break
         return tidied(fit, prior)
 
@@ -144,10 +146,12 @@ def step(passes: Passes, fit: Fit, prior: Prior) -> Fit:
     counts, sizes = np.zeros_like(fit.counts), np.zeros_like(fit.sizes)
     bound = -stick_gap - value_gap
     for rows in passes():
-        total, more, larger = expect(rows.cells, rows.weight, log_stick, log_value)
-        bound += total
-        counts += more
-        sizes += larger
+        batch_bound, batch_counts, batch_sizes = expect(
+            rows.cells, rows.weight, log_stick, log_value
+        )
+        bound += batch_bound
+        counts += batch_counts
+        sizes += batch_sizes
     return Fit(counts, sizes, (*fit.trace, bound))
 
 
@@ -159,8 +163,8 @@ def stick_expectations(sizes: np.ndarray, alpha: float) -> tuple[np.ndarray, flo
     """
     gamma1 = 1.0 + sizes[:-1]
     gamma2 = alpha + np.cumsum(sizes[::-1])[::-1][1:]
-    both = digamma(gamma1 + gamma2)
-    log_v, log_rest = digamma(gamma1) - both, digamma(gamma2) - both
+    digamma_of_sum = digamma(gamma1 + gamma2)
+    log_v, log_rest = digamma(gamma1) - digamma_of_sum, digamma(gamma2) - digamma_of_sum
     gap = betaln(1.0, alpha) - betaln(gamma1, gamma2)
     gap = gap + (gamma1 - 1.0) * log_v + (gamma2 - alpha) * log_rest
     log_pi = np.append(log_v, 0.0) + np.concatenate([[0.0], np.cumsum(log_rest)])
@@ -294,8 +298,8 @@ def _assign(cells, base, values, chosen, normaliser):
 
 def stick_evidence(sizes: np.ndarray, alpha: float) -> float:
     """What the best sticks add to the bound: Σ log B(1+n_t, α+n_>t) − log B(1, α)."""
-    rest = np.cumsum(sizes[::-1])[::-1][1:]
-    return float((betaln(1.0 + sizes[:-1], alpha + rest) - betaln(1.0, alpha)).sum())
+    later = np.cumsum(sizes[::-1])[::-1][1:]
+    return float((betaln(1.0 + sizes[:-1], alpha + later) - betaln(1.0, alpha)).sum())
 
 
 def tidied(fit: Fit, prior: Prior, *, min_share: float = 1e-12) -> Fit:

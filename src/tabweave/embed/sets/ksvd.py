@@ -227,14 +227,14 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         check_is_fitted(self, "components_")
         X = self._read(X, reset=False)
         codes, errors = self._pursue(X, self.components_)
-        before = X.count_nonzero() if sparse.issparse(X) else np.count_nonzero(X)
+        stored = X.count_nonzero() if sparse.issparse(X) else np.count_nonzero(X)
         atoms = np.count_nonzero(self.components_)
         return {
-            "nonzeros": int(before),
+            "nonzeros": int(stored),
             "code_nonzeros": int(codes.nnz),
             "atom_nonzeros": int(atoms),
-            "ratio": before / max(codes.nnz, 1),
-            "ratio_with_atoms": before / max(codes.nnz + atoms, 1),
+            "ratio": stored / max(codes.nnz, 1),
+            "ratio_with_atoms": stored / max(codes.nnz + atoms, 1),
             "relative_error": float(errors.sum() / max(energies(X).sum(), np.finfo(float).tiny)),
         }
 
@@ -315,7 +315,7 @@ class Learner:
         yield state
         trials, slow = _trials(len(atoms)), False
         for _ in range(max_iter):
-            before = state.error
+            last_error = state.error
             if slow and trials:
                 better = self.swap(state, trials[0])
                 state, trials = (better, trials) if better else (state, trials[1:])
@@ -324,7 +324,7 @@ class Learner:
                 continue
             state = self.turn(state)
             yield state
-            fall = 1 - (state.error / before) ** 0.5 if before else 0.0
+            fall = 1 - (state.error / last_error) ** 0.5 if last_error else 0.0
             slow = fall < slow_fall
             if fall < min_fall and not trials:
                 return
@@ -358,8 +358,8 @@ def _trials(n_atoms: int, *, max_single_atoms: int = 3) -> list[slice]:
     """Which of the least missed atoms to swap, refusal after refusal: fewer, then others."""
     many = max(1, n_atoms // 16)
     sizes = [many >> i for i in range(many.bit_length())]
-    others = [slice(i, i + 1) for i in range(1, min(max_single_atoms, n_atoms - 1) + 1)]
-    return [slice(0, size) for size in sizes] + others
+    single_atoms = [slice(i, i + 1) for i in range(1, min(max_single_atoms, n_atoms - 1) + 1)]
+    return [slice(0, size) for size in sizes] + single_atoms
 
 
 def first_atoms(X: Any, n_atoms: int, rng: np.random.RandomState) -> np.ndarray:
@@ -368,8 +368,8 @@ def first_atoms(X: Any, n_atoms: int, rng: np.random.RandomState) -> np.ndarray:
     Where there are fewer distinct signals than atoms, random directions fill the rest.
     """
     chosen = distinct_signals(X, rng.permutation(X.shape[0]), n_atoms)
-    rest = rng.standard_normal((n_atoms - len(chosen), X.shape[1]))
-    return np.vstack([chosen, rest / np.linalg.norm(rest, axis=1, keepdims=True)])
+    random_atoms = rng.standard_normal((n_atoms - len(chosen), X.shape[1]))
+    return np.vstack([chosen, random_atoms / np.linalg.norm(random_atoms, axis=1, keepdims=True)])
 
 
 def distinct_signals(
@@ -476,10 +476,12 @@ class _Error:
         """E itself."""
         starts, indices, data = self.codes
         codes = sparse.csr_array((data, indices, starts), (len(starts) - 1, len(self.atoms)))
-        others = codes[self.rows].toarray()
-        others[:, self.k] = 0
+        other_codes = codes[self.rows].toarray()
+        other_codes[:, self.k] = 0
         signals = self.X[self.rows]
-        return (signals.toarray() if sparse.issparse(signals) else signals) - others @ self.atoms
+        return (
+            signals.toarray() if sparse.issparse(signals) else signals
+        ) - other_codes @ self.atoms
 
 
 def _parts(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -530,8 +532,8 @@ def fresh_codes(
     chosen = np.where(back, errors, fresh_errors)
     if chosen.sum() > allowed:  # by rounding, when all went back
         back[:], chosen = rise > 0, np.minimum(errors, fresh_errors)
-    both = sparse.vstack([codes, fresh], format="csr")
-    return sparse.csr_array(both[np.arange(len(rise)) + len(rise) * ~back]), chosen
+    stacked = sparse.vstack([codes, fresh], format="csr")
+    return sparse.csr_array(stacked[np.arange(len(rise)) + len(rise) * ~back]), chosen
 
 
 def refit(atoms: np.ndarray, overlaps: np.ndarray, sums: np.ndarray) -> np.ndarray:

@@ -292,13 +292,13 @@ def batch_omp_rows(products, energy, gram, target, support, coefficients, size, 
             largest = max(largest, abs(alpha[t]))
         while m < limit and left > target[i] and largest > negligible:
             k = _first_of(alpha, largest)
-            rest = 1.0
+            distance = 1.0
             for j in range(m):
                 L[m, j] = q[j, k]
-                rest -= L[m, j] * L[m, j]
-            if rest <= ROUNDING:
+                distance -= L[m, j] * L[m, j]
+            if distance <= ROUNDING:
                 break
-            L[m, m] = np.sqrt(rest)
+            L[m, m] = np.sqrt(distance)
             for t in range(n_atoms):
                 row[t] = gram[k, t]
             for j in range(m):
@@ -333,7 +333,7 @@ def _compare(atoms, residual, products):
 @njit(nogil=True, cache=True, fastmath=FAST_SUMS)
 def _append_row(L, atoms, chosen, m, k):
     """Grow the Cholesky factor of the chosen atoms' Gram by atom k; tell whether it could."""
-    rest = 1.0
+    distance = 1.0
     for j in range(m):
         total = 0.0
         for t in range(atoms.shape[1]):
@@ -341,9 +341,9 @@ def _append_row(L, atoms, chosen, m, k):
         for s in range(j):
             total -= L[m, s] * L[j, s]
         L[m, j] = total / L[j, j]
-        rest -= L[m, j] * L[m, j]
-    L[m, m] = np.sqrt(max(rest, 0.0))
-    return rest > ROUNDING
+        distance -= L[m, j] * L[m, j]
+    L[m, m] = np.sqrt(max(distance, 0.0))
+    return distance > ROUNDING
 
 
 @njit(nogil=True, cache=True, fastmath=FAST_SUMS)
@@ -395,11 +395,11 @@ def pack(support, coefficients, starts, indices, data):
         first = starts[i]
         for t in range(starts[i + 1] - first):
             atom, value = support[i, t], coefficients[i, t]
-            at = first + t
-            while at > first and indices[at - 1] > atom:
-                indices[at], data[at] = indices[at - 1], data[at - 1]
-                at -= 1
-            indices[at], data[at] = atom, value
+            position = first + t
+            while position > first and indices[position - 1] > atom:
+                indices[position], data[position] = indices[position - 1], data[position - 1]
+                position -= 1
+            indices[position], data[position] = atom, value
 
 
 @njit(nogil=True, cache=True)

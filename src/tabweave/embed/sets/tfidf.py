@@ -196,9 +196,9 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
             return NotImplemented
         check_is_fitted(self, "counts_")
         check_is_fitted(other, "counts_")
-        both = clone(self).fit_counts(self.counts_ + other.counts_)
-        remember_names(both, self.schema_)
-        return both
+        merged = clone(self).fit_counts(self.counts_ + other.counts_)
+        remember_names(merged, self.schema_)
+        return merged
 
     def _read(self, X: Any) -> Table:
         check_is_fitted(self, "counts_")
@@ -529,10 +529,10 @@ def _check_explosion(name: str, sizes: np.ndarray, depth: int | None) -> None:
     size = int(sizes[worst])
     made = n_subsets(size, depth)
     if made > MAX_CELL_TERMS:
-        fits = 2 if n_subsets(size, 2) <= MAX_CELL_TERMS else 1
+        allowed = 2 if n_subsets(size, 2) <= MAX_CELL_TERMS else 1
         raise ValueError(
             f"column {name!r}: row {worst} has {size} elements, and max_subset={depth} makes "
-            f"{made:,} terms of it; use max_subset={fits} ({n_subsets(size, fits):,} terms)"
+            f"{made:,} terms of it; use max_subset={allowed} ({n_subsets(size, allowed):,} terms)"
         )
 
 

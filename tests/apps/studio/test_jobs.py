@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import os
 import runpy
 import time
@@ -380,6 +381,19 @@ def test_choices_that_make_no_sense_are_named(client, columns):
     source = client.post("/api/open", json={"path": TABLE}).json()["source"]
     answer = client.post("/api/jobs", json={"source": source, "columns": columns})
     assert answer.status_code == 400 and "column 'age': expected a" in answer.text
+
+
+def test_a_column_can_be_declared_of_any_kind(client):
+    from tabweave.columns.cells import KINDS
+
+    rows = "".join(f"{1 + i % 28:02}.{1 + i % 12:02}.2024,{'xyz'[i % 3]}\n" for i in range(40))
+    found = client.post("/api/upload", params={"name": "d.csv"}, content="day,k\n" + rows).json()
+    body = {"source": found["source"], "method": "auto", "columns": {"day": {"kind": "datetime"}}}
+    job = ended(client, client.post("/api/jobs", json=body).json())
+    assert job["error"] == ""
+    columns = client.get(f"/api/jobs/{job['job']}/result").json()["columns"]
+    assert columns[0]["kind"] == "datetime"
+    assert f'"kinds":{json.dumps(list(KINDS), separators=(",", ":"))}' in client.get("/").text
 
 
 # -- more kinds of files -------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from tabweave.apps.studio.jobs import Question
 from tabweave.apps.studio.look import DOWNLOADS, described, explained, made, page_of, program_of
 from tabweave.apps.studio.look import near as look_near
 from tabweave.apps.studio.studio import BUILT_IN, Studio
+from tabweave.columns.cells import KINDS
 
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -155,7 +156,8 @@ def _pages(app: Any, studio: Studio, token: str) -> None:
             "first": studio.first,
             "limit": studio.limit,
             "folder": studio.root.name or "/",
-            "kinds": FORMATS,
+            "formats": FORMATS,
+            "kinds": list(KINDS),
             "tables": list(BUILT_IN),
             "encodings": ENCODINGS,
             "methods": offered,

@@ -27,6 +27,7 @@ from tabweave.apps.report.reading import read as read_rows
 from tabweave.apps.report.rows import near_layout
 from tabweave.apps.studio.files import OpenFile, Refused, open_table
 from tabweave.apps.studio.processes import ChildProcess
+from tabweave.columns.cells import KINDS
 from tabweave.columns.kinds import aside_line
 from tabweave.columns.table import Table, take_rows
 from tabweave.engines.opening import read
@@ -56,8 +57,11 @@ class Question:
         weights: dict[str, float] = {}
         for name, choice in columns.items():
             kind, weight = choice.get("kind"), choice.get("weight")
-            if kind is not None and kind not in ("nominal", "ordinal", "numeric", "set"):
-                raise Refused(f"column {name!r}: expected a kind of column, got {kind!r}")
+            if kind is not None and kind not in KINDS:
+                kinds_text = ", ".join(map(repr, KINDS))
+                raise Refused(
+                    f"column {name!r}: expected a kind, one of {kinds_text}, got {kind!r}"
+                )
             if weight is not None and not (isinstance(weight, int | float) and 0 < weight <= 1e6):
                 raise Refused(
                     f"column {name!r}: expected a weight above 0, got {weight!r}; to leave the "

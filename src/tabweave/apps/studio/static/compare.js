@@ -224,7 +224,7 @@ studio.columnsPart = () => {
       [tabweave.value(name), column.role === "column" ? null : tabweave.el("span", { class: "role", title: column.why }, column.role), tabweave.asRead(column)],
       tabweave.el("input", { type: "checkbox", checked: takes, disabled: column.role === "target", "aria-label": `Keep ${name}`, onchange: (event) => change(name, "keep", event.target.checked) }),
       tabweave.el("select", { "aria-label": `Kind of ${name}`, onchange: (event) => change(name, "kind", event.target.value || undefined) },
-        [["", chosen.kind ? "as it looks" : column.kind], ...["nominal", "ordinal", "numeric", "set"].map((kind) => [kind, kind])]
+        [["", chosen.kind ? "as it looks" : column.kind], ...studio.facts.kinds.map((kind) => [kind, kind])]
           .map(([value, text]) => tabweave.el("option", { value, selected: value === (chosen.kind || "") }, text))),
       tabweave.el("input", { type: "number", min: "0.1", max: "100", step: "0.1", value: chosen.weight || 1, "aria-label": `Weight of ${name}`, disabled: !takes, onchange: (event) => change(name, "weight", event.target.value === "" ? undefined : Number(event.target.value)) }),
       weights[name] === undefined ? "" : tabweave.number(weights[name], 2),

@@ -161,7 +161,7 @@ studio.list = () => {
 
 studio.listen = () => {
   const drop = byId("drop");
-  byId("kinds").textContent = `${studio.facts.kinds.join(", ")}; up to ${studio.size(studio.facts.limit)}, .gz too`;
+  byId("kinds").textContent = `${studio.facts.formats.join(", ")}; up to ${studio.size(studio.facts.limit)}, .gz too`;
   byId("folder").textContent = `Or a file in the folder ${studio.facts.folder}`;
   tabweave.fill(byId("tables"), "Or a built-in table: ", studio.facts.tables.map((name, i) => [i ? ", " : "",
     tabweave.el("button", { type: "button", class: "link", onclick: () => studio.openTable(name) }, name)]));

@@ -334,7 +334,7 @@ def _valued(before: Counts, after: Counts, name: str, draws: int, rng: Any) -> D
     if kind == "set":
         return _set_valued(name, table, totals, labels)
     statistic, p, effect = chi_square(table, draws, rng)
-    mean = float(homogeneity(table[:, :, None])[1][0])
+    _, mean, _ = _homogeneity_of(table)
     sizes = {"Cramér's V": cramers_v(statistic, mean, totals), "PSI": stability_index(table)}
     return DriftFinding(name, statistic, p, p, effect, *_moved(table, totals, labels, sizes))
 
@@ -345,7 +345,7 @@ def chi_square(table: np.ndarray, draws: int, rng: Any) -> tuple[float, float, f
     Exact for whole numbers: ``(1 + #{simulated ≥ observed}) / (1 + draws)``, or ``h / l`` where the
     l-th sample is the h-th that is as large, and no more are drawn [Besag and Clifford 1991].
     """
-    statistic, mean, variance = (float(x[0]) for x in homogeneity(table[:, :, None]))
+    statistic, mean, variance = _homogeneity_of(table)
     effect = _excess(statistic, mean, variance)
     pooled = table.sum(axis=0)
     if (pooled > 0).sum() < 2:
@@ -372,7 +372,9 @@ def _simulated(pooled: np.ndarray, n_after: int, draws: int, rng: Any) -> np.nda
     return gap.sum(axis=1) * n / (n - n_after)  # both rows of the table
 
 
-def homogeneity(tables: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def homogeneity(
+    cells: np.ndarray, table: np.ndarray, n_tables: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pearson's chi-square of 2 × V tables, with its exact mean and variance for fixed margins.
 
     Dawson (1954): with R, C the margins and N the total, the mean is N(r-1)(c-1)/(N-1) and the
@@ -381,21 +383,17 @@ def homogeneity(tables: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
     Parameters
     ----------
-    tables : ndarray of shape (2, V, number of tables)
+    cells : ndarray of shape (2, V)
+        The counts of all tables.
+    table : ndarray of shape (V,)
+        Which of ``n_tables`` each column of ``cells`` belongs to.
     """
-    value, table = np.nonzero(tables.sum(axis=0))
-    return _homogeneity(tables[:, value, table], table, tables.shape[2])
-
-
-def _homogeneity(
-    cells: np.ndarray, table: np.ndarray, n_tables: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return :func:`homogeneity` of the cells of tables: two counts each, not both 0."""
 
     def total(x: np.ndarray) -> np.ndarray:
         return np.bincount(table, x, n_tables)
 
-    cells = cells.astype(np.float64)
+    occurs = cells.any(axis=0)
+    cells, table = cells[:, occurs].astype(np.float64), table[occurs]
     pooled, rows = cells.sum(axis=0), np.array([total(cells[0]), total(cells[1])])
     n, c = rows.sum(axis=0), np.bincount(table, minlength=n_tables)
     alive = (rows > 0).all(axis=0) & (c > 1) & (n > 3)
@@ -410,6 +408,11 @@ def _homogeneity(
     mean = size * (c - 1) / (size - 1)
     variance = 2 * size / (size - 3) * (v1 - w1) * (v2 - w2) + size**2 / (size - 1) * w1 * w2
     return tuple(np.where(alive, x, 0.0) for x in (statistic, mean, np.maximum(variance, 0)))
+
+
+def _homogeneity_of(table: np.ndarray) -> tuple[float, ...]:
+    """The same of one table of 2 × V."""
+    return tuple(float(x[0]) for x in homogeneity(table, np.zeros(table.shape[1], np.intp), 1))
 
 
 def _margin_terms(inverse: np.ndarray, r: Any, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -533,7 +536,7 @@ def _in_tenths(values: np.ndarray, times: np.ndarray, totals: np.ndarray) -> np.
 
 def fisher(table: np.ndarray) -> tuple[float, float, float]:
     """P-value, effect and statistic of a 2 × 2 table: Fisher's exact test."""
-    statistic, mean, variance = (float(x[0]) for x in homogeneity(table[:, :, None]))
+    statistic, mean, variance = _homogeneity_of(table)
     effect = _excess(statistic, mean, variance)
     if table.dtype.kind != "i":
         return _gamma_tail(statistic, mean, variance), effect, statistic
@@ -601,7 +604,7 @@ def _coupling(
     """Test p(a|b) and p(b|a): the larger p-value, since a coupling changed only if both did."""
     sides = []
     for name, stratum in zip(pair, place, strict=True):
-        moments = _homogeneity(cells, stratum, len(labels[name]))
+        moments = homogeneity(cells, stratum, len(labels[name]))
         statistic, mean, variance = (float(x.sum()) for x in moments)
         effect = _excess(statistic, mean, variance)
         sides.append((_gamma_tail(statistic, mean, variance), -effect, statistic, mean))

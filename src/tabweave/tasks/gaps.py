@@ -35,9 +35,7 @@ from tabweave.tasks.row_model import (
 
 ENGINES = ("counts", "mixture", "neighbors")
 BLOCK_ROWS = 1 << 14  # Rows that are filled at a time.
-MAX_BLOCK_COLUMNS = (
-    64  # Tables with more columns are learned block by block, and so large are blocks.
-)
+MAX_BLOCK_COLUMNS = 64  # Tables with more columns are learned in blocks of so many at most.
 MAX_BLOCK_VALUES = 4000  # A block of several columns has so many values at most.
 
 

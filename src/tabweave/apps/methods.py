@@ -43,6 +43,12 @@ def learns_from_classes(method: str) -> bool:
     return declared is not None and bool(declared.flags.get("needs_y", False))
 
 
+def learns_from_counts(embedder: Any) -> bool:
+    """Whether counts of the values are all that an embedder needs."""
+    base, rows = import_module("tabweave.base"), import_module("tabweave.embed.row_embedder")
+    return isinstance(embedder, base.ValueEmbedder) and not rows.learns_from_rows(embedder)
+
+
 def described(where: Where) -> dict[str, str]:
     """The methods that can be typed somewhere, each with what it does."""
     return {name: method.summary for name, method in offered(where).items()}

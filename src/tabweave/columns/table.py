@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import _check_feature_names
 
 from tabweave._compat import html_table, warn_caller
 from tabweave.columns.cells import Cells, named_error
@@ -767,4 +766,6 @@ def check_feature_names(estimator: Any, X: Any, schema: Schema) -> None:
     if schema.named:
         flat = [field for name in columns_of(X)[0] or () for field in schema.fields(name)]
     if not schema.named or flat not in (schema.names, schema.given):
+        from sklearn.utils.validation import _check_feature_names  # a table needs no scikit-learn
+
         _check_feature_names(estimator, X, reset=False)

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 
 from tabweave._compat import require, warn_caller
 
@@ -300,6 +299,8 @@ def restored(cls: Any, state: dict[str, Any]) -> Any:
         return _restored_data(cls, state)
     if issubclass(cls, tuple | str):
         return cls(**state)
+    from sklearn.base import BaseEstimator  # counts need no scikit-learn
+
     if issubclass(cls, BaseEstimator):
         state = _without_cache(cls, state)
         parameters = set(cls._get_param_names())

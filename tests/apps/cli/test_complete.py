@@ -91,6 +91,12 @@ def test_nothing_heavy_loads(code):
     assert done.stdout.splitlines()[-1] == "set()", done.stderr
 
 
+def test_a_command_that_only_reads_loads_no_scikit_learn(folder):
+    code = "from tabweave.apps.cli import app, tables; import sys; print('sklearn' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
+    assert done.stdout == "False\n", done.stderr
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 def test_a_real_bash_completes_a_column(folder):
     tabweave = Path(sys.executable).with_name("tabweave")

@@ -9,26 +9,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import tabweave
-from tabweave import Table
 from tabweave.apps.cli.files import STDIN, located
 from tabweave.apps.cli.models import load_model
 from tabweave.apps.cli.options import Job, Misuse, listed
 from tabweave.apps.cli.rows import Rows, check_columns, full_name, tell_columns, tell_noise
 from tabweave.apps.cli.show import note, plural, progress, working
-from tabweave.apps.methods import FIRST, build, embedder_title, find, naming_target
-from tabweave.apps.report.rows import Axes
-from tabweave.base import ValueEmbedder
+from tabweave.apps.methods import (
+    FIRST,
+    build,
+    embedder_title,
+    find,
+    learns_from_counts,
+    naming_target,
+)
 from tabweave.columns.cells import KINDS
 from tabweave.columns.column import Column
 from tabweave.columns.datetime import DATE_ORDERS, PERIODS
 from tabweave.columns.frames import infer_kind
 from tabweave.columns.identifiers import warn_of_predictive
-from tabweave.embed.row_embedder import learns_from_rows
 from tabweave.engines import estimate, family, open_source
-from tabweave.engines.reading import needs_classes
 
 LARGE_BYTES = 1 << 28  # Size of files from which on an estimate is made and told.
 
@@ -49,15 +49,11 @@ class Learned:
             return self.fitted_vectors
         return self.embedder.transform(self.table)
 
-    def on_axes(self, n_axes: int) -> Any:
-        """The coordinates of the rows along the first principal axes; fewer if fewer vary."""
-        return Axes.of(self.vectors, np.ones(self.rows.n_rows), n_axes).project(self.vectors)
-
     def column(self, name: str) -> Any:
         """A table of one column, as the embedder reads it or as its values look."""
         schema = self.embedder.schema_
         kinds = {name: schema[name]} if name in schema.names else None
-        return Table.of({name: self.rows.columns[name]}, kinds, rules="all")
+        return tabweave.Table.of({name: self.rows.columns[name]}, kinds, rules="all")
 
 
 @contextmanager
@@ -251,7 +247,7 @@ class OpenJob:
         embedder = self._load(model)
         rows = Rows.read(self.source, getattr(embedder, "counts_", None))
         cells = {name: rows.columns[name] for name in embedder.schema_.names}
-        return Learned(embedder, rows, Table.of(cells, embedder.schema_))
+        return Learned(embedder, rows, tabweave.Table.of(cells, embedder.schema_))
 
     def _load(self, model: Path) -> Any:
         """A saved embedder; refuses rows without the columns that it has learned from."""
@@ -277,7 +273,7 @@ class OpenJob:
             return None
         embedder = self._built()
         by_rules = getattr(embedder, "_undeclared", "") == "rules"
-        is_counted = isinstance(embedder, ValueEmbedder) and not learns_from_rows(embedder)
+        is_counted = learns_from_counts(embedder)
         if large is None:  # text may hold dates: rows will show
             return self._counted(embedder, names) if is_counted and not by_rules else None
         is_counted = is_counted and (by_value or by_rules)
@@ -304,7 +300,7 @@ class OpenJob:
 
     def _counted(self, embedder: Any, names: list[str]) -> Any:
         """The embedder, fitted to counts of the values."""
-        classes = self.target if needs_classes(embedder) else None
+        classes = self.target if embedder.__sklearn_tags__().target_tags.required else None
         with progress() as show, naming_target(self.target):
             counts = tabweave.count(self.source, columns=names, y=classes, progress=show)
         if not counts.n:
@@ -325,7 +321,7 @@ class OpenJob:
         """The columns to embed as a Table, the target last if it is to be there."""
         names = [*self.names, *([self.target] if with_target and self.target else [])]
         cells = {name: rows.columns[name] for name in names}
-        return Table.of(cells, self.declared(rows), rules=rules)
+        return tabweave.Table.of(cells, self.declared(rows), rules=rules)
 
     def declared(self, rows: Rows) -> dict[str, Any]:
         """The kinds that were declared, for the columns that are embedded."""

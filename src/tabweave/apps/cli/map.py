@@ -20,7 +20,7 @@ from tabweave.apps.report import page
 from tabweave.apps.report.clusters import assign, describe_clusters, find_centers, how_many
 from tabweave.apps.report.html import rounded
 from tabweave.apps.report.reading import Reading, as_values
-from tabweave.apps.report.rows import MAX_DRAWN_ROWS, N_AXES, joined, map_cells
+from tabweave.apps.report.rows import MAX_DRAWN_ROWS, N_AXES, Axes, joined, map_cells
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.sets import Sets
 from tabweave.columns.table import take_rows
@@ -63,15 +63,21 @@ def map_(job: Job, output: Path, color: str | None, layout: str, force: bool, js
         say(f"{plural(n_rows, 'row')} mapped in {bold(output)}, coloured by {escape(color)}")
 
 
+def _on_axes(learned: Learned, n_axes: int) -> Any:
+    """The coordinates of the rows along the first principal axes; fewer if fewer vary."""
+    vectors = learned.vectors
+    return Axes.of(vectors, np.ones(len(vectors)), n_axes).project(vectors)
+
+
 def _points(learned: Learned, layout: str, seed: int) -> Any:
     """Two coordinates for each row."""
     if layout == "tsne":
-        vectors = learned.on_axes(50)
+        vectors = _on_axes(learned, 50)
         perplexity = min(30, max(1, (len(vectors) - 1) // 3))
         tsne = require("openTSNE", "map").TSNE
         return np.asarray(tsne(perplexity=perplexity, random_state=seed, n_jobs=1).fit(vectors))
     plane = np.zeros((learned.rows.n_rows, 2))
-    points = learned.on_axes(2)
+    points = _on_axes(learned, 2)
     plane[:, : points.shape[1]] = points
     return plane
 
@@ -92,7 +98,7 @@ def _write_table(learned: Learned, source: Any, output: Output) -> None:
     keep, name = list(learned.rows.columns), "map"
     while {f"{name}0", f"{name}1"}.intersection(keep):
         name += "_"
-    plane = learned.on_axes(2)
+    plane = _on_axes(learned, 2)
     names = [f"{name}{i}" for i in range(plane.shape[1])]
     output.write_vectors(KnownVectors(plane, names, keep[0]), source, keep)
 
@@ -148,7 +154,7 @@ def _draw_page(path: Path, points: Any, learned: Learned, color: str, title: str
 
 def _clusters(learned: Learned) -> tuple[dict[str, Any] | None, Any]:
     """Clusters of the rows as reports have them, and that of each row; none of equal rows."""
-    points = learned.on_axes(N_AXES)
+    points = _on_axes(learned, N_AXES)
     drawn = np.unique(np.linspace(0, len(points) - 1, MAX_DRAWN_ROWS).astype(int))
     if len(np.unique(points[drawn], axis=0)) < 3:
         return None, None

@@ -11,7 +11,6 @@ from typing import Any
 import tabweave
 from tabweave.apps.cli.options import Misuse
 from tabweave.apps.cli.show import note, plural
-from tabweave.apps.report.reading import read as read_report
 from tabweave.columns.decision import Finding
 from tabweave.columns.frames import categories, infer_kind, named_columns, object_array
 from tabweave.columns.kinds import aside_line
@@ -188,7 +187,7 @@ def tell_columns(table: Any, *, spells: bool) -> None:
     """
     tell_kinds(table)
     explained = {c.column for c in table.kinds() if c.asks or (spells and "spelling" in c.why)}
-    for name, why in read_report(table, None).left_out.items():
+    for name, why in tabweave.report.read(table, None).left_out.items():
         if name not in explained:
             tell_noise(name, why)
 

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from rich.markup import escape
 
-from tabweave import Imputer, OutlierCells, associations
+import tabweave
 from tabweave.apps.cli.files import Output, check_output, is_stdout
 from tabweave.apps.cli.job import OpenJob, open_job
 from tabweave.apps.cli.options import Job, Misuse
@@ -26,7 +26,6 @@ from tabweave.apps.cli.rows import (
 )
 from tabweave.apps.cli.show import as_json, bold, emit, note, plural, progress, say, width, working
 from tabweave.apps.cli.show import table as show_table
-from tabweave.apps.report import describe, page
 from tabweave.io.files import replacing
 
 MIN_WIDTH_FOR_FIGURES = 75  # Characters of a line from which on every figure of a pair is shown.
@@ -41,7 +40,7 @@ def report(job: Job, output: Path, force: bool, json: bool) -> None:
     with open_job(job) as opened:
         table = opened.table(opened.rows(), with_target=True, rules="all")
         with progress() as show:
-            description = describe(
+            description = tabweave.report.describe(
                 table,
                 target=opened.target,
                 method=job.method,
@@ -51,7 +50,7 @@ def report(job: Job, output: Path, force: bool, json: bool) -> None:
     if json:
         as_json(description)
         return
-    text = page(description, title=opened.title)
+    text = tabweave.report.page(description, title=opened.title)
     if is_stdout(output):
         typer.echo(text)
         return
@@ -83,7 +82,7 @@ def associate(job: Job, level: float, limit: int, json: bool) -> None:
     with open_job(job) as opened:
         table = opened.table(opened.rows(), rules="whole")
         with working("comparing columns"):
-            pairs = associations(table).frame(level)
+            pairs = tabweave.associations(table).frame(level)
     tell_kinds(table)
     if json:
         as_json({"pairs": pairs.to_dict("records")})
@@ -119,7 +118,7 @@ def fill(job: Job, out: Output, limit: int) -> None:
         rows = opened.rows()
         cells = {name: rows.columns[name] for name in opened.names}
         with working("learning"):
-            model = Imputer(schema=opened.declared(rows), random_state=job.seed).fit(cells)
+            model = tabweave.Imputer(schema=opened.declared(rows), random_state=job.seed).fit(cells)
         with working("filling"):
             filled, notes = model.transform(cells), model.explain(cells)
             # A guess as it is written: a whole number, an amount of money.
@@ -198,7 +197,7 @@ def odd(job: Job, level: float, limit: int, json: bool) -> None:
         rows = opened.rows()
         ids = Ids.of(rows, job.id)
         cells = opened.table(rows, rules="texts")
-        model = OutlierCells(level, random_state=job.seed)
+        model = tabweave.OutlierCells(level, random_state=job.seed)
         with working("looking for cells that do not fit"):
             outliers, is_odd = model.fit(cells)._cells_of_fit(model._read(cells), limit)
     outliers, n_odd = [c for c in outliers if c.p_value <= level], int(is_odd.sum())

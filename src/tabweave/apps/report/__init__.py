@@ -6,5 +6,6 @@ alone, for notebooks.
 """
 
 from tabweave.apps.report.describe import describe, map_widget, page, report
+from tabweave.apps.report.reading import read as read  # "as": for other rooms, not for users
 
 __all__ = ["describe", "map_widget", "page", "report"]

@@ -186,8 +186,8 @@ class ValueMetric(ValueEmbedder):
             halves = (self._with_missing(half, present) for half in result)
             self.numerators_, self.denominators_ = halves
             result = [one_minus(*pair) for pair in zip(*result, strict=True)]
-        found = checked(result, self.measure_.name, present)
-        self.dissimilarities_ = self._with_missing(found, present)
+        tables_of_present = checked(result, self.measure_.name, present)
+        self.dissimilarities_ = self._with_missing(tables_of_present, present)
         if len(counts.names) == 1 and counts.sizes[0] > 1 and not self.dissimilarities_[0].any():
             warn_caller(
                 f"measure {chosen.name!r} tells no two values of column {counts.names[0]!r} apart: "
@@ -210,9 +210,8 @@ class ValueMetric(ValueEmbedder):
             tables, self._compared.labels, occurrences(present), strict=True
         ):
             if len(table) < len(labels):
-                at, whole = labels.index(None), with_unknown(table, f, again=True)
-                order = np.insert(np.arange(len(table)), at, len(table))
-                table = whole[np.ix_(order, order)]
+                order = np.insert(np.arange(len(table)), labels.index(None), len(table))
+                table = with_unknown(table, f, again=True)[np.ix_(order, order)]
             out.append(table)
         return out
 

@@ -1,4 +1,4 @@
-"""CONTRIBUTING, followed to the letter: a new measure and a new embedder are found everywhere.
+"""CONTRIBUTING, followed to the letter: a new measure, embedder and kind of column are found.
 
 The files that it spells out are written into a copy of the project, and nothing else is touched.
 """
@@ -76,7 +76,12 @@ def test_a_measure_is_one_source_file_one_test_and_one_line():
 def test_an_embedder_is_the_same_and_its_page():
     touched = [path for path in spelled_out() if "rarity" in path]
     assert [path.split("/")[0] for path in touched] == ["src", "docs", "tests", "changelog.d"]
-    assert len(spelled_out()) == 7
+    assert len(spelled_out()) == 10
+
+
+def test_a_kind_of_column_is_one_source_file_one_test_and_one_line():
+    touched = [path for path in spelled_out() if "geographic" in path]
+    assert [path.split("/")[0] for path in touched] == ["src", "tests", "changelog.d"]
 
 
 def test_the_package_knows_both_before_anything_slow_loads(copy):
@@ -179,3 +184,84 @@ def test_the_suite_finds_both_and_is_green(copy):
     lists = ("tests/test_import.py", "tests/test_docs.py", "tests/test_house.py")
     where = ("tests/io/test_register.py", "tests/apps/cli/test_complete.py")
     tested(*own, "src/tabweave/embed/rarity.py", *lists, *where)
+
+
+PLACES = """
+        import numpy as np, tabweave as tw
+        rng = np.random.default_rng(0)
+        towns = rng.integers(0, 3, 200)
+        centres = np.array([[48.9, 2.4], [52.5, 13.4], [-33.9, 151.2]])
+        points = centres[towns] + rng.normal(0, 1, (200, 2))
+        place = [f"{lat:.4f}, {lon:.4f}" for lat, lon in points.tolist()]
+        rows = {"place": [None, *place[1:]], "food": np.array(["baguette", "wurst", "pie"])[towns]}
+        rows["price"] = rng.normal(10 + towns, 1)
+        schema = {"place": "geographic"}
+        model = tw.Weave(schema=schema).fit(rows)
+"""
+
+
+def test_a_kind_is_counted_embedded_explained_searched_and_saved(copy):
+    python(
+        copy,
+        PLACES
+        + """
+        table = tw.Table.of(rows, schema)
+        assert table.kinds()[0].kind == "geographic"
+        counts = tw.Counts.of(table)
+        halves = [{n: c[i::2] for n, c in rows.items()} for i in (0, 1)]
+        first, second = (tw.Counts.of(tw.Table.of(half, schema)) for half in halves)
+        assert first + second == counts and len(counts.names) == 5
+        vectors = model.transform(rows)
+        assert np.isfinite(vectors).all()
+        shares = model.explain(*({n: c[i] for n, c in rows.items()} for i in (1, 2)))
+        assert list(shares) == ["place", "food", "price"]
+        model.save("model.tabweave")
+        np.testing.assert_array_equal(tw.load("model.tabweave").transform(rows), vectors)
+        index = tw.SimilarityIndex(tw.Weave(schema=schema)).fit(rows)
+        nearest = index.query(rows, 1)[0][:, 0]
+        assert np.array_equal(nearest, np.arange(200))
+        index.save("index.tabweave")
+        assert np.array_equal(tw.load("index.tabweave").query(rows, 1)[0][:, 0], nearest)
+        alone = {n: rows[n] for n in ("place", "price")}
+        classifier = tw.WeaveClassifier(schema=schema).fit(alone, rows["food"])
+        assert classifier.score(alone, rows["food"]) > 0.9
+        """,
+    )
+
+
+def test_a_kind_is_exported_to_sql(copy):
+    pytest.importorskip("duckdb", reason="SQL is run by DuckDB")
+    pytest.importorskip("pyarrow", reason="rows come to DuckDB as Arrow")
+    python(
+        copy,
+        PLACES
+        + """
+        import duckdb, pyarrow
+        script, database = tw.export.sql(model, "duckdb"), duckdb.connect()
+        database.register("frame", pyarrow.table({n: list(c) for n, c in rows.items()}))
+        database.execute("CREATE TABLE rows AS SELECT * FROM frame")
+        for statement in script.tables.split(";\\n"):
+            database.execute(statement)
+        found = np.array(database.execute(script.select).fetchall(), float)
+        np.testing.assert_allclose(found, model.transform(rows), atol=1e-9)
+        """,
+    )
+
+
+def test_a_kind_is_shown_by_reports_and_the_command_line(copy):
+    python(
+        copy,
+        PLACES
+        + """
+        import csv
+        from tabweave.apps.report import describe
+        described = describe(tw.Table.of(rows, schema))
+        assert [c["kind"] for c in described["columns"]] == ["geographic", "nominal", "numeric"]
+        with open("places.csv", "w", newline="") as file:
+            csv.writer(file).writerows([rows, *zip(*rows.values(), strict=True)])
+        """,
+    )
+    kind = ("--kind", "place=geographic")
+    assert "geographic" in tabweave(copy, "kinds", "places.csv", *kind)
+    assert "place" in tabweave(copy, "neighbors", "places.csv", *kind, "--row", "3")
+    tabweave(copy, "embed", "places.csv", *kind, "-o", "places-vectors.csv")

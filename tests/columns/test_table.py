@@ -20,10 +20,10 @@ from tabweave.columns.numeric import Numbers
 from tabweave.columns.sets import Sets, check_offsets
 from tabweave.columns.table import (
     UNREADABLE,
+    as_values_or_numbers,
     canonical_codes,
     datetime_as_numeric,
     distinct_rows,
-    ordinal_as_nominal,
     row_keys,
     sampled_rows,
     set_aside,
@@ -590,7 +590,7 @@ def test_columns_from_a_file_fit_their_kind_and_the_rows(cells):
 def test_grades_alone_become_categories():
     kinds = {"g": Column("g", "ordinal", levels=("s", "m")), "x": "numeric", "t": "datetime"}
     table = Table.of({"g": ["m", "s"], "x": [1.0, 2.0], "t": np.array([3, 4], "M8[s]")}, kinds)
-    found = ordinal_as_nominal(table)
+    found = as_values_or_numbers(table)
     assert [(c.kind, c.levels) for c in found.schema.columns] == [
         ("nominal", None), ("numeric", None), ("datetime", None)
     ]  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 from tabweave.columns.column import Schema
 from tabweave.columns.decision import FEW_ROWS
 from tabweave.columns.nominal import Codes
-from tabweave.columns.table import Table, datetime_as_numeric, ordinal_as_nominal, take_rows
+from tabweave.columns.table import Table, as_values_or_numbers, datetime_as_numeric, take_rows
 from tabweave.counts.counts import Counts
 from tabweave.embed.nonbend.model import Prior, WeightedRows
 from tabweave.embed.nonbend.variational import expect, first_fit
@@ -113,7 +113,7 @@ def in_bins(table: Table, *, n_bins: int = 6) -> Table:
     names = [c.name for c in table.schema.columns if c.kind != "set"]
     if not names:
         raise ValueError("expected columns of categories or numbers, got sets alone")
-    expanded = with_bins(ordinal_as_nominal(table).select(names), quantile_bins(table, n_bins))
+    expanded = with_bins(as_values_or_numbers(table).select(names), quantile_bins(table, n_bins))
     return expanded.select([column.name for column in expanded.schema.categorical])
 
 

@@ -83,6 +83,12 @@ class Codes(Cells):
         check_codes(self.codes, len(self.labels))
 
 
+def distinct_values(cells: Cells) -> Codes:
+    """Cells of any kind as values: each distinct one is a label, as it is shown."""
+    _, first, codes = np.unique(cells.ranks(), return_index=True, return_inverse=True)
+    return Codes(codes.astype(code_type(len(first))), [cells.cell(row) for row in first.tolist()])
+
+
 def label_ranks(labels: Sequence[Label]) -> np.ndarray:
     """The rank of each label in canonical order."""
     rank = np.empty(len(labels), np.int64)

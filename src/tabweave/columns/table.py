@@ -42,7 +42,7 @@ from tabweave.columns.frames import (
 )
 from tabweave.columns.kinds import Kinds, decide_kind, unreadable_cells
 from tabweave.columns.names import NO_AMOUNT, is_index
-from tabweave.columns.nominal import Codes, said_of_strings, twins
+from tabweave.columns.nominal import Codes, distinct_values, said_of_strings, twins
 from tabweave.columns.numeric import (
     Numbers,
     code_for_missing,
@@ -207,7 +207,7 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
         return Finding(column.name, "datetime", column.why)
     verdict = None if decided else decide_kind(column.name, data, n_rows, "whole")
     if verdict is None:
-        labels = [] if isinstance(data, Numbers) else data.labels
+        labels = data.labels if isinstance(data, Codes | Sets) else []
         if spelled := said_of_strings(column, labels):
             return Finding(column.name, column.kind, spelled)
         return _with_twins(column, labels).finding()
@@ -606,13 +606,15 @@ def _with_unreadable(column: Column, cells: Any) -> Column:
 # -- Schema: what the columns of a table are -----------------------------------------------------
 
 
-def ordinal_as_nominal(table: Table) -> Table:
-    """Return a table whose ordinal columns are nominal."""
-    columns = (
-        replace(c, kind="nominal", levels=None) if c.kind == "ordinal" else c
-        for c in table.schema.columns
-    )
-    return replace(table, schema=replace(table.schema, columns=tuple(columns)))
+def as_values_or_numbers(table: Table) -> Table:
+    """A table of values, sets and numbers: grades as values, and cells of other kinds likewise."""
+    columns, parts = [], []
+    for column, data in table:
+        is_other = not isinstance(data, Codes | Numbers | Sets)
+        is_value = is_other or column.kind == "ordinal"
+        columns.append(replace(column, kind="nominal", levels=None) if is_value else column)
+        parts.append(distinct_values(data) if is_other else data)
+    return Table(replace(table.schema, columns=tuple(columns)), tuple(parts), table.n_rows)
 
 
 def datetime_as_numeric(table: Table) -> Table:

@@ -21,7 +21,7 @@ from scipy.special import chdtrc, fdtrc, ndtr, stdtr
 
 from tabweave._compat import require
 from tabweave.columns.column import Schema
-from tabweave.columns.table import Table, ordinal_as_nominal, take_rows
+from tabweave.columns.table import Table, as_values_or_numbers, take_rows
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import entropies
 from tabweave.counts.spectra import CrossMoments
@@ -211,7 +211,7 @@ def _read(X: Any, schema: Any) -> Table:
 
 def _binned(table: Table, n_bins: int) -> Table:
     """Table with bins in place of numbers; grades stay the categories they are."""
-    table = with_bins(ordinal_as_nominal(table), quantile_bins(table, n_bins))
+    table = with_bins(as_values_or_numbers(table), quantile_bins(table, n_bins))
     return table.select([column.name for column in table.schema.categorical])
 
 
@@ -380,7 +380,7 @@ def _number_measures(
     values: dict[str, np.ndarray],
 ) -> None:
     """Fill in correlations of numbers, and what categories say of them."""
-    table = ordinal_as_nominal(table)
+    table = as_values_or_numbers(table)
     moments = CrossMoments.of(table)
     index = {name: j for j, name in enumerate(moments.names)}
     if not index:

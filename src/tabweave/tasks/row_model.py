@@ -133,6 +133,11 @@ class LearnedColumn:
     def of(cls, name: str, data: Any, edges: np.ndarray | None) -> LearnedColumn:
         """Learn from a column; ``edges`` are those of the bins of numbers."""
         if edges is None:
+            if not isinstance(data, Codes | Sets):
+                raise ValueError(
+                    f"column {name!r}: expected values, numbers, datetimes or sets, got "
+                    f"{type(data).__name__}; leave it out"
+                )
             return cls(name, frequent_labels(data), isinstance(data, Sets), None)
         labels = frequent_labels(binned(data.values, edges))
         return cls(name, labels, False, NumberBins.of(data, edges))

@@ -10,7 +10,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from tabweave.apps.report.html import cell, rounded, shown
-from tabweave.apps.report.reading import Reading
+from tabweave.apps.report.reading import Reading, as_values
 from tabweave.base import Embedder
 from tabweave.columns.cells import Cells
 from tabweave.columns.datetime import Datetimes
@@ -43,7 +43,7 @@ def describe_columns(reading: Reading) -> list[dict[str, Any]]:
         if isinstance(data, Numbers):
             descriptions.append(entry | _describe_numbers(data, reading.codes[column.name]))
         else:
-            descriptions.append(entry | _describe_values(data))
+            descriptions.append(entry | _describe_values(as_values(data)))
     return descriptions
 
 

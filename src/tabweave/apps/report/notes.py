@@ -69,7 +69,7 @@ def _of_column(reading: Reading, column: Column, data: Any) -> Iterator[Note]:
         yield from _of_few_numbers(name, data, name == reading.target)
         yield from _of_far_numbers(name, data)
     else:
-        yield from _of_values(name, data, n_rows, is_left_out)
+        yield from _of_values(name, as_values(data), n_rows, is_left_out)
 
 
 def _of_few_numbers(name: str, data: Numbers, is_target: bool) -> Iterator[Note]:
@@ -231,7 +231,7 @@ def describe_associations(reading: Reading, max_rows: int = 20_000) -> dict[str,
 
 def learn_outliers(reading: Reading, random_state: int) -> OutlierCells | None:
     """What says which cells are odd, learned from some rows; None for a table too small to say."""
-    names = [name for name in reading.compared if _squares_fit(reading.table[name])]
+    names = [name for name in reading.compared if _may_be_odd(reading.table[name])]
     table = reading.table.select(names)
     if len(names) < 2 or table.n_rows < 20:
         return None
@@ -278,10 +278,11 @@ def odd_columns(reading: Reading, model: OutlierCells | None, rows: np.ndarray) 
     return {"odd": {"labels": labels, "codes": codes[worst].tolist()}}
 
 
-def _squares_fit(data: Any) -> bool:
-    """Whether the squares of a column's numbers are numbers, too."""
-    values = getattr(data, "values", None)
-    return values is None or bool(np.nanmax(np.abs(values), initial=0.0) < 1e150)
+def _may_be_odd(data: Any) -> bool:
+    """Whether cells are values, sets, or numbers whose squares are numbers, too."""
+    if isinstance(data, Numbers):
+        return bool(np.nanmax(np.abs(data.values), initial=0.0) < 1e150)
+    return isinstance(data, Codes | Sets)
 
 
 def _describe_cell(cell: OutlierCell) -> dict[str, Any]:

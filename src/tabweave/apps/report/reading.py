@@ -14,7 +14,7 @@ from tabweave.columns.column import Column, Schema
 from tabweave.columns.datetime import Datetimes
 from tabweave.columns.decision import Finding
 from tabweave.columns.frames import RowLabels, row_labels
-from tabweave.columns.nominal import Codes
+from tabweave.columns.nominal import Codes, distinct_values
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.sets import Sets
 from tabweave.columns.table import Table, require_rows
@@ -87,7 +87,7 @@ class Reading:
         """The kept columns and the target with a value in every cell: numbers as bins."""
         table = self.table.select(self.compared)
         columns = tuple(
-            replace(column, kind="nominal") if isinstance(data, Numbers) else column
+            column if isinstance(data, Codes | Sets) else Column(column.name)
             for column, data in table
         )
         schema = Schema(columns, complete=True, named=table.schema.named)
@@ -133,8 +133,10 @@ def without_unused_labels(table: Table) -> Table:
 
 def as_values(data: Any, n_bins: int = 5) -> Codes | Sets:
     """A column as values: numbers in bins with about as many each, named by their ends."""
-    if not isinstance(data, Numbers):
+    if isinstance(data, Codes | Sets):
         return data
+    if not isinstance(data, Numbers):
+        return distinct_values(data)
     edges = quantile_edges(data.values, n_bins)
     bins = binned(data.values, edges)
     if isinstance(data, Datetimes) and len(edges):
@@ -187,7 +189,8 @@ def _useless(data: Cells) -> str:
     """Why a column identifies rows without describing them; empty if it does not."""
     if isinstance(data, Numbers):
         return "numbers the rows" if _numbers_rows(data.values) else ""
-    assert isinstance(data, Codes | Sets)
+    if not isinstance(data, Codes | Sets):
+        return ""
     counts = np.bincount(data.codes, minlength=len(data.labels))
     if None in data.labels:
         counts[data.labels.index(None)] = 0

@@ -187,7 +187,7 @@ def map_cells(drawn: Table, name: str) -> dict[str, Any]:
         return _labelled(as_values(data)) | {"texts": list(map(data.text, data.values))}
     if isinstance(data, Numbers):
         return {"numbers": rounded(data.values, 9)}
-    return _labelled(joined(data) if isinstance(data, Sets) else data)
+    return _labelled(joined(data) if isinstance(data, Sets) else as_values(data))
 
 
 def _labelled(data: Any) -> dict[str, Any]:

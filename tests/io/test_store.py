@@ -119,7 +119,7 @@ MODELS = {
     ),
     "KModes": lambda: KModes(3, metric=OneHot(schema=NOMINAL), random_state=0).fit(ROWS),
     "KSVD": lambda: KSVD(5, random_state=0).fit(NUMBERS),
-    "mixed": lambda: CKML(schema=MIXED_SCHEMA).fit(MIXED),
+    "mixed": lambda: Weave(schema=MIXED_SCHEMA).fit(MIXED),
     "NonBEND": lambda: NonBEND(schema=NOMINAL, random_state=0).fit(ROWS),
     "OneHot": lambda: OneHot(schema=NOMINAL, unknown="centroid", dtype="float32").fit(ROWS),
     "SetTfidf": lambda: SetTfidf(schema={"tags": "set"}).fit(SETS),
@@ -176,7 +176,10 @@ ESTIMATORS = [
 
 
 def inputs(model):
-    if isinstance(model, CKML | DistanceHierarchy | tabweave.DRDH) and "job" in model.schema_.names:
+    if (
+        isinstance(model, Weave | DistanceHierarchy | tabweave.DRDH)
+        and "job" in model.schema_.names
+    ):
         return MIXED
     if isinstance(model, tabweave.CA):
         return np.arange(12.0).reshape(4, 3) + 1
@@ -640,7 +643,7 @@ def test_parts_of_another_scikit_learn_are_reported(tmp_path, monkeypatch):
     path = tmp_path / "m"
     with monkeypatch.context() as patch:
         patch.setattr(_store, "_sklearn_version", lambda: "0.1")
-        MODELS["PCA"]().save(path)
+        MODELS["OneHotAutoencoder"]().save(path)
         OneHot().save(tmp_path / "plain")
     with pytest.warns(UserWarning, match=r"parts of scikit-learn 0\.1") as told:
         tabweave.load(path)

@@ -133,11 +133,6 @@ class LearnedColumn:
     def of(cls, name: str, data: Any, edges: np.ndarray | None) -> LearnedColumn:
         """Learn from a column; ``edges`` are those of the bins of numbers."""
         if edges is None:
-            if not isinstance(data, Codes | Sets):
-                raise ValueError(
-                    f"column {name!r}: expected values, numbers, datetimes or sets, got "
-                    f"{type(data).__name__}; leave it out"
-                )
             return cls(name, frequent_labels(data), isinstance(data, Sets), None)
         labels = frequent_labels(binned(data.values, edges))
         return cls(name, labels, False, NumberBins.of(data, edges))
@@ -540,6 +535,12 @@ def rows_to_learn(estimator: Any, X: Any) -> tuple[Table, np.ndarray]:
     estimator._validate_params()
     table = Table.of(X, Schema.of(estimator.schema), numbers="numeric", rules="texts")
     require_rows(table)
+    for column, data in table:
+        if not isinstance(data, Codes | Numbers | Sets):
+            raise ValueError(
+                f"column {column.name!r}: expected values, numbers, datetimes or sets, got kind "
+                f"{column.kind!r}, which {type(estimator).__name__} does not read; leave it out"
+            )
     remember_names(estimator, table.schema)
     estimator.schema_ = table.schema
     if table.n_rows <= estimator.max_rows:

@@ -19,7 +19,7 @@ from copy import deepcopy
 from functools import wraps
 from threading import Lock, RLock
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -34,10 +34,16 @@ _locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _locking = Lock()
 
 
+class _Draft(NamedTuple):
+    """Says that a new state of an object is being made."""
+
+    of: Any
+
+
 class Stateful:
     """An object whose public methods are updates or readers, whatever subclass they stand in."""
 
-    __slots__ = ("__weakref__", "_is_draft", "_origin")
+    __slots__ = ("__weakref__", "_origin")  # whose view or draft this is
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
@@ -62,7 +68,8 @@ class Stateful:
 
 def origin_of(reader: Any) -> Any:
     """Return the object that a view or a draft is of; another object itself."""
-    return getattr(reader, "_origin", reader)
+    origin = getattr(reader, "_origin", reader)
+    return origin.of if isinstance(origin, _Draft) else origin
 
 
 def lock_of(owner: Any) -> Any:
@@ -76,14 +83,14 @@ def updating(method: _Method) -> _Method:
 
     @wraps(method)
     def published(self: Any, *args: Any, **named: Any) -> Any:
-        if getattr(self, "_is_draft", False):
+        if isinstance(getattr(self, "_origin", None), _Draft):
             return method(self, *args, **named)
         origin = origin_of(self)
         with lock_of(origin):
             draft = _twin(origin, _copied_state(origin))
-            draft._is_draft = True
+            draft._origin = _Draft(origin)
             result = method(draft, *args, **named)
-            draft._is_draft = False  # from here on it is a view
+            draft._origin = origin  # from here on it is a view
             origin.__dict__ = self.__dict__ = draft.__dict__
         return self if result is draft else result
 

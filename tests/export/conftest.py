@@ -187,7 +187,11 @@ def mixed(request):
         "age": [400.0, *rng.normal(40, 10, 47).tolist(), None, float("nan")],
         "flat": [1.5] * 50,
     }
-    kinds = {"grade": Column("grade", "ordinal", levels=levels)}
+    kinds = {
+        "grade": Column("grade", "ordinal", levels=levels),
+        "age": "numeric",
+        "flat": "numeric",
+    }
     new = {**rows, "job": ["new", *rows["job"][1:]], "grade": ["worse", *rows["grade"][1:]]}
 
     def of(dtype):

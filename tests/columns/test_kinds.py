@@ -26,7 +26,7 @@ from tabweave import (
     load,
 )
 from tabweave.columns.datetime import date_order, is_iso, parse_clock, parse_date
-from tabweave.columns.decision import FEW_ROWS, Finding
+from tabweave.columns.decision import MIN_ROWS_TO_INFER, Finding
 from tabweave.columns.kinds import Kinds, aside_line, decide_kind
 from tabweave.columns.nominal import is_one_word
 from tabweave.columns.numeric import _look_like_codes
@@ -485,7 +485,7 @@ class TestEverySource:
         frame["month"] = np.arange(N) // 5
         frame.loc[frame.index[-1], "late"] = 1.5
         for module in ("columns.table", "engines.counting"):
-            monkeypatch.setattr(f"tabweave.{module}.SAMPLED", sampled)
+            monkeypatch.setattr(f"tabweave.{module}.MAX_SAMPLED_ROWS", sampled)
         monkeypatch.setattr("tabweave.engines.source.BATCH_ROWS", 7)
         frame.to_csv(tmp_path / "x.csv", index=False)
         frame.to_parquet(tmp_path / "x.parquet", index=False)
@@ -814,9 +814,9 @@ def rising(last, n=30):
         (rising(299)[::-1], "index", "the index of pandas"),
         (rising(300)[::-1], "index", None),
         ([0.0, *rising(299)[1:], np.nan], "x", None),
-        (range(FEW_ROWS), "x", "counts the rows"),
-        (range(FEW_ROWS - 1), "x", None),
-        ([*range(FEW_ROWS - 1), np.nan], "x", None),
+        (range(MIN_ROWS_TO_INFER), "x", "counts the rows"),
+        (range(MIN_ROWS_TO_INFER - 1), "x", None),
+        ([*range(MIN_ROWS_TO_INFER - 1), np.nan], "x", None),
         ([7, 9] * 15, "x", "two whole numbers only"),
         ([7, 9, 11] * 15, "x", None),
         ([7.5, 9, 9] * 15, "x", None),

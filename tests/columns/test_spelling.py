@@ -302,7 +302,7 @@ def test_strings_are_compared_some_at_a_time(monkeypatch):
     exact = (known.points(asked) @ known.matrix.T).toarray()
     np.testing.assert_allclose(whole[1], -np.sort(-exact, axis=1)[:, :3])
     np.testing.assert_array_equal(np.take_along_axis(exact, whole[0], 1), whole[1])
-    monkeypatch.setattr("tabweave.columns.spelling._CHUNK", 2 * len(NAMES))
+    monkeypatch.setattr("tabweave.columns.spelling.BLOCK_SIMILARITIES", 2 * len(NAMES))
     for part, all_ in zip(known.similar(asked, 3), whole, strict=True):
         np.testing.assert_array_equal(part, all_)
 
@@ -338,10 +338,10 @@ def test_the_work_of_a_search_is_what_the_lists_hold():
     asked = known.points(["name 7"])
     parts = [part for m in (asked, lists) for part in (m.indptr, m.indices, m.data)]
     met = sum(int(lists.indptr[b + 1] - lists.indptr[b]) for b in asked.indices)
-    assert spelling._work(*parts) == met // spelling._PRODUCTS
+    assert spelling._work(*parts) == met // 32
 
 
 @pytest.mark.parametrize(("text", "spelled"), [("Αθήνα {}", True), ("№ {}", False), ("a{}", True)])
 def test_letters_of_every_script_are_letters(text, spelled):
-    labels = [text.format(i) for i in range(spelling.MANY + 1)]
+    labels = [text.format(i) for i in range(spelling.MAX_UNSPELLED_VALUES + 1)]
     assert spelling.is_spelled(labels) is spelled

@@ -14,7 +14,7 @@ import pytest
 
 from tabweave import Column, Counts, OneHot, Schema, Table, Weave
 from tabweave.columns.datetime import Datetimes
-from tabweave.columns.decision import FEW_ROWS
+from tabweave.columns.decision import MIN_ROWS_TO_INFER
 from tabweave.columns.nominal import Codes, check_codes
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.sets import Sets, check_offsets
@@ -441,7 +441,7 @@ class TestGuards:
         assert len(np.unique(keys)) == 1000
 
     def test_very_many_rows_are_sampled(self, monkeypatch):
-        monkeypatch.setattr("tabweave.columns.table.SAMPLED", 10)
+        monkeypatch.setattr("tabweave.columns.table.MAX_SAMPLED_ROWS", 10)
         assert sampled_rows(10) is None
         some = sampled_rows(50)
         assert len(some) == 10 and (np.diff(some) > 0).all()
@@ -449,7 +449,9 @@ class TestGuards:
         assert keys[some].max() < np.delete(keys, some).min()
 
 
-@pytest.mark.parametrize(("n", "constant"), [(FEW_ROWS - 1, False), (FEW_ROWS, True)])
+@pytest.mark.parametrize(
+    ("n", "constant"), [(MIN_ROWS_TO_INFER - 1, False), (MIN_ROWS_TO_INFER, True)]
+)
 def test_enough_equal_rows_are_a_constant(n, constant):
     columns = {"a": ["x"] * n, "b": [str(i % 3) for i in range(n)]}
     assert (Table.of(columns).kinds()[0].why == "constant") == constant

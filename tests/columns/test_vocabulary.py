@@ -277,7 +277,7 @@ def test_columns_are_found_by_name_in_any_order():
 
 
 def test_looking_up_in_blocks_is_looking_up(monkeypatch):
-    monkeypatch.setattr(labels_, "_BLOCK", 3)
+    monkeypatch.setattr(labels_, "BLOCK_CODES", 3)
     table, codes = np.array([5, 7, 9], np.uint8), np.array([2, 0, 1, 1, 2, 0, 2], np.uint8)
     found = labels_.take(table, codes)
     assert found.tolist() == table[codes].tolist() and found.dtype == np.uint8

@@ -5,7 +5,7 @@ from sklearn.metrics import mutual_info_score
 
 from tabweave import HELIC, Column, Counts, Schema, Table, Weave
 from tabweave.columns.datetime import cycle_of
-from tabweave.columns.numeric import RUNGS, Knots, smaller_share, step_from
+from tabweave.columns.numeric import MAX_RUNGS, Knots, smaller_share, step_from
 from tabweave.columns.numeric import ladder as ladder_of
 from tabweave.columns.table import take_rows
 from tabweave.space import numbers as numbers_
@@ -83,7 +83,7 @@ def test_numbers_tied_to_the_classes_count_more(numbers):
     # Bins are made of whole buckets, and no quartiles to the last number.
     assert expected[2] > 1.5 and expected.min() >= 0.5
     auto = HELIC(random_state=0, schema=dict.fromkeys(numbers, "numeric")).fit(numbers, y)
-    variance = auto.transform(numbers).var(axis=0).reshape(4, RUNGS + 1).sum(axis=1)
+    variance = auto.transform(numbers).var(axis=0).reshape(4, MAX_RUNGS + 1).sum(axis=1)
     np.testing.assert_allclose(variance, expected, rtol=0.3)  # numbers lie between knots
 
 
@@ -343,8 +343,8 @@ def test_a_ladder_is_that_of_classical_scaling(n, variance):
     centre, root = np.eye(n) - share, np.sqrt(share)
     gram = -centre @ apart @ centre.T / 2
     values, vectors = np.linalg.eigh(root[:, None] * gram * root)
-    leading = vectors[:, -RUNGS:] * np.sqrt(np.maximum(values[-RUNGS:], 0)) / root[:, None]
-    rest = max(values[:-RUNGS].sum(), 0.0) if n > RUNGS + 1 else 0.0
+    leading = vectors[:, -MAX_RUNGS:] * np.sqrt(np.maximum(values[-MAX_RUNGS:], 0)) / root[:, None]
+    rest = max(values[:-MAX_RUNGS].sum(), 0.0) if n > MAX_RUNGS + 1 else 0.0
     straight = g - share @ g
     straight *= np.sqrt(rest / (share @ straight**2))
     wanted = leading @ leading.T + np.outer(straight, straight)
@@ -352,7 +352,7 @@ def test_a_ladder_is_that_of_classical_scaling(n, variance):
     np.testing.assert_allclose(found @ found.T, wanted / (share @ apart @ share), atol=1e-9)
     assert share @ (found**2).sum(axis=1) == pytest.approx(0.5)  # two numbers are 1 apart
     np.testing.assert_allclose(share @ found, 0, atol=1e-9)
-    assert (found[-1, : min(n - 1, RUNGS)] > 0).all()
+    assert (found[-1, : min(n - 1, MAX_RUNGS)] > 0).all()
 
 
 @pytest.mark.parametrize("n_edges", [0, 1, 15, 40])

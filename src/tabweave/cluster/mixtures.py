@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tabweave.columns.column import Schema
-from tabweave.columns.decision import FEW_ROWS
+from tabweave.columns.decision import MIN_ROWS_TO_INFER
 from tabweave.columns.nominal import Codes
 from tabweave.columns.table import Table, as_values_or_numbers, datetime_as_numeric, take_rows
 from tabweave.counts.counts import Counts
@@ -41,7 +41,7 @@ def without_texts(table: Table, declared: Schema) -> tuple[Table, dict[str, str]
     for column, data in zip(table.schema.columns, table.columns, strict=True):
         if column.kind == "nominal" and column.name not in declared and isinstance(data, Codes):
             times = np.bincount(data.codes)
-            if table.n_rows >= FEW_ROWS and (times == 1).sum() > table.n_rows / 2:
+            if table.n_rows >= MIN_ROWS_TO_INFER and (times == 1).sum() > table.n_rows / 2:
                 dropped[column.name] = "most of its values occur once"
     names = [name for name in table.schema.names if name not in dropped]
     return (table.select(names), dropped) if names else (table, {})

@@ -35,9 +35,9 @@ from tabweave.columns.numeric import (
 )
 from tabweave.columns.numeric import numbers as cells_numbers
 from tabweave.columns.texts import (
-    FEW_TEXTS,
+    FIRST_TEXTS,
     MISSING_WORDS,
-    SOME_TEXTS,
+    SAMPLED_TEXTS,
     CellError,
     matching_texts,
     present_texts,
@@ -142,9 +142,6 @@ class Datetimes(Numbers):
         return slice(0, 19 if (self.values % 86_400 > 0).any() else 10)
 
 
-_MANY = 10_000  # texts in which one that is no date is looked for
-
-
 def is_unreadable(text: str) -> bool:
     """Tell whether a text beside numbers or dates is neither: a word, or a day that does not exist.
 
@@ -178,13 +175,13 @@ _CLOCK = re.compile(
 def is_iso(labels: Sequence[str]) -> bool:
     """Tell whether texts are ISO dates or datetimes, all of them with a time zone or none."""
     return (
-        len(_zones(matching_texts(labels, ISO)[:SOME_TEXTS])) == 1
+        len(_zones(matching_texts(labels, ISO)[:SAMPLED_TEXTS])) == 1
     )  # reading finds a bad one beyond
 
 
 def has_both_zones(labels: Sequence[str]) -> bool:
     """Tell whether texts are ISO datetimes, some of them with a time zone and some without."""
-    return len(_zones(matching_texts(labels, ISO)[:SOME_TEXTS])) == 2
+    return len(_zones(matching_texts(labels, ISO)[:SAMPLED_TEXTS])) == 2
 
 
 def _zones(texts: Sequence[str]) -> set[bool]:
@@ -282,8 +279,9 @@ def is_time(text: str) -> bool:
 
 def impossible_dates(texts: Sequence[str]) -> list[str]:
     """Return the texts, written as dates, that are none in the order that fits most of them."""
+    first_texts = texts[:10_000]
     bad = [
-        [text for text in texts[:_MANY] if not (_is_date(text, order) or _zones([text]))]
+        [text for text in first_texts if not (_is_date(text, order) or _zones([text]))]
         for order in DATE_ORDERS
     ]
     return min(bad, key=len)
@@ -369,7 +367,7 @@ def are_short_months(labels: Sequence[str]) -> bool:
 
 def are_mixed_dates(labels: Sequence[str]) -> bool:
     """Tell whether texts are dates, but written in several ways."""
-    if not all(map(_way_of, present_texts(labels[:FEW_TEXTS]))):
+    if not all(map(_way_of, present_texts(labels[:FIRST_TEXTS]))):
         return False
     ways = set(map(_way_of, present_texts(labels)))
     return len(ways) > 1 and None not in ways
@@ -414,7 +412,7 @@ def periods_written(labels: Sequence[str]) -> str | None:
     2009-2, 2010-1, in which nothing is above 4: terms or quarters, for all one knows. 202403 is a
     number.
     """
-    if not all(map(_period, present_texts(labels[:FEW_TEXTS]))):
+    if not all(map(_period, present_texts(labels[:FIRST_TEXTS]))):
         return None
     texts = present_texts(labels)
     found = [None if _COMPACT_MONTH.fullmatch(text) else _period(text) for text in texts]
@@ -584,8 +582,6 @@ def _digits(field: str, text: str, moment: dt.datetime, zeros: bool, half: bool)
     return f"{number:02}" if zeros or field in "MS" else str(number)
 
 
-_ENOUGH_DATES = 10  # that are digits alone: the chance of as many codes to be dates is nil
-
 ISO_TEXT = "ISO text"
 
 # -- text: the first rule that fits says what a column is ---------------------------------------
@@ -627,7 +623,7 @@ def compact_dates(texts: TextColumn) -> Decision | None:
 def dates_of_digits(name: str, texts: Sequence[str], what: str) -> Decision | None:
     """Return that digits such as 20240131 are dates, if there are enough or their name says so."""
     named = DATE_NAMES.search(name)
-    enough = len(texts) >= _ENOUGH_DATES and not NO_AMOUNT.search(name)
+    enough = len(texts) >= 10 and not NO_AMOUNT.search(name)
     if (named or enough) and is_compact_dates(texts):
         return Decision("datetime", f"dates as {what}, such as {min(texts)}", format="ymd")
     if MONTH_NAMES.search(name) and is_compact_months(texts):
@@ -641,8 +637,6 @@ def dates_of_digits(name: str, texts: Sequence[str], what: str) -> Decision | No
 OWN_CLOCK = "local"  # the zone of datetimes that have offsets of their own
 
 CLOCK = "clock"  # stands for the zone of times of day, which have no date
-
-_LAST_SECOND = 253_402_300_800  # of the year 9999, since 1970
 
 
 def datetimes(
@@ -680,7 +674,8 @@ def datetimes(
 
 def _as_seconds(values: np.ndarray) -> np.ndarray:
     """Return numbers as seconds since 1970; raise for those that count smaller units."""
-    beyond = np.flatnonzero(np.abs(values) > _LAST_SECOND)
+    end_of_9999 = 253_402_300_800  # in seconds since 1970
+    beyond = np.flatnonzero(np.abs(values) > end_of_9999)
     if len(beyond):
         raise ValueError(
             f"expected seconds since 1970, got {values[beyond[0]]:.0f}, beyond the year 9999; if "
@@ -884,7 +879,7 @@ def farthest_date(cells: Any) -> str:
 
 # -- what is counted of a column ----------------------------------------------------------------
 
-DAY = 86_400.0
+DAY_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -906,9 +901,9 @@ class Cycle(Bins):
 
 
 CYCLES = (
-    Cycle("time of day", DAY, 24),
-    Cycle("weekday", 7 * DAY, 7),
-    Cycle("time of year", 365.2425 * DAY, 12),
+    Cycle("time of day", DAY_SECONDS, 24),
+    Cycle("weekday", 7 * DAY_SECONDS, 7),
+    Cycle("time of year", 365.2425 * DAY_SECONDS, 12),
 )
 
 
@@ -926,8 +921,6 @@ def cycle_of(part: Any) -> Cycle:
 
 # -- coordinates: a trend, and cycles as rings of bins, on which 23:50 lies beside 00:10 -----------
 
-MIN_SHARE_OF_CYCLE = 0.9  # Rows must last so much of a cycle to show it.
-
 
 def lasting_cycles(counts: Any, column: str) -> list[Cycle]:
     """Return the cycles that a column of datetimes shows, from its counts.
@@ -941,8 +934,7 @@ def lasting_cycles(counts: Any, column: str) -> list[Cycle]:
     return [
         cycle
         for cycle in CYCLES
-        if lasting >= MIN_SHARE_OF_CYCLE * cycle.seconds
-        and _n_bins_met(counts, Part(column, cycle.title)) > 1
+        if lasting >= 0.9 * cycle.seconds and _n_bins_met(counts, Part(column, cycle.title)) > 1
     ]
 
 

@@ -11,11 +11,7 @@ Kind = str  # the name of one
 # stream; "texts" sets only text aside, "all" nothing.
 Rules = Literal["whole", "sample", "first", "texts", "all"]
 
-FEW_ROWS = 20  # tables with fewer have neither identifiers nor codes
-
-MIN_DISTINCT_SHARE = 0.95
-
-MAX_CODES = 20
+MIN_ROWS_TO_INFER = 20  # In fewer rows it says little that values do not repeat.
 
 # What only the user knows of a column: whether a few values that keep it from being read are
 # missing, the order of day and month, what joins lists, whether values that are spelled alike are

@@ -18,15 +18,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tabweave.columns.vocabulary import Label, canonical, code_type, identity, slices, take
+from tabweave.columns.vocabulary import (
+    BLOCK_CODES,
+    Label,
+    canonical,
+    code_type,
+    identity,
+    slices,
+    take,
+)
 
 _NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal)
 
-_BLOCK = 1 << 16
-
-MAX_EXACT_INT = 2**53  # up to which all whole numbers are floats
-
-_WIDEST_TABLE = 1 << 20
+MAX_EXACT_INT = 2**53  # Up to this all whole numbers are floats.
 
 _SETS = (list, tuple, set, frozenset, np.ndarray)
 
@@ -725,11 +729,11 @@ def _encode_integers(column: np.ndarray) -> Encoded:
         return np.zeros(0, np.uint8), []
     low, high = int(column.min()), int(column.max())
     width = high - low + 1
-    if width > max(_WIDEST_TABLE, 2 * len(column)):
+    if width > max(1 << 20, 2 * len(column)):
         raw, codes = np.unique(column, return_inverse=True)
         return codes, raw.tolist()
     seen = np.zeros(width, dtype=bool)
-    blocks = slices(len(column), 1, _BLOCK)
+    blocks = slices(len(column), 1, BLOCK_CODES)
     # In 64 bits, so that neither a small type nor a negative low overflows; uint64 less an int64
     # would be a float.
     shift = np.uint64(low) if column.dtype == np.uint64 else np.int64(low)

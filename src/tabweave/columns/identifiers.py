@@ -11,19 +11,12 @@ from tabweave.columns.column import Schema
 from tabweave.columns.frames import infer_kind, named_columns
 from tabweave.columns.table import Table
 
-# Numbers that hardly repeat are mostly given out in order: by date, by place, by class. Such a
-# column tells nothing by its values, and may tell much by its order.
-_BINS = 10  # of equally many rows, in which targets are compared
-
-_MIN_ROWS_OF_BIN = 10
-
-_MAX_P_VALUE = 1e-6
-
-_MIN_STRENGTH = 0.2  # Cramér's V above chance, from which a column is worth keeping
-
 
 def predictive_identifiers(X: Any, schema: Schema, y: Any) -> dict[str, float]:
-    """Return the columns dropped that predict a target, and how strongly (Cramér's V).
+    """The columns dropped that predict a target, and how strongly (Cramér's V).
+
+    Numbers that hardly repeat are mostly given out in order: by date, by place, by class. Such a
+    column tells nothing by its values, and may tell much by its order.
 
     Parameters
     ----------
@@ -52,7 +45,8 @@ def predictive_identifiers(X: Any, schema: Schema, y: Any) -> dict[str, float]:
     if n_rows != len(classes):
         return {}
     strengths = {n: _strength(_tenths(_ranks(cells[n])), classes) for n in names if n in cells}
-    return {name: value for name, value in strengths.items() if value >= _MIN_STRENGTH}
+    min_strength = 0.2  # above chance, from which a column is worth keeping
+    return {name: value for name, value in strengths.items() if value >= min_strength}
 
 
 def warn_of_predictive(X: Any, schema: Schema, y: Any) -> None:
@@ -74,7 +68,7 @@ def _ranks(cells: Any) -> np.ndarray:
 
 def _classes(values: np.ndarray) -> np.ndarray:
     """Return the class of each row as a small integer; of many numbers, its tenth of the rows."""
-    if values.dtype.kind in "iuf" and len(np.unique(values)) > 2 * _BINS:
+    if values.dtype.kind in "iuf" and len(np.unique(values)) > 20:
         return _tenths(values)
     ranks = Table.of({"target": values}, {"target": "nominal"})["target"].ranks()
     return np.unique(ranks, return_inverse=True)[1]
@@ -82,7 +76,7 @@ def _classes(values: np.ndarray) -> np.ndarray:
 
 def _tenths(values: np.ndarray) -> np.ndarray:
     """Return in which tenth of the rows each value lies; equal ones lie in one."""
-    n_bins = min(_BINS, len(values) // _MIN_ROWS_OF_BIN)
+    n_bins = min(10, len(values) // 10)  # of ten rows at least
     below = np.searchsorted(np.sort(values), values)
     return np.unique(below * n_bins // max(len(values), 1), return_inverse=True)[1]
 
@@ -100,6 +94,6 @@ def _strength(bins: np.ndarray, classes: np.ndarray) -> float:
     joint = joint.reshape(n_bins, n_classes).astype(np.float64)
     expected = np.outer(joint.sum(1), joint.sum(0)) / n
     statistic = float(((joint - expected) ** 2 / expected).sum())
-    if chi2.sf(statistic, freedom) > _MAX_P_VALUE:
+    if chi2.sf(statistic, freedom) > 1e-6:
         return 0.0
     return float(np.sqrt((statistic - freedom) / (most - freedom)))

@@ -11,12 +11,12 @@ from scipy.sparse import issparse
 
 from tabweave._compat import warn_caller
 from tabweave.columns.column import Schema
+from tabweave.columns.decision import MIN_ROWS_TO_INFER
 from tabweave.columns.frames import DATETIMES, columns_of
 from tabweave.columns.nominal import Codes
 from tabweave.columns.table import Table, check_feature_names
 from tabweave.columns.vocabulary import types_of
 
-MIN_ROWS_TO_WARN = 20  # Fewer rows say little of whether the values of a column repeat.
 _NO_NUMBERS = "could not convert string", "setting an array element"  # of text, of lists
 
 
@@ -78,7 +78,7 @@ def warn_of_numbers(reader: str, table: Table, declared: Schema) -> None:
         if isinstance(data, Codes)
         and column.name not in declared
         and (column.why == DATETIMES or "numbers" in types_of(data.labels))
-        and table.n_rows >= MIN_ROWS_TO_WARN
+        and table.n_rows >= MIN_ROWS_TO_INFER
         and (np.bincount(data.codes) == 1).sum() > table.n_rows / 2
     ]
     if odd:

@@ -83,9 +83,8 @@ from tabweave.columns.datetime import (
     periods,
 )
 from tabweave.columns.decision import (
-    FEW_ROWS,
     IDENTIFIER,
-    MIN_DISTINCT_SHARE,
+    MIN_ROWS_TO_INFER,
     Decision,
     Finding,
     Rules,
@@ -106,15 +105,10 @@ from tabweave.columns.numeric import (
 )
 from tabweave.columns.ordinal import ordered_ranges, range_of, ranges_in_order
 from tabweave.columns.sets import VECTORS, are_lists, are_vectors, joined_by
-from tabweave.columns.texts import FEW_TEXTS, cells_in_words, present_texts
+from tabweave.columns.texts import FIRST_TEXTS, cells_in_words, present_texts
 
-_FIRST_ROWS = 200  # of a stream, in which not one value of an identifier repeats
-
-_MANY_ROWS = 10_000  # that are as good as all
-
-_MOST_ODD = 0.2  # of texts, up to which the others tell what a column would be
-
-_MOST_ODD_OF_FIRST = 4  # of the first values, so that most columns are told from these
+MAX_EXCEPTION_SHARE = 0.2  # More exceptions among texts leave open what a column would be.
+MAX_FIRST_EXCEPTIONS = 4  # Columns with more exceptions among the first texts need no other look.
 
 # What a text may be, by itself: the others of its column may show that it is an exception.
 _TOLD_BY_MOST: tuple[tuple[str, Callable[[str], Any]], ...] = (
@@ -170,8 +164,9 @@ def aside_line(aside: dict[str, str]) -> str:
 
 def decide_kind(name: str, data: Any, n_rows: int, rules: Rules) -> Decision | None:
     """Return what a column of numbers or values is; None if it is what its type says."""
-    enough = n_rows >= (_FIRST_ROWS if rules == "first" else FEW_ROWS)
-    least = 1.0 if rules == "first" and n_rows < _MANY_ROWS else MIN_DISTINCT_SHARE
+    enough = n_rows >= (200 if rules == "first" else MIN_ROWS_TO_INFER)
+    # Among the first rows of a stream not one value of an identifier repeats.
+    least = 1.0 if rules == "first" and n_rows < 10_000 else 0.95
     if hasattr(data, "values"):
         dated = dates_of_digits(name, digits_of(data.values), "whole numbers")
         return dated or (decide_whole_numbers(name, data.values, least, n_rows) if enough else None)
@@ -210,14 +205,14 @@ def few_unreadable(data: Any) -> tuple[tuple[str, int], ...]:
     Nothing if they are many: more than a fifth of the cells, or of the distinct values if there are
     more than two of them.
     """
-    first = [label for label in data.labels[:FEW_TEXTS] if label is not None]
-    if sum(isinstance(text, str) and is_unreadable(text) for text in first) > _MOST_ODD_OF_FIRST:
+    first = [label for label in data.labels[:FIRST_TEXTS] if label is not None]
+    if sum(isinstance(text, str) and is_unreadable(text) for text in first) > MAX_FIRST_EXCEPTIONS:
         return ()
     odd = unreadable_cells(data.codes, data.labels)
     cells = np.bincount(data.codes, minlength=len(data.labels)).tolist()
     met = [n for v, n in zip(data.labels, cells, strict=True) if n and not _is_missing(v)]
-    most = _MOST_ODD * len(met) if len(odd) > 2 else (len(met) - 3) / 2
-    few = len(odd) <= most and sum(odd.values()) <= _MOST_ODD * sum(met)
+    most = MAX_EXCEPTION_SHARE * len(met) if len(odd) > 2 else (len(met) - 3) / 2
+    few = len(odd) <= most and sum(odd.values()) <= MAX_EXCEPTION_SHARE * sum(met)
     return tuple(odd.items()) if few else ()
 
 
@@ -383,7 +378,8 @@ def _exceptions(name: str, labels: Sequence[str]) -> str:
     """Return what text would be but for a few of its values, and two of these."""
     codes = NO_AMOUNT.search(name) or has_leading_zeros(labels)
     for what, fits in _TOLD_BY_MOST:
-        if sum(not fits(text) for text in present_texts(labels[:FEW_TEXTS])) > _MOST_ODD_OF_FIRST:
+        first_texts = present_texts(labels[:FIRST_TEXTS])
+        if sum(not fits(text) for text in first_texts) > MAX_FIRST_EXCEPTIONS:
             continue
         texts = list(map(str.strip, labels)) if what == "ranges" else present_texts(labels)
         odd = [text for text in texts if not fits(text)]
@@ -393,7 +389,7 @@ def _exceptions(name: str, labels: Sequence[str]) -> str:
         if what == "ranges":
             few = few and ranges_in_order([t for t in texts if t not in odd]) is not None
         elif len(odd) > 2:
-            few = len(odd) <= _MOST_ODD * len(texts) and not codes
+            few = len(odd) <= MAX_EXCEPTION_SHARE * len(texts) and not codes
         if few:
             more = f" and {len(odd) - 2:,} more" if len(odd) > 2 else ""
             return f"{what}, except {', '.join(map(repr, sorted(odd)[:2]))}{more}"

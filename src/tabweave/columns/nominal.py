@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tabweave.columns.cells import Cells, all_equal, kind
-from tabweave.columns.decision import FEW_ROWS, IDENTIFIER, NAMES_OF_ROWS, Asks, Decision
+from tabweave.columns.decision import IDENTIFIER, MIN_ROWS_TO_INFER, NAMES_OF_ROWS, Asks, Decision
 from tabweave.columns.frames import categories
 from tabweave.columns.names import is_index
 from tabweave.columns.spelling import is_spelled, is_text
@@ -118,7 +118,7 @@ def hardly_repeats(data: Any, least: float) -> bool:
     seen = np.bincount(data.codes, minlength=len(data.labels))
     if None in data.labels:
         seen[data.labels.index(None)] = 0
-    return bool(np.count_nonzero(seen) >= least * max(seen.sum(), FEW_ROWS))
+    return bool(np.count_nonzero(seen) >= least * max(seen.sum(), MIN_ROWS_TO_INFER))
 
 
 def names_of_rows(texts: TextColumn) -> Decision | None:
@@ -156,7 +156,7 @@ def twins(labels: Sequence[Any]) -> tuple[str, Asks]:
     (", of which '2' and 2 differ only in type", 'meaning')
     """
     alike: dict[str, list[Any]] = {}
-    for label in labels[:_MOST_TWINS]:
+    for label in labels[:10_000]:
         if isinstance(label, str | int | float):
             alike.setdefault(str(label).strip().casefold(), []).append(label)
     key = min((key for key, found in alike.items() if len(found) > 1), default=None)
@@ -167,9 +167,6 @@ def twins(labels: Sequence[Any]) -> tuple[str, Asks]:
     if type(one) is type(other):
         return f"{remark}case or blanks", "spelling"
     return f"{remark}type", "meaning"
-
-
-_MOST_TWINS = 10_000  # values among which those that are written alike are looked for
 
 
 def without_words(

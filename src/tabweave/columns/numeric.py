@@ -13,9 +13,8 @@ import numpy as np
 
 from tabweave.columns.cells import Bins, Cells, MomentsOf, all_equal, kind
 from tabweave.columns.decision import (
-    FEW_ROWS,
     IDENTIFIER,
-    MAX_CODES,
+    MIN_ROWS_TO_INFER,
     NAMES_OF_ROWS,
     PANDAS_INDEX,
     Decision,
@@ -40,7 +39,7 @@ from tabweave.columns.names import (
 )
 from tabweave.columns.nominal import check_no_gaps
 from tabweave.columns.texts import (
-    FEW_TEXTS,
+    FIRST_TEXTS,
     MISSING_WORDS,
     CellError,
     matching_texts,
@@ -152,9 +151,9 @@ class Numbers(Cells):
         return np.unique(self.values, return_inverse=True)[1]
 
 
-_MOST_UNITS = 6
-
 # -- numbers --------------------------------------------------------------------------------------
+
+MAX_CODES = 20  # Digits of so few distinct values are codes rather than amounts.
 
 CURRENCIES = (  # those that end with another one first
     "US$", "A$", "C$", "R$", "$", "€", "£", "¥", "₹", "₩", "₺", "₽", "₪", "₫", "zł", "kr",
@@ -220,7 +219,7 @@ def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
     money; otherwise a point is a decimal one, unless another column has decimal commas. Blanks
     separate thousands if some numbers are longer than others, or have decimals.
     """
-    few = list(map(_with_minus_first, present_texts(labels[:FEW_TEXTS])))
+    few = list(map(_with_minus_first, present_texts(labels[:FIRST_TEXTS])))
     if few and _written_as(few) is None:  # most text is told from a few
         return None
     texts = present_texts(labels)
@@ -311,10 +310,10 @@ def units_written(labels: Sequence[str]) -> list[str]:
     """Return the units of numbers in text that differ, if all have one and units are few."""
     texts = present_texts(labels)
     for mark in (".", ","):
-        if not all(map(_WITH_UNIT[mark].fullmatch, texts[:FEW_TEXTS])):
+        if not all(map(_WITH_UNIT[mark].fullmatch, texts[:FIRST_TEXTS])):
             continue
         units = {_unit_of(_WITH_UNIT[mark].fullmatch(text)) for text in texts}
-        few = 1 < len(units) <= min(_MOST_UNITS, len(texts) / 4)
+        few = 1 < len(units) <= min(6, len(texts) / 4)
         words = [unit for unit in units if unit and " " not in unit]  # a street has more
         if few and len(words) == len(units):
             return sorted(words)
@@ -410,8 +409,6 @@ def are_pairs(labels: Sequence[str]) -> bool:
     """Tell whether texts hold two numbers each, such as 120/80 or 1920x1080."""
     return bool(matching_texts(labels, _PAIR))
 
-
-_FROM, _TO = 978_307_200, 4_102_444_800  # 2001 and 2100, in seconds since 1970
 
 # -- text: the first rule that fits says what a column is ---------------------------------------
 
@@ -557,7 +554,7 @@ def decide_whole_numbers(
 ) -> Decision | None:
     """Return what numbers are; of few ones, or of some that are not whole, nothing can be said."""
     present = values[~np.isnan(values)]
-    if len(present) < FEW_ROWS:
+    if len(present) < MIN_ROWS_TO_INFER:
         return None
     if (present != np.floor(present)).any():
         return _tell_missing(present)
@@ -577,8 +574,9 @@ def _tell_missing(values: np.ndarray) -> Decision | None:
 
 def _since_1970(name: str, distinct: np.ndarray) -> str:
     """Return "seconds" or "milliseconds" if whole numbers may be so many since 1970."""
+    start_of_2001, start_of_2100 = 978_307_200, 4_102_444_800
     for unit, times in (("seconds", 1), ("milliseconds", 1000)):
-        if _FROM * times <= distinct[0] and distinct[-1] < _TO * times:
+        if start_of_2001 * times <= distinct[0] and distinct[-1] < start_of_2100 * times:
             return unit if TIMESTAMP_NAMES.search(CAMEL_BOUNDARY.sub("_", name)) else ""
     return ""
 
@@ -743,9 +741,7 @@ def _seconds(value: dt.date | dt.time | dt.timedelta) -> float:
 
 # -- coordinates: ladders, on which numbers differ by their difference, absolute and in ranks ------
 
-RUNGS = 3  # leading directions of a ladder that are kept, beside the straight one
-_NORMAL_DIFFERENCE = 2 / np.sqrt(np.pi)  # mean |x - y| of normal numbers, in deviations
-_UNIFORM_DIFFERENCE = 1 / 3  # mean |F(x) - F(y)|
+MAX_RUNGS = 3  # Leading directions of a ladder that are kept besides the straight one.
 
 
 class Knots(NamedTuple):
@@ -781,10 +777,11 @@ def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
 
     Of two numbers only, or in one bin, x itself, in standard deviations, is the one coordinate.
     """
-    g = smaller_share(knots) / _UNIFORM_DIFFERENCE / 2
+    normal_difference, uniform_difference = 2 / np.sqrt(np.pi), 1 / 3  # mean absolute ones
+    g = smaller_share(knots) / uniform_difference / 2
     varies = variance > 0 and np.isfinite(variance)
     z = (knots.x - mean) / np.sqrt(variance) if varies else np.zeros(len(g))
-    g = g + z / _NORMAL_DIFFERENCE / 2
+    g = g + z / normal_difference / 2
     if len(g) < 2 or not g[-1] > g[0]:
         return np.zeros((len(g), 1))
     if varies and knots.share.max() == 1:
@@ -794,11 +791,11 @@ def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
     root = np.sqrt(knots.share)[:, None]
     _, length, axes = np.linalg.svd(root * rungs, full_matrices=False)
     length = np.where(length > 1e-9 * length[0], length, 0.0)  # the axes of others are arbitrary
-    leading = rungs @ axes[:RUNGS].T * (length[:RUNGS] > 0)
+    leading = rungs @ axes[:MAX_RUNGS].T * (length[:MAX_RUNGS] > 0)
     leading = leading * np.copysign(1.0, leading[-1])  # high numbers are on one side
     beyond = g - np.clip(g, *g[knots.share > 0][[0, -1]])
     g = g - knots.share @ g
-    rest = (length[RUNGS:] ** 2).sum()
+    rest = (length[MAX_RUNGS:] ** 2).sum()
     straight = np.sqrt(rest / (knots.share @ g**2)) * g if rest > 0 else beyond
     rows = np.column_stack([leading, straight])
     inertia = knots.share @ (rows**2).sum(axis=1)

@@ -64,8 +64,6 @@ _RANGES = [  # patterns of ranges with two ends, open ones, and single numbers a
     )
 ]
 
-_MOST_RANGES = 40
-
 _LARGE = {"k": 1e3, "m": 1e6}
 
 
@@ -75,7 +73,7 @@ def ranges_in_order(labels: Sequence[str]) -> list[str] | None:
     There are three or more, and each begins where another ends, or later; single numbers may stand
     among them.
     """
-    if not 3 <= len(labels) <= _MOST_RANGES:
+    if not 3 <= len(labels) <= 40:
         return None
     found = [(*ends, label) for label in labels if (ends := range_of(label))]
     spans = sum(low < high for low, high, _ in found)

@@ -14,7 +14,7 @@ import numpy as np
 from tabweave.columns.cells import Cells, kind, named_error
 from tabweave.columns.frames import categories, infer_kind, is_set_type, object_array, objects
 from tabweave.columns.nominal import check_codes, check_no_gaps, joined_labels, label_ranks
-from tabweave.columns.texts import SOME_TEXTS, CellError
+from tabweave.columns.texts import SAMPLED_TEXTS, CellError
 from tabweave.columns.vocabulary import Label, canonical, distinct_elements, order
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def are_vectors(data: Any) -> bool:
 
 def are_lists(labels: Sequence[str]) -> bool:
     """Tell whether texts are lists in brackets, as JSON and Python write them."""
-    some = [label for label in labels[:SOME_TEXTS] if label.strip()]
+    some = [label for label in labels[:SAMPLED_TEXTS] if label.strip()]
     return bool(some) and all(list_in_text(label) is not None for label in some)
 
 
@@ -155,8 +155,8 @@ def joined_by(labels: Sequence[str]) -> str:
     if are_lists(labels):  # their commas are part of how they are written
         return ""
     for mark in (";", "|", ", "):
-        joined = sum(mark in label for label in labels[:SOME_TEXTS])
-        if joined >= 5 and 2 * joined >= len(labels[:SOME_TEXTS]):
+        joined = sum(mark in label for label in labels[:SAMPLED_TEXTS])
+        if joined >= 5 and 2 * joined >= len(labels[:SAMPLED_TEXTS]):
             elements = {part.strip() for label in labels for part in label.split(mark)}
             if 2 * len(elements) <= len(labels):
                 return mark.strip()

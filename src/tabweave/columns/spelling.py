@@ -23,21 +23,15 @@ from tabweave._compat import njit
 from tabweave.columns.vocabulary import Bucket, Label, slices
 from tabweave.io.register import storable
 
-MANY = 129  # values up to which a column is compared by its values alone
-_BITS = 16
-N_BUCKETS = 1 << _BITS
-WIDTH = 256  # dimensions in which n-grams are added up
-_NEAREST = 8  # values that an unknown one lies between
-_POWER = 8  # of similarity: the most alike decides
-_CHUNK = 1 << 24  # similarities computed at a time
-_CACHED = 1 << 17  # numbers that the caches hold
-_PRODUCTS = 32  # that SciPy may take, an element's worth of work, before a loop is compiled
-_LETTERS = 0.5  # share of strings with a letter, for a column to be spelled
+MAX_UNSPELLED_VALUES = 129  # Columns of more values are compared by their spelling, too.
+BUCKET_BITS = 16  # N-grams are hashed to numbers of so many bits.
+N_BUCKETS = 1 << BUCKET_BITS
+SKETCH_WIDTH = 256  # Dimensions in which n-grams are added up.
+BLOCK_SIMILARITIES = 1 << 24  # Similarities that are computed at a time.
 _LATIN = re.compile("[A-Za-z]")
 _MARKS = re.compile(r"[^\w\n]|_")
-_BLANK, _END = 32, 10
+_BLANK, _END = ord(" "), ord("\n")
 _ASCII = np.array([i if chr(i).isalnum() or i == _END else _BLANK for i in range(128)], np.uint8)
-_SENTENCE = 5  # words of a text
 
 
 @storable
@@ -105,7 +99,7 @@ class Spelling:
             ours, theirs = ((m.indptr, m.indices, m.data) for m in (asked, has))
             _nearest(*ours, *theirs, np.zeros(size, np.float32), index, cosines)
             return index, cosines
-        for part in slices(len(labels), size, _CHUNK):
+        for part in slices(len(labels), size, BLOCK_SIMILARITIES):
             index[part], cosines[part] = _largest(asked[part] @ self.matrix.T, shape[1])
         return index, cosines
 
@@ -115,27 +109,28 @@ class Spelling:
         The weights of a string add up to the square of its largest cosine, in proportion to a high
         power of them; what is left to 1 is that of the column's centroid.
         """
-        index, cosines = self.similar(labels, _NEAREST)
-        weights = np.maximum(cosines, 0) ** _POWER
+        index, cosines = self.similar(labels, k=8)
+        power = 8  # so high that the most alike decides
+        weights = np.maximum(cosines, 0) ** power
         total = weights.sum(axis=1, keepdims=True)
         return index, weights * cosines[:, :1].clip(0, 1) ** 2 / np.maximum(total, 1e-300)
 
     def sketch(self) -> np.ndarray:
         """Return the strings in few dimensions: n-grams added up with signs, by their hash.
 
-        Inner products are those of :attr:`matrix` up to ``1/√WIDTH`` [Weinberger et al. 2009];
-        lengths are the same.
+        Inner products are those of :attr:`matrix` up to ``1/√SKETCH_WIDTH`` [Weinberger et al.
+        2009]; lengths are the same.
         """
         if self.encoder is not None:
             return np.asarray(self.matrix, np.float64)
         bucket = scrambled(np.arange(N_BUCKETS, dtype=np.uint32))
         signs = np.where(bucket & np.uint32(1), 1.0, -1.0)
-        column = ((bucket >> np.uint32(1)) % np.uint32(WIDTH)).astype(np.intp)
-        matrix, rows = self.matrix, np.empty((len(self.labels), WIDTH))
-        for part in slices(len(rows), WIDTH, _CACHED):
+        column = ((bucket >> np.uint32(1)) % np.uint32(SKETCH_WIDTH)).astype(np.intp)
+        matrix, rows = self.matrix, np.empty((len(self.labels), SKETCH_WIDTH))
+        for part in slices(len(rows), SKETCH_WIDTH, 1 << 17):  # as many as caches hold
             own = matrix[part]
             cells = (signs[own.indices] * own.data, column[own.indices], own.indptr)
-            some = sparse.csr_array(cells, shape=(own.shape[0], WIDTH)).toarray()  # adds them up
+            some = sparse.csr_array(cells, shape=(own.shape[0], SKETCH_WIDTH)).toarray()  # sums
             np.divide(
                 some, np.maximum(np.linalg.norm(some, axis=1, keepdims=True), 1e-12), out=rows[part]
             )
@@ -170,13 +165,14 @@ def _nearest_plain(
     (n, k), size = index.shape, len(cosine)
     asked = sparse.csr_array((weights, buckets, starts), shape=(n, N_BUCKETS))
     has = sparse.csr_array((list_weights, listed, list_starts), shape=(N_BUCKETS, size))
-    for part in slices(n, size, _CHUNK):
+    for part in slices(n, size, BLOCK_SIMILARITIES):
         index[part], cosines[part] = _largest((asked[part] @ has).toarray(), k)
 
 
 def _work(starts: np.ndarray, buckets: np.ndarray, weights: Any, list_starts: Any, *_: Any) -> int:
     """Return how much there is to do: a share of the products of weights."""
-    return int(np.diff(list_starts)[buckets].sum()) // _PRODUCTS
+    n_products = int(np.diff(list_starts)[buckets].sum())
+    return n_products // 32  # SciPy takes so many as fast as a compiled loop handles one element
 
 
 @njit(nogil=True, cache=True, plain=_nearest_plain, work=_work)
@@ -227,10 +223,10 @@ def spelling_of(labels: tuple[Label, ...], asked: Any = None) -> Spelling | None
 
 def is_spelled(labels: Sequence[Label]) -> bool:
     """Tell whether a column is one of many strings, at least half of them with a letter."""
-    if len(labels) <= MANY:
+    if len(labels) <= MAX_UNSPELLED_VALUES:
         return False
     words = sum(isinstance(v, str) and _has_letter(v) for v in labels)
-    return words >= _LETTERS * len(labels)
+    return words >= 0.5 * len(labels)
 
 
 def _has_letter(text: str) -> bool:
@@ -278,7 +274,7 @@ def is_text(labels: Sequence[Label]) -> bool:
     if not is_spelled(labels):
         return False
     words = [len(v.split()) for v in labels if isinstance(v, str)]
-    return sum(words) >= _SENTENCE * len(words)
+    return sum(words) >= 5 * len(words)
 
 
 def encoded(encoder: Any, labels: Iterable[Label]) -> np.ndarray:
@@ -303,16 +299,16 @@ def ngrams(labels: Sequence[Label]) -> Any:
     """
     points = folded(labels)
     end = points == _END
-    wide = np.uint32 if len(labels) < 1 << (32 - _BITS) else np.uint64  # sorted twice as fast
+    wide = np.uint32 if len(labels) < 1 << (32 - BUCKET_BITS) else np.uint64  # sorted twice as fast
     row = np.cumsum(end, dtype=wide) - wide(1)
     pairs = points[:-1] * np.uint32(0x9E3779B1) + points[1:]
     triples = pairs[:-1] * np.uint32(0x9E3779B1) + points[2:]
     hashed = scrambled(np.concatenate([pairs, triples]))
     inside = np.append(~(end[:-1] & end[1:]), ~end[1:-1])
     owner = np.append(row[:-1], row[:-2])[inside]
-    found = np.sort((owner << wide(_BITS)) | (hashed[inside] >> np.uint32(32 - _BITS)))
+    found = np.sort((owner << wide(BUCKET_BITS)) | (hashed[inside] >> np.uint32(32 - BUCKET_BITS)))
     found = found[np.append(True, found[1:] != found[:-1])] if len(found) else found
-    row, bucket = found >> wide(_BITS), (found & wide(N_BUCKETS - 1)).astype(np.int32)
+    row, bucket = found >> wide(BUCKET_BITS), (found & wide(N_BUCKETS - 1)).astype(np.int32)
     starts = np.searchsorted(row, np.arange(len(labels) + 1, dtype=wide)).astype(np.int32)
     shape = len(labels), N_BUCKETS
     return sparse.csr_array((np.ones(len(row), np.int8), bucket, starts), shape=shape)

@@ -23,7 +23,7 @@ from tabweave.columns.datetime import (
     farthest_date,
     format_of_dates,
 )
-from tabweave.columns.decision import FEW_ROWS, Decision, Finding, Rules
+from tabweave.columns.decision import MIN_ROWS_TO_INFER, Decision, Finding, Rules
 from tabweave.columns.frames import (
     CLOCK_TIMES,
     DATETIMES,
@@ -199,7 +199,7 @@ def _shown(data: Cells, row: int) -> Any:
 
 def _finding(column: Column, data: Any, n_rows: int) -> Finding:
     """Return what a column is, as the rules see it unless it was declared or judged before."""
-    if n_rows >= FEW_ROWS and data.is_constant():
+    if n_rows >= MIN_ROWS_TO_INFER and data.is_constant():
         return Finding(column.name, column.kind, "constant", column.why == "declared")
     decided = column.judged or column.why in _DECIDED
     data = _sampled(data, sampled_rows(n_rows))
@@ -269,7 +269,7 @@ def _apply_rules(
             labels = data.labels if isinstance(data, Codes) else []
             column = _with_twins(column, labels)
             column = replace(column, origin=column.origin._replace(judged=True))
-            if rules == "whole" and table.n_rows >= FEW_ROWS and data.is_constant():
+            if rules == "whole" and table.n_rows >= MIN_ROWS_TO_INFER and data.is_constant():
                 verdict = Decision(column.kind, "constant", aside=True, format=column.decimal)
         if verdict is not None:
             judged = _with_verdict(column, verdict, position)
@@ -375,8 +375,6 @@ def _as_judged(column: Column, cells: Any, schema: Schema) -> tuple[Column, Any]
     return replace(column, format=column.date_order or zone), Datetimes.checked(seconds, schema)
 
 
-_SEEN = 1000  # cells that are looked at to see whether there is anything to ask
-
 INEXACT = "whole numbers that floats do not hold"
 
 _DECIDED = ("declared", "categories", "ordered categories", TIME_SPANS)
@@ -388,14 +386,15 @@ _LIST = re.compile(r"[;|]|, ").search
 
 def _is_plain(column: Column, data: Any, cells: Any) -> bool:
     """Tell at a glance that a column is what its type says, so that no rule need be asked."""
+    n_first = 1000
     if isinstance(data, Sets):
-        return not any(isinstance(label, float) for label in data.labels[:_SEEN])
+        return not any(isinstance(label, float) for label in data.labels[:n_first])
     if column.kind in ("ordinal", "datetime") or column.why == TIME_SPANS:
         return True
     if column.name.startswith("__index"):
         return False
     if isinstance(data, Numbers):
-        seen = data.values[:_SEEN]
+        seen = data.values[:n_first]
         x = np.unique(seen)
         few = 2 < len(x) < len(seen)
         fractions = (x % 1 != 0) & ~np.isnan(x)
@@ -403,8 +402,8 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
         return bool(fractions.any() or amounts) and code_for_missing(data.values) is None
     if is_declared_categorical(cells):
         return True
-    labels = data.labels[:_SEEN]
-    repeats = len(data.labels) < max(0.5 * len(data.codes), FEW_ROWS)
+    labels = data.labels[:n_first]
+    repeats = len(data.labels) < max(0.5 * len(data.codes), MIN_ROWS_TO_INFER)
     words = [label for label in labels if isinstance(label, str)]
     if not repeats or 2 * sum(_LIST(word) is not None for word in words) >= max(len(words), 1):
         return False
@@ -650,7 +649,7 @@ def distinct_rows(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray
     return first, inverse
 
 
-SAMPLED = 1 << 19  # rows from which kinds and bins are known, however many there are
+MAX_SAMPLED_ROWS = 1 << 19  # Kinds and bins follow from so many rows, however many there are.
 
 
 def row_keys(start: int, stop: int) -> np.ndarray:
@@ -661,7 +660,7 @@ def row_keys(start: int, stop: int) -> np.ndarray:
     return key ^ (key >> np.uint64(31))
 
 
-def sampled_rows(n_rows: int, max_rows: int = SAMPLED) -> np.ndarray | None:
+def sampled_rows(n_rows: int, max_rows: int = MAX_SAMPLED_ROWS) -> np.ndarray | None:
     """Return the rows that stand for very many: those of the lowest keys; None for all.
 
     A stream gives the same ones, however it is cut.

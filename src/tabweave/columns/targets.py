@@ -12,8 +12,6 @@ from sklearn.utils.validation import column_or_1d
 from tabweave.columns.frames import object_array, objects, typed
 from tabweave.columns.vocabulary import canonical
 
-_MOST_FRACTIONS = 20  # numbers with fractions that may be classes, such as half stars
-
 
 def target_array(y: Any) -> np.ndarray:
     """Return a target as an array: objects that are all numbers or bools as such."""
@@ -94,12 +92,15 @@ def check_target(labels: np.ndarray) -> None:
 
 
 def check_discrete(name: str, y: Any) -> None:
-    """Raise for a target of many numbers with fractions, each of which would be a class."""
+    """Raise for a target of many numbers with fractions, each of which would be a class.
+
+    Up to twenty may be classes, such as half stars.
+    """
     labels = _unboxed(np.asarray(y))
     if labels.dtype.kind != "f":
         return
     given = labels[np.isfinite(labels)]
-    if (given % 1 != 0).any() and len(np.unique(given)) > _MOST_FRACTIONS:
+    if (given % 1 != 0).any() and len(np.unique(given)) > 20:
         raise ValueError(
             f"{name}: expected classes in y, got numbers such as {given[0]:.6g}; bin them, or "
             f"use SupervisedWeave, which learns from numbers"

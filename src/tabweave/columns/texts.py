@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-FEW_TEXTS = 20  # from which most that are something else are told
-
-SOME_TEXTS = 1000  # that are read to see whether all can be
+FIRST_TEXTS = 20  # From so many texts it mostly shows that a column is something else.
+SAMPLED_TEXTS = 1000  # So many texts are read to see whether all can be.
 
 MISSING_WORDS = frozenset(  # beside numbers and dates; among categories they are values
     ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "nil", "missing", "unknown",
@@ -74,7 +73,7 @@ def cells_in_words(cells: Iterable[tuple[str, int]]) -> str:
 
 def matching_texts(labels: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
     """Return the texts that are not missing if all of them match, and else none."""
-    if not all(map(pattern.fullmatch, present_texts(labels[:FEW_TEXTS]))):
+    if not all(map(pattern.fullmatch, present_texts(labels[:FIRST_TEXTS]))):
         return []
     texts = present_texts(labels)
     return texts if all(map(pattern.fullmatch, texts)) else []

@@ -27,7 +27,7 @@ from tabweave.io.register import storable
 
 Label = str | int | float | bool | bytes | None
 Unknown = Literal["centroid", "error"]
-_BLOCK = 1 << 16  # codes looked up at a time
+BLOCK_CODES = 1 << 16  # Codes that are looked up at a time.
 
 
 @storable
@@ -433,7 +433,7 @@ def slices(n: int, width: int, cells: int) -> list[slice]:
 def take(table: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Look up ``table[codes]`` in blocks, so that only the result is as long as the column."""
     out = np.empty(len(codes), dtype=table.dtype)
-    for part in slices(len(codes), 1, _BLOCK):
+    for part in slices(len(codes), 1, BLOCK_CODES):
         np.take(table, codes[part], out=out[part], mode="clip")
     return out
 

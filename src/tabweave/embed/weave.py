@@ -21,7 +21,7 @@ import numpy as np
 from tabweave._compat import Interval, warn_caller
 from tabweave.base import N_BINS, ValueEmbedder
 from tabweave.columns.column import Schema
-from tabweave.columns.spelling import MANY, Spelling, spelling_of
+from tabweave.columns.spelling import MAX_UNSPELLED_VALUES, Spelling, spelling_of
 from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import Label, positions
 from tabweave.counts import couplings
@@ -350,7 +350,7 @@ def spellings(coupled: Counts, valued: Sequence[str], schema: Schema) -> dict[st
     out: dict[str, Spelling] = {}
     for name in valued:
         labels, declared = coupled.labels[coupled.vocabulary.index(name)], schema[name].spelling
-        if declared is not None or len(labels) > MANY:
+        if declared is not None or len(labels) > MAX_UNSPELLED_VALUES:
             spelling = spelling_of(labels, declared)
             out |= {} if spelling is None else {name: spelling}
     return out

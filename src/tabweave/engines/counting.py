@@ -27,7 +27,7 @@ from tabweave.columns.numeric import is_inexact
 from tabweave.columns.sets import Sets
 from tabweave.columns.table import (
     INEXACT,
-    SAMPLED,
+    MAX_SAMPLED_ROWS,
     Table,
     append_rows,
     row_keys,
@@ -258,7 +258,7 @@ def _count_unseen(source: Source, reading: BatchReader, names: list[str]) -> Cou
         first, n_rows = sample(source.batches_ahead(names))
     if not n_rows:
         return Counts()
-    is_complete = n_rows <= SAMPLED
+    is_complete = n_rows <= MAX_SAMPLED_ROWS
     rules: Rules | None = reading.rules if is_complete else reading.rules and "sample"
     table, classes = replace(reading, rules=rules).table(join_batches(first, names), n_rows=n_rows)
     first.clear()  # the rows are in the table now
@@ -280,7 +280,7 @@ def _first_rows(batches: Iterator[Any]) -> tuple[list[Any], Iterator[Any] | None
     for batch in batches:
         first.append(batch)
         n_rows += n_rows_of(batch)
-        if n_rows > SAMPLED:
+        if n_rows > MAX_SAMPLED_ROWS:
             return first, batches
     return first, None
 
@@ -293,8 +293,8 @@ def sample(batches: Iterable[Any]) -> tuple[list[Any], int]:
     for batch in batches:
         keys = row_keys(n_rows, n_rows + n_rows_of(batch))
         n_rows += len(keys)
-        sampled.append((keys, batch) if n_rows <= SAMPLED else _below(limit, keys, batch))
-        if sum(len(part_keys) for part_keys, _ in sampled) > 2 * SAMPLED:
+        sampled.append((keys, batch) if n_rows <= MAX_SAMPLED_ROWS else _below(limit, keys, batch))
+        if sum(len(part_keys) for part_keys, _ in sampled) > 2 * MAX_SAMPLED_ROWS:
             sampled, limit = _lowest(sampled)
     return [rows for _, rows in _lowest(sampled)[0]], n_rows
 
@@ -302,9 +302,9 @@ def sample(batches: Iterable[Any]) -> tuple[list[Any], int]:
 def _lowest(sampled: list[tuple[np.ndarray, Any]]) -> tuple[list[tuple[np.ndarray, Any]], Any]:
     """The rows of the lowest keys, and the first key that is too high."""
     keys = np.concatenate([np.zeros(0, np.uint64), *(part_keys for part_keys, _ in sampled)])
-    if len(keys) <= SAMPLED:
+    if len(keys) <= MAX_SAMPLED_ROWS:
         return sampled, np.uint64(2**64 - 1)
-    limit = np.partition(keys, SAMPLED)[SAMPLED]
+    limit = np.partition(keys, MAX_SAMPLED_ROWS)[MAX_SAMPLED_ROWS]
     return [_below(limit, *part) for part in sampled], limit
 
 

@@ -27,7 +27,7 @@ from tabweave._compat import njit
 from tabweave.columns.cells import Part, column_of
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.datetime import cycle_of, ring_knots
-from tabweave.columns.decision import FEW_ROWS
+from tabweave.columns.decision import MIN_ROWS_TO_INFER
 from tabweave.columns.nominal import Codes
 from tabweave.columns.numeric import Knots, Numbers
 from tabweave.columns.sets import Sets
@@ -985,7 +985,7 @@ class CountedColumns:
 def varying_columns(counts: Counts, schema: Schema) -> list[Column]:
     """Return the columns that count: not those that were constant so far, unless declared."""
     columns = list(schema.columns)
-    if counts.n < FEW_ROWS:
+    if counts.n < MIN_ROWS_TO_INFER:
         return columns
     vary = [c for c in columns if c.why == "declared" or not is_constant(counts, c.name)]
     return vary or columns

@@ -660,11 +660,12 @@ def row_keys(start: int, stop: int) -> np.ndarray:
     return key ^ (key >> np.uint64(31))
 
 
-def sampled_rows(n_rows: int, max_rows: int = MAX_SAMPLED_ROWS) -> np.ndarray | None:
+def sampled_rows(n_rows: int, max_rows: int | None = None) -> np.ndarray | None:
     """Return the rows that stand for very many: those of the lowest keys; None for all.
 
     A stream gives the same ones, however it is cut.
     """
+    max_rows = MAX_SAMPLED_ROWS if max_rows is None else max_rows
     if n_rows <= max_rows:
         return None
     keys = row_keys(0, n_rows)

@@ -140,8 +140,6 @@ def test_looking_up_is_the_same_to_the_last_bit(rng, kind, wide):
         int(rng.integers(4))
     )
     table = table.astype(np.float64)
-    curves = both("put_curves", numbers, values, 0.3, 1.7, -3.0, table, out=out)
-    np.testing.assert_array_equal(*curves)
     knots = np.sort(rng.normal(size=7).round(3)) + np.arange(7)
     pieces = both("put_pieces", numbers, values, knots, table, rng.normal(size=width), out=out)
     np.testing.assert_array_equal(*pieces)

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
 from sklearn.metrics import mutual_info_score
 
 from tabweave import HELIC, Column, Counts, Schema, Table, Weave
@@ -11,62 +10,19 @@ from tabweave.columns.table import take_rows
 from tabweave.space import numbers as numbers_
 from tabweave.space.curves import class_weights
 from tabweave.space.numbers import (
-    KNOTS,
-    Absolute,
     Curves,
     Numbering,
-    along,
     bin_knots,
-    curves,
     moments_of,
     quantile_edges,
     quantiles,
 )
 
 
-def ladder(z):
-    """One coordinate per rung of one deviation: 1 below the number, 0 above."""
-    return np.clip(z[:, None] - KNOTS[:-1], 0, 1)
-
-
-def squared(points):
-    return ((points[:, None] - points) ** 2).sum(axis=2)
-
-
 @pytest.fixture
 def numbers():
     rng = np.random.default_rng(0)
     return {f"x{i}": rng.normal(i, i + 1, 400) for i in range(4)}
-
-
-def test_squared_distances_are_those_of_a_ladder_nearly():
-    z = np.random.default_rng(0).normal(size=300).clip(-3, 3)
-    rungs, found = squared(ladder(z)), squared(along(curves(), z))
-    pairs = np.triu_indices(len(z), 1)
-    scale = (rungs[pairs] @ found[pairs]) / (found[pairs] @ found[pairs])
-    assert np.abs(scale * found - rungs)[pairs].mean() < 0.15 * rungs[pairs].mean()
-    assert spearmanr(found[pairs], np.abs(z[:, None] - z)[pairs]).statistic > 0.98
-
-
-def test_far_numbers_are_apart_as_absolute_values_not_as_squares():
-    points = along(curves(), np.array([-1.0, 0.0, 1.0]))
-    D = squared(points)
-    assert D[0, 2] < 2.5 * D[0, 1]  # twice as far: 2 by absolute value, 4 by square
-
-
-def test_normal_numbers_have_mean_zero_and_inertia_one():
-    points = along(curves(), np.random.default_rng(0).normal(size=200_000))
-    np.testing.assert_allclose(points.mean(axis=0), 0, atol=0.01)
-    assert points.var(axis=0).sum() == pytest.approx(1, rel=0.01)
-
-
-def test_curves_are_straight_between_knots_and_go_on():
-    rows = np.random.default_rng(0).normal(size=(len(KNOTS), 2))
-    z = np.linspace(-3, 3, 101)
-    for d in range(2):
-        np.testing.assert_allclose(along(rows, z)[:, d], np.interp(z, KNOTS, rows[:, d]))
-    far = np.array([-9.0, 3.0, 5.0])
-    np.testing.assert_allclose(along(rows, far)[2], rows[-1] + 2 * (rows[-1] - rows[-2]))
 
 
 # -- classes ------------------------------------------------------------------------------------
@@ -303,17 +259,6 @@ def test_bins_of_counts_are_those_of_rows(size, draw):
                 np.searchsorted(numbering.edges[name], present, side="right"),
                 np.unique(np.searchsorted(edges, present, side="right"), return_inverse=True)[1],
             )
-
-
-def test_numbers_that_do_not_vary_have_no_curve():
-    table = Table.of({"x": [1.0, 2.0, 4.0], "flat": [3.0] * 3, "gone": [np.nan] * 3})
-    names = ["x", "flat", "gone"]
-    counts = Counts.of(table)
-    moments = [moments_of(counts, name, {}) for name in names]
-    made = Absolute.of(moments, names, np.array([4.0, 9.0, 16.0]))
-    assert made.height.tolist() == [2, 0, 0] and made.inertia == 4
-    np.testing.assert_allclose(made.mean, [7 / 3, 3, 0])
-    np.testing.assert_allclose(made.factor, [1 / np.std([1, 2, 4]), 0, 0])
 
 
 def test_the_share_of_smaller_numbers_by_hand():

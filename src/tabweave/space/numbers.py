@@ -1,27 +1,20 @@
-"""Numbers as blocks: standardised, by their absolute difference, on curves, or transformed.
+"""Numbers as blocks: on curves that are straight between knots.
 
-Below the blocks, how numbers are counted beside categories (:class:`Numbering`: bins and their
-knots), and how differences and ranks become the coordinates of curves (:func:`ladder`). All of it
-rests on one fact.
-
-|z - y| is a squared Euclidean distance: that of a ladder with one coordinate per rung, 1 below the
-number and 0 above. With a rung per standard deviation and normal weights, three directions of the
-ladder hold nine tenths of its inertia; they are curves of z, straight between whole deviations and
-beyond the third. Near numbers differ as their squares do, far ones as their absolute values, and
-outliers do not rule.
+Below the curves, how numbers are counted beside categories (:class:`Numbering`: bins and their
+knots). All of it rests on one fact: |z - y| is a squared Euclidean distance, that of a ladder with
+one coordinate per rung, 1 below the number and 0 above
+(:func:`~tabweave.columns.numeric.ladder`).
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from tabweave._compat import njit
 from tabweave.columns.cells import Part, column_of
@@ -48,56 +41,104 @@ from tabweave.space.block import (
     label_column,
 )
 
-KNOTS = np.arange(-3.0, 4.0)  # in standard deviations
-WIDTH = 3
-_NORMAL = 10_000  # quantiles that stand for a normal column
 _FEW_EDGES = 32  # of bins, that each number is compared with
 _BLOCK = 1 << 13  # numbers compared at a time
 Levels = Mapping[str, tuple[Label, ...]]
-Moments = Sequence[tuple[float, float, float]]  # of each column: how many, mean, variance
 
 
-class NumberColumns(Block):
-    """Columns of numbers, or of grades that are read as their ranks, each with its coordinates.
+@storable
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Curves(Block):
+    """Numbers on curves that are straight between knots, a number of coordinates for each column.
 
-    A subclass says how many coordinates a column has (``widths``), how to write those of some
-    numbers (``_put``), what is left of it if some columns count only (``_of``), and how another
-    system computes them (``_line``).
+    Attributes
+    ----------
+    curved : list of str
+        The columns of numbers, or of grades that are read as their ranks, and parts of columns: one
+        of datetimes stands here for its trend, and each of its cycles for itself.
+    knots : list of ndarray
+        The numbers at which each column's curves bend, in increasing order.
+    rows : list of ndarray of shape (knots, coordinates)
+        The coordinates at the knots; beyond the outer ones the last piece goes on.
+    missing : list of ndarray
+        The coordinates of a missing number.
+    spread : list of float
+        How far numbers lie from a missing one, squared and on average; 0 where missing is a value.
+    levels : mapping of str to tuple
+        The levels of the columns that hold grades.
     """
 
-    if TYPE_CHECKING:  # fields in some subclasses
-
-        @property
-        def levels(self) -> Levels:
-            """The levels of the columns that hold grades."""
-
-        @property
-        def curved(self) -> Sequence[str]:
-            """The columns, or parts of them, that have coordinates."""
+    curved: list[str]
+    knots: list[np.ndarray]
+    rows: list[np.ndarray]
+    missing: list[np.ndarray]
+    spread: list[float] = field(default_factory=list)
+    levels: Levels = field(default_factory=dict)
 
     @property
-    @abstractmethod
+    def names(self) -> list[str]:
+        """The columns, one for each curve."""
+        return [column_of(part) for part in self.curved]
+
+    @property
     def widths(self) -> list[int]:
         """Number of coordinates of each column."""
+        return [rows.shape[1] for rows in self.rows]
 
-    @abstractmethod
-    def spreads(self) -> list[float]:
-        """Return how far each column's numbers lie from their mean, squared and on average.
+    def shared_points(self, before: Curves) -> list[Piece]:
+        """Return the curves at their knots, now and then; one piece a curve."""
+        index = {part: i for i, part in enumerate(before.curved)}
+        pieces = []
+        for part, x, rows in zip(self.curved, self.knots, self.rows, strict=True):
+            i = index.get(part)
+            then = np.zeros((len(x), 0))
+            if i is not None:
+                then = np.stack([np.interp(x, before.knots[i], y) for y in before.rows[i].T], 1)
+            pieces.append((rows, then, np.ones(len(x))))
+        return pieces
 
-        0 where a missing number is a value.
-        """
+    def turned(self, turns: Sequence[Turn]) -> Curves:
+        """Return curves that are turned, in the order of :meth:`shared_points`."""
+        pairs = list(zip(turns, self.rows, self.missing, strict=True))
+        rows = [np.ascontiguousarray(turn(own)) for turn, own, _ in pairs]
+        return replace(self, rows=rows, missing=[turn(gap) for turn, _, gap in pairs])
 
-    @abstractmethod
-    def _put(self, j: int, values: np.ndarray, out: np.ndarray) -> None:
-        """Write the coordinates of a column's numbers; NaN is missing."""
+    def feature_names(self) -> list[str]:
+        """Return the column, its cycle if it is one, and a number for each coordinate."""
+        pairs = zip(self.curved, self.widths, strict=True)
+        return [f"{part}_{i}" for part, width in pairs for i in range(width)]
 
-    @abstractmethod
     def _of(self, chosen: list[int]) -> Self:
-        """Return the block of some columns."""
+        return type(self)(  # a table may have thousands of columns: replace() takes its time
+            curved=[self.curved[j] for j in chosen],
+            knots=[self.knots[j] for j in chosen],
+            rows=[self.rows[j] for j in chosen],
+            missing=[self.missing[j] for j in chosen],
+            spread=[self.spreads()[j] for j in chosen],
+            levels=self.levels,
+        )
 
-    @abstractmethod
+    def _put(self, j: int, values: np.ndarray, out: np.ndarray) -> None:
+        put_pieces(values, self.knots[j], self.rows[j], self.missing[j], out)
+
+    def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
+        """Return what each column brings on its own."""
+        alone = ((name, self._of([j])) for j, name in enumerate(self.names))
+        return added({name: one.coordinates(table, unknown=unknown)} for name, one in alone)
+
     def _line(self, j: int) -> Line:
-        """Return how to compute the coordinates of a column."""
+        knots, rows, missing = self.knots[j], self.rows[j], self.missing[j]
+        return Line(self.curved[j], 0.0, 1.0, missing, knots, rows)
+
+    def scaled(self, factor: float) -> Curves:
+        """Return the curves with every coordinate multiplied."""
+        rows, missing = ([factor * part for part in own] for own in (self.rows, self.missing))
+        spread = [factor**2 * part for part in self.spread]
+        return replace(self, rows=rows, missing=missing, spread=spread)
+
+    def spreads(self) -> list[float]:
+        """Return the mean squared distance of each column's numbers to a missing one."""
+        return self.spread or [0.0] * len(self.names)
 
     @property
     def width(self) -> int:
@@ -161,330 +202,6 @@ class NumberColumns(Block):
         ]
 
 
-@storable
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Standard(NumberColumns):
-    """Numbers with mean 0 and variance 1, times a weight; a missing one counts as the mean.
-
-    Attributes
-    ----------
-    names : list of str
-        The columns: of numbers, or of grades that are read as their ranks.
-    mean, factor : ndarray
-        What is taken from each column's numbers, and what the rest is multiplied by.
-    variance : ndarray
-        The variance of each column's coordinates, before ``scale``.
-    inertia : float
-        That of all columns together.
-    scale : float
-        What all coordinates are multiplied by.
-    levels : mapping of str to tuple
-        The levels of the columns that hold grades.
-    """
-
-    names: list[str]
-    mean: np.ndarray
-    factor: np.ndarray
-    variance: np.ndarray
-    inertia: float
-    scale: float = 1.0
-    levels: Levels = field(default_factory=dict)
-
-    each: ClassVar[int] = 1  # coordinates of a column
-
-    @classmethod
-    def of(cls, moments: Moments, names: Sequence[str], weights: np.ndarray) -> Self:
-        """Standardise columns by their moments; a column that does not vary says nothing."""
-        mean, factor = standardised(moments)
-        variance = np.where(factor > 0, weights, 0.0)
-        return cls(
-            names=list(names),
-            mean=mean,
-            factor=factor * np.sqrt(weights),
-            variance=variance,
-            inertia=float(variance.sum()),
-        )
-
-    def spreads(self) -> list[float]:
-        """Return the variance of each column's coordinates."""
-        return [float(x) * self.scale**2 for x in self.variance]
-
-    @property
-    def curved(self) -> list[str]:
-        """The columns."""
-        return self.names
-
-    @property
-    def widths(self) -> list[int]:
-        """Number of coordinates of each column."""
-        return [self.each] * len(self.names)
-
-    def feature_names(self) -> list[str]:
-        """Return the columns: each has one coordinate."""
-        return list(self.names)
-
-    def _of(self, chosen: list[int]) -> Self:
-        names = [self.names[j] for j in chosen]
-        parts = {part: getattr(self, part)[chosen] for part in ("mean", "factor", "variance")}
-        return replace(self, names=names, **parts)
-
-    def _put(self, j: int, values: np.ndarray, out: np.ndarray) -> None:
-        scaled = (values - self.mean[j]) * self.factor[j] * self.scale
-        out[:, 0] = np.where(np.isnan(scaled), 0, scaled)
-
-    def _line(self, j: int) -> Line:
-        factor = float(self.factor[j]) * self.scale
-        return Line(self.names[j], float(self.mean[j]), factor, np.zeros(1))
-
-
-@storable
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Absolute(Standard):
-    """Numbers on curves of their standardised value; a missing one is at the mean of the curves.
-
-    Attributes
-    ----------
-    rows : ndarray
-        The coordinates at the knots of the curves.
-    height : ndarray
-        What the curves of each column are multiplied by.
-    """
-
-    rows: np.ndarray
-    height: np.ndarray
-
-    each: ClassVar[int] = WIDTH
-
-    @classmethod
-    def of(cls, moments: Moments, names: Sequence[str], weights: np.ndarray) -> Self:
-        """Take curves as high as the columns weigh; of normal numbers, their inertia."""
-        mean, factor = standardised(moments)
-        height = np.where(factor > 0, np.sqrt(weights), 0)
-        return cls(
-            names=list(names),
-            mean=mean,
-            factor=factor,
-            variance=height**2,
-            inertia=float((height**2).sum()),
-            rows=curves(),
-            height=height,
-        )
-
-    def feature_names(self) -> list[str]:
-        """Return three names for each column."""
-        return [f"{name}_{i}" for name in self.names for i in range(WIDTH)]
-
-    def _of(self, chosen: list[int]) -> Self:
-        return replace(super()._of(chosen), height=self.height[chosen])
-
-    def _put(self, j: int, values: np.ndarray, out: np.ndarray) -> None:
-        put_curves(values, self.mean[j], self.factor[j], KNOTS[0], self._curves(j), out)
-        out[np.isnan(values)] = 0  # the mean of the curves, which is not on them
-
-    def _curves(self, j: int) -> np.ndarray:
-        return self.rows * (self.height[j] * self.scale)
-
-    def _line(self, j: int) -> Line:
-        mean, factor, rows = float(self.mean[j]), float(self.factor[j]), self._curves(j)
-        knots = mean + KNOTS / (factor or 1.0)
-        return Line(self.names[j], mean, factor, np.zeros(WIDTH), knots, rows)
-
-
-@storable
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Curves(NumberColumns):
-    """Numbers on curves that are straight between knots, a number of coordinates for each column.
-
-    Attributes
-    ----------
-    curved : list of str
-        The columns of numbers, or of grades that are read as their ranks, and parts of columns: one
-        of datetimes stands here for its trend, and each of its cycles for itself.
-    knots : list of ndarray
-        The numbers at which each column's curves bend, in increasing order.
-    rows : list of ndarray of shape (knots, coordinates)
-        The coordinates at the knots; beyond the outer ones the last piece goes on.
-    missing : list of ndarray
-        The coordinates of a missing number.
-    spread : list of float
-        How far numbers lie from a missing one, squared and on average; 0 where missing is a value.
-    levels : mapping of str to tuple
-        The levels of the columns that hold grades.
-    inertia : float
-        The variance of the coordinates of all columns together, where it is known.
-    """
-
-    curved: list[str]
-    knots: list[np.ndarray]
-    rows: list[np.ndarray]
-    missing: list[np.ndarray]
-    spread: list[float] = field(default_factory=list)
-    levels: Levels = field(default_factory=dict)
-    inertia: float = 1.0
-
-    @property
-    def names(self) -> list[str]:
-        """The columns, one for each curve."""
-        return [column_of(part) for part in self.curved]
-
-    @property
-    def widths(self) -> list[int]:
-        """Number of coordinates of each column."""
-        return [rows.shape[1] for rows in self.rows]
-
-    def shared_points(self, before: Curves) -> list[Piece]:
-        """Return the curves at their knots, now and then; one piece a curve."""
-        index = {part: i for i, part in enumerate(before.curved)}
-        pieces = []
-        for part, x, rows in zip(self.curved, self.knots, self.rows, strict=True):
-            i = index.get(part)
-            then = np.zeros((len(x), 0))
-            if i is not None:
-                then = np.stack([np.interp(x, before.knots[i], y) for y in before.rows[i].T], 1)
-            pieces.append((rows, then, np.ones(len(x))))
-        return pieces
-
-    def turned(self, turns: Sequence[Turn]) -> Curves:
-        """Return curves that are turned, in the order of :meth:`shared_points`."""
-        pairs = list(zip(turns, self.rows, self.missing, strict=True))
-        rows = [np.ascontiguousarray(turn(own)) for turn, own, _ in pairs]
-        return replace(self, rows=rows, missing=[turn(gap) for turn, _, gap in pairs])
-
-    def feature_names(self) -> list[str]:
-        """Return the column, its cycle if it is one, and a number for each coordinate."""
-        pairs = zip(self.curved, self.widths, strict=True)
-        return [f"{part}_{i}" for part, width in pairs for i in range(width)]
-
-    def _of(self, chosen: list[int]) -> Self:
-        return type(self)(  # a table may have thousands of columns: replace() takes its time
-            curved=[self.curved[j] for j in chosen],
-            knots=[self.knots[j] for j in chosen],
-            rows=[self.rows[j] for j in chosen],
-            missing=[self.missing[j] for j in chosen],
-            spread=[self.spreads()[j] for j in chosen],
-            levels=self.levels,
-            inertia=self.inertia,
-        )
-
-    def _put(self, j: int, values: np.ndarray, out: np.ndarray) -> None:
-        put_pieces(values, self.knots[j], self.rows[j], self.missing[j], out)
-
-    def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
-        """Return what each column brings on its own."""
-        alone = ((name, self._of([j])) for j, name in enumerate(self.names))
-        return added({name: one.coordinates(table, unknown=unknown)} for name, one in alone)
-
-    def _line(self, j: int) -> Line:
-        knots, rows, missing = self.knots[j], self.rows[j], self.missing[j]
-        return Line(self.curved[j], 0.0, 1.0, missing, knots, rows)
-
-    def scaled(self, factor: float) -> Curves:
-        """Return the curves with every coordinate multiplied."""
-        rows, missing = ([factor * part for part in own] for own in (self.rows, self.missing))
-        spread = [factor**2 * part for part in self.spread]
-        return replace(self, rows=rows, missing=missing, spread=spread)
-
-    def spreads(self) -> list[float]:
-        """Return the mean squared distance of each column's numbers to a missing one."""
-        return self.spread or [0.0] * len(self.names)
-
-
-@storable
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Transformed(Block):
-    """Numbers through a transformer that was fitted on them; all of its columns count, or none.
-
-    Gaps are filled with the mean, unless the transformer says what each column brings (it has
-    ``parts``, as :class:`~tabweave.CoupledNumeric` does): then it reads gaps itself.
-
-    Attributes
-    ----------
-    names : list of str
-        The columns: of numbers, or of grades that are read as their ranks.
-    mean : ndarray
-        The mean of each column.
-    transformer : estimator
-        The fitted transformer.
-    width : int
-        Number of coordinates.
-    inertia : float
-        The variance of the coordinates, before ``scale``.
-    scale, levels
-        As in :class:`Standard`.
-    """
-
-    names: list[str]
-    mean: np.ndarray
-    transformer: Any
-    width: int
-    inertia: float
-    scale: float = 1.0
-    levels: Levels = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls,
-        transformer: Any,
-        moments: Moments,
-        names: Sequence[str],
-        table: Table,
-        levels: Levels,
-    ) -> Self:
-        """Fit a transformer to the numbers of a table."""
-        mean = np.array([mean if n else 0.0 for n, mean, _ in moments])
-        empty = cls(
-            names=list(names),
-            mean=mean,
-            transformer=transformer,
-            width=0,
-            inertia=0.0,
-            levels=levels,
-        )
-        rows = empty._numbers(table, "centroid")
-        transformer.fit(rows)
-        vectors = np.asarray(transformer.transform(rows), dtype=float)
-        inertia = float(vectors.var(axis=0).sum())
-        return replace(empty, width=vectors.shape[1], inertia=inertia)
-
-    def _numbers(self, table: Table, unknown: Unknown) -> np.ndarray:
-        columns = [numbers_of(table, name, self.levels, unknown) for name in self.names]
-        rows = np.stack(columns, axis=1)
-        reads_gaps = hasattr(self.transformer, "parts")
-        return rows if reads_gaps else np.where(np.isnan(rows), self.mean, rows)
-
-    def feature_names(self) -> list[str]:
-        """Return the names that the transformer gives, or numbers."""
-        try:
-            names = self.transformer.get_feature_names_out(self.names)
-        except (AttributeError, ValueError):
-            return [f"numeric{i}" for i in range(self.width)]
-        return [str(name) for name in names]
-
-    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
-        """Transform the numbers of a table, all at once."""
-        vectors = np.asarray(self.transformer.transform(self._numbers(table, unknown)))
-
-        def write(rows: slice, out: np.ndarray) -> None:
-            out[:] = vectors[rows] * self.scale
-
-        return write
-
-    def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
-        """Return what each column brings, where the transformer says so; else all in one."""
-        if not hasattr(self.transformer, "parts"):
-            return {"(numeric)": self.coordinates(table, unknown=unknown)}
-        parts = self.transformer.parts(self._numbers(table, unknown)) * self.scale
-        return dict(zip(self.names, parts, strict=True))
-
-    def export(self, unknown: Unknown = "centroid") -> list[Step]:
-        """Raise: what a transformer does with several columns is no step."""
-        raise ValueError(
-            f"numbers go through {type(self.transformer).__name__}, which mixes their columns, so "
-            "they cannot be exported; use numeric='standard' or 'absolute', or keep the model "
-            "with tabweave.export.save"
-        )
-
-
 def numbers_of(table: Table, part: str, levels: Levels, unknown: Unknown) -> np.ndarray:
     """The numbers of a part, or the ranks of grades; NaN where missing or unknown."""
     data = table[column_of(part)]
@@ -528,13 +245,6 @@ def moments_of(counts: Counts, name: str, levels: Levels) -> tuple[float, float,
         return 0, 0.0, 0.0
     ranks = Table.of({name: rank[ranked]}, {name: "numeric"})
     return Counts.of(ranks, sample_weight=weight[ranked]).moments(name)
-
-
-def standardised(moments: Moments) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and one over the deviation, 0 for a column that does not vary."""
-    mean = np.array([mean if n else 0.0 for n, mean, _ in moments])
-    variance = np.array([v if n else 0.0 for n, _, v in moments])
-    return mean, np.where(variance > 0, 1 / np.sqrt(np.where(variance > 0, variance, 1)), 0)
 
 
 # -- numbers and grades beside categories --------------------------------------------------------
@@ -813,62 +523,6 @@ def knots_of(counts: Counts, name: str, numbering: Numbering) -> Knots:
 
 
 # -- the curves ---------------------------------------------------------------------------------
-
-
-def curves() -> np.ndarray:
-    """Return the coordinates at the knots; in them normal numbers have mean 0 and inertia 1."""
-    edges = np.concatenate([[-np.inf], (KNOTS[1:] + KNOTS[:-1]) / 2, [np.inf]])
-    share = np.diff(ndtr(edges))
-    centre = np.eye(len(KNOTS)) - share
-    gram = centre @ (-np.abs(KNOTS[:, None] - KNOTS) / 2) @ centre.T
-    root = np.sqrt(share)
-    values, vectors = np.linalg.eigh(root[:, None] * gram * root)
-    values, vectors = values[: -WIDTH - 1 : -1], vectors[:, : -WIDTH - 1 : -1]
-    vectors = vectors * np.sign(vectors[-1])  # an eigenvector has no sign of its own
-    rows = vectors * np.sqrt(values) / root[:, None]
-    seen = along(rows, ndtri((np.arange(_NORMAL) + 0.5) / _NORMAL))
-    return (rows - seen.mean(axis=0)) / np.sqrt(seen.var(axis=0).sum())
-
-
-def along(rows: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Return the points of curves, straight between the knots and beyond the outer ones."""
-    out = np.empty((len(z), rows.shape[1]))
-    put_curves(z, 0.0, 1.0, KNOTS[0], rows, out)
-    return out
-
-
-def _put_curves_plain(
-    values: np.ndarray, mean: float, factor: float, lowest: float, rows: np.ndarray, out: np.ndarray
-) -> None:
-    z = (values - mean) * factor
-    z[np.isnan(z)] = 0.0
-    cell = np.minimum(np.maximum(np.floor(z - lowest), 0.0), len(rows) - 2.0).astype(np.int64)
-    step = (z - lowest - cell)[:, None]
-    out[:] = rows[cell] + step * (rows[cell + 1] - rows[cell])
-
-
-@njit(nogil=True, cache=True, plain=_put_curves_plain)
-def put_curves(
-    values: np.ndarray,
-    mean: float,
-    factor: float,
-    lowest: float,
-    rows: np.ndarray,
-    out: np.ndarray,
-) -> None:
-    """Set ``out[i]`` to the point of ``(values[i] - mean) * factor`` on curves; NaN is 0.
-
-    ``rows`` are the points at whole numbers from ``lowest`` up; beyond them the last piece goes on.
-    """
-    last = len(rows) - 2.0
-    for i in range(len(values)):
-        z = (values[i] - mean) * factor
-        if math.isnan(z):
-            z = 0.0
-        cell = int(min(max(math.floor(z - lowest), 0.0), last))
-        step = z - lowest - cell
-        for d in range(rows.shape[1]):
-            out[i, d] = rows[cell, d] + step * (rows[cell + 1, d] - rows[cell, d])
 
 
 def _put_pieces_plain(

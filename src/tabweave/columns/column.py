@@ -234,12 +234,12 @@ class Schema:
         return html_table(f"{len(self.columns):,} columns", ["column", "kind", "levels"], rows)
 
     def __post_init__(self) -> None:
-        given: Any = self.columns
-        if isinstance(given, Mapping):
-            given = [_declared(name, kind) for name, kind in given.items()]
-        if isinstance(given, str) or not isinstance(given, Iterable):
-            raise TypeError(f"schema: expected a mapping of column name to kind, got {given!r}")
-        object.__setattr__(self, "columns", tuple(given))
+        columns: Any = self.columns
+        if isinstance(columns, Mapping):
+            columns = [_declared(name, kind) for name, kind in columns.items()]
+        if isinstance(columns, str) or not isinstance(columns, Iterable):
+            raise TypeError(f"schema: expected a mapping of column name to kind, got {columns!r}")
+        object.__setattr__(self, "columns", tuple(columns))
         for column in self.columns:
             if not isinstance(column, Column):
                 raise TypeError(
@@ -291,9 +291,9 @@ class Schema:
 
     def fields(self, name: str) -> list[str]:
         """Return the columns that a name stands for: the fields of a record, or just itself."""
-        given = self.given
-        within = [field for field in given if field.startswith(f"{name}.")]
-        return [name] if name in given or not within else within
+        names = self.given
+        within = [field for field in names if field.startswith(f"{name}.")]
+        return [name] if name in names or not within else within
 
     @cached_property
     def _valued(self) -> set[str]:

@@ -148,10 +148,12 @@ def is_unreadable(text: str) -> bool:
     >>> is_unreadable("TBD"), is_unreadable("2024-02-30"), is_unreadable("12 apples")
     (True, True, False)
     """
-    plain = text.strip()
-    if not any(map(str.isdigit, plain)):
-        return plain.lower() not in MISSING_WORDS
-    return is_date(plain) and not (_zones([plain]) or any(_is_date(plain, o) for o in DATE_ORDERS))
+    stripped = text.strip()
+    if not any(map(str.isdigit, stripped)):
+        return stripped.lower() not in MISSING_WORDS
+    return is_date(stripped) and not (
+        _zones([stripped]) or any(_is_date(stripped, o) for o in DATE_ORDERS)
+    )
 
 
 # -- datetimes ------------------------------------------------------------------------------------
@@ -201,21 +203,21 @@ def parse_clock(text: str | None) -> float:
     """Return the seconds since midnight of a time of day, NaN for a word for missing."""
     if text is None or text.strip().lower() in MISSING_WORDS:
         return float("nan")
-    plain = text.strip().lower().replace(",", ".")
-    half = plain[-2:] if plain.endswith("m") else ""
-    hours, minutes, *seconds = plain.removesuffix(half).split(":")
+    clock = text.strip().lower().replace(",", ".")
+    half = clock[-2:] if clock.endswith("m") else ""
+    hours, minutes, *seconds = clock.removesuffix(half).split(":")
     hour = int(hours) % 12 + 12 * (half == "pm") if half else int(hours)
     return 3600.0 * hour + 60.0 * int(minutes) + (float(seconds[0]) if seconds else 0.0)
 
 
 def parse_iso(text: str) -> dt.datetime:
     """Return the datetime of an ISO text."""
-    plain = text.strip()
-    if not ISO.fullmatch(plain):
+    stripped = text.strip()
+    if not ISO.fullmatch(stripped):
         raise CellError("a date or time such as 2024-01-31 23:50:00", text)
     try:
-        plain = plain.removesuffix(" UTC") if _OFFSET_AND_UTC.search(plain) else plain
-        return dt.datetime.fromisoformat(_NAMED_UTC.sub("Z", plain).replace(" +", "+"))
+        stripped = stripped.removesuffix(" UTC") if _OFFSET_AND_UTC.search(stripped) else stripped
+        return dt.datetime.fromisoformat(_NAMED_UTC.sub("Z", stripped).replace(" +", "+"))
     except ValueError as error:
         raise CellError("a date or time that exists", text, f": {error}") from error
 
@@ -299,17 +301,17 @@ def parse_date(text: str, order: str) -> dt.datetime:
     """Return the datetime of a text whose day, month and year stand in an order such as "dmy"."""
     if order == PERIODS:
         return parse_period(text)
-    plain = _YEAR_LAST.sub(r"\2 \3, \6 \4", text.strip().lower())
-    compact = _COMPACT.fullmatch(plain) if order == "ymd" else None
-    found = [token for token in _TOKENS.findall(plain) if not _NO_TOKENS.fullmatch(token)]
+    lowered = _YEAR_LAST.sub(r"\2 \3, \6 \4", text.strip().lower())
+    compact = _COMPACT.fullmatch(lowered) if order == "ymd" else None
+    tokens = [token for token in _TOKENS.findall(lowered) if not _NO_TOKENS.fullmatch(token)]
     if compact:
-        found = [part for part in compact.groups() if part]
-    part = dict(zip(order, found, strict=False))
+        tokens = [part for part in compact.groups() if part]
+    part = dict(zip(order, tokens, strict=False))
     try:
-        if not (compact or _DATE.fullmatch(plain)) or (order == "ymd" and len(found[0]) < 4):
+        if not (compact or _DATE.fullmatch(lowered)) or (order == "ymd" and len(tokens[0]) < 4):
             raise ValueError
-        half = found.pop() if found[-1] in ("am", "pm") else ""
-        hour, minute, second = [*map(int, found[3:]), 0, 0, 0][:3]
+        half = tokens.pop() if tokens[-1] in ("am", "pm") else ""
+        hour, minute, second = [*map(int, tokens[3:]), 0, 0, 0][:3]
         hour = hour % 12 + 12 * (half == "pm") if half else hour
         day = (_year(part["y"]), _month(part["m"]), int(part["d"]))
         return dt.datetime(*day, hour, minute, second)
@@ -415,16 +417,16 @@ def periods_written(labels: Sequence[str]) -> str | None:
     if not all(map(_period, present_texts(labels[:FIRST_TEXTS]))):
         return None
     texts = present_texts(labels)
-    found = [None if _COMPACT_MONTH.fullmatch(text) else _period(text) for text in texts]
-    units = {match and _unit_of_period(match) for match in found}
+    matches = [None if _COMPACT_MONTH.fullmatch(text) else _period(text) for text in texts]
+    units = {match and _unit_of_period(match) for match in matches}
     others = all(map(is_season, texts)) or are_terms(texts)
     return None if len(units) != 1 or others else units.pop()
 
 
 def are_terms(labels: Sequence[str]) -> bool:
     """Tell whether texts are parts of several years, such as 2009-1, of which there are few."""
-    found = list(map(_TERM.fullmatch, present_texts(labels)))
-    return len({match and match[1] for match in found} - {None}) > 1 and all(found)
+    matches = list(map(_TERM.fullmatch, present_texts(labels)))
+    return len({match and match[1] for match in matches} - {None}) > 1 and all(matches)
 
 
 def _unit_of_period(match: re.Match[str]) -> str:
@@ -478,22 +480,22 @@ def _first_day(match: re.Match[str]) -> dt.datetime | None:
 
 def parse_period(text: str) -> dt.datetime:
     """Return the first day of a month, a quarter or a week."""
-    found = _period(text.strip())
-    if found is None:
+    match = _period(text.strip())
+    if match is None:
         raise CellError("a month, quarter or week as in fit", text)
-    return _first_day(found)  # type: ignore[return-value]
+    return _first_day(match)  # type: ignore[return-value]
 
 
 def _write_period(moment: dt.datetime, texts: Sequence[str]) -> str:
     """Return the period of a datetime as the texts of a column are written."""
-    found = [match for match in map(_period, texts) if match]
-    like = max(found, key=lambda match: len(match.group()))
+    matches = [match for match in map(_period, texts) if match]
+    like = max(matches, key=lambda match: len(match.group()))
     unit = _unit_of_period(like)
     if unit == "week":
         year, number, _ = moment.isocalendar()
     else:
         year, number = moment.year, moment.month if unit == "month" else (moment.month + 2) // 3
-    written = f"{number:02}" if all(len(match[unit]) > 1 for match in found) else str(number)
+    written = f"{number:02}" if all(len(match[unit]) > 1 for match in matches) else str(number)
     if like[unit].isalpha():
         written = _named_month(moment, like[unit])
     parts = sorted([(like.span("year"), str(year)), (like.span(unit), written)], reverse=True)
@@ -667,9 +669,9 @@ def datetimes(
     if str(getattr(column, "dtype", "")).lower().startswith("object"):
         return _datetimes_of_objects(list(map(_as_datetime, objects(column).tolist())), zone, first)
     zone_of, walls_of = _READERS.get(library, (lambda _: None, lambda cells, *_: cells))
-    found = _ZONE_NAMES.get(zone_of(column), zone_of(column))
-    walls = walls_of(column, found, _wanted_zone(found, zone, first))
-    return seconds_of(np.asarray(walls)), found
+    column_zone = _ZONE_NAMES.get(zone_of(column), zone_of(column))
+    walls = walls_of(column, column_zone, _target_zone(column_zone, zone, first))
+    return seconds_of(np.asarray(walls)), column_zone
 
 
 def _as_seconds(values: np.ndarray) -> np.ndarray:
@@ -702,14 +704,14 @@ def _check_clock(zone: str | None, first: bool) -> None:
 _ZONE_NAMES = dict.fromkeys(("Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00", "UTC+00:00"), "UTC")
 
 
-def _wanted_zone(found: str | None, zone: str | None, first: bool) -> str | None:
+def _target_zone(column_zone: str | None, zone: str | None, first: bool) -> str | None:
     """Return the zone to move datetimes to, None if they are to stay; raise if there is none."""
-    if first or found is None or found == zone or zone == OWN_CLOCK:
+    if first or column_zone is None or column_zone == zone or zone == OWN_CLOCK:
         return None
     if zone is None:
         raise ValueError(
-            f"expected datetimes without a time zone, as in fit, got some with {found}; convert "
-            f"them to the time zone of fit and drop the zone"
+            f"expected datetimes without a time zone, as in fit, got some with {column_zone}; "
+            f"convert them to the time zone of fit and drop the zone"
         )
     return zone
 
@@ -720,14 +722,14 @@ def _zone_of_pandas(column: Any) -> str | None:
     return None if zone is None else str(zone).removeprefix("UTC") or "UTC"
 
 
-def _walls_of_pandas(column: Any, found: str | None, wanted: str | None) -> np.ndarray:
+def _walls_of_pandas(column: Any, column_zone: str | None, target_zone: str | None) -> np.ndarray:
     if hasattr(column.dtype, "pyarrow_dtype"):
         import pyarrow as pa
 
-        return _walls_of_arrow(pa.chunked_array([pa.array(column)]), found, wanted)
-    if wanted is not None:
-        column = column.dt.tz_convert(zone_info(wanted))
-    if found is not None:
+        return _walls_of_arrow(pa.chunked_array([pa.array(column)]), column_zone, target_zone)
+    if target_zone is not None:
+        column = column.dt.tz_convert(zone_info(target_zone))
+    if column_zone is not None:
         column = column.dt.tz_localize(None)
     return np.asarray(column.to_numpy("datetime64[us]"))
 
@@ -736,9 +738,9 @@ def _zone_of_polars(column: Any) -> str | None:
     return getattr(column.dtype, "time_zone", None)
 
 
-def _walls_of_polars(column: Any, found: str | None, wanted: str | None) -> np.ndarray:
-    if found is not None:
-        column = column.dt.convert_time_zone(wanted or found).dt.replace_time_zone(None)
+def _walls_of_polars(column: Any, column_zone: str | None, target_zone: str | None) -> np.ndarray:
+    if column_zone is not None:
+        column = column.dt.convert_time_zone(target_zone or column_zone).dt.replace_time_zone(None)
     return np.asarray(column.to_numpy())
 
 
@@ -746,12 +748,14 @@ def _zone_of_arrow(column: Any) -> str | None:
     return getattr(column.type, "tz", None)
 
 
-def _walls_of_arrow(column: Any, found: str | None, wanted: str | None) -> np.ndarray:
+def _walls_of_arrow(column: Any, column_zone: str | None, target_zone: str | None) -> np.ndarray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if found is not None:
-        column = pc.local_timestamp(column.cast(pa.timestamp("us", wanted or found), safe=False))
+    if column_zone is not None:
+        column = pc.local_timestamp(
+            column.cast(pa.timestamp("us", target_zone or column_zone), safe=False)
+        )
     return np.asarray(column)
 
 
@@ -772,12 +776,12 @@ def _datetimes_of_text(
         _check_clock(zone, first)
         return np.array([parse_clock(text) for text in texts])[codes], CLOCK
     _check_all_clock(labels)
-    plain = _plain_datetimes(labels)
-    if plain is not None:
-        return seconds_of(plain)[codes], None
+    naive = _plain_datetimes(labels)
+    if naive is not None:
+        return seconds_of(naive)[codes], None
     moments = [_as_datetime(label, order) for label in labels]
-    seconds, found = _datetimes_of_objects(moments, zone, first)
-    return seconds[codes], found
+    seconds, column_zone = _datetimes_of_objects(moments, zone, first)
+    return seconds[codes], column_zone
 
 
 def _check_all_clock(labels: Sequence[Any]) -> None:
@@ -785,8 +789,8 @@ def _check_all_clock(labels: Sequence[Any]) -> None:
     times = {text for text in labels if isinstance(text, str) and is_time(text.strip())}
     if times:
         gaps = {text for text in labels if isinstance(text, str) and not present_texts([text])}
-        odd = next(label for label in labels if label not in times | gaps | {None})
-        raise CellError(f"times of day, such as {min(times)!r}", odd)
+        other = next(label for label in labels if label not in times | gaps | {None})
+        raise CellError(f"times of day, such as {min(times)!r}", other)
 
 
 def _plain_datetimes(labels: Sequence[Any]) -> np.ndarray | None:
@@ -813,16 +817,16 @@ def _datetimes_of_objects(
             "expected datetimes that all have a time zone, or none; got both, e.g. "
             f"{next(m for m in present if m.utcoffset() is None)} without one"
         )
-    found = None
+    column_zone = None
     if offsets and None not in offsets:
-        found = "UTC" if offsets == {dt.timedelta(0)} else OWN_CLOCK
-    wanted = _wanted_zone(found, zone, first)
-    there = zone_info(wanted) if wanted else None
+        column_zone = "UTC" if offsets == {dt.timedelta(0)} else OWN_CLOCK
+    target_zone = _target_zone(column_zone, zone, first)
+    target = zone_info(target_zone) if target_zone else None
     seconds = [
-        np.nan if m is None else _wall_seconds(m if there is None else m.astimezone(there))
+        np.nan if m is None else _wall_seconds(m if target is None else m.astimezone(target))
         for m in moments
     ]
-    return np.array(seconds, np.float64), found
+    return np.array(seconds, np.float64), column_zone
 
 
 def _as_datetime(value: Any, order: str | None = None) -> dt.datetime | None:
@@ -950,7 +954,7 @@ def _n_bins_met(counts: Any, name: str) -> int:
     return sum(label is not None for label in labels)
 
 
-def ring_knots(counts: Any, name: str, at: np.ndarray, cycle: Cycle) -> Knots:
+def ring_knots(counts: Any, name: str, phases: np.ndarray, cycle: Cycle) -> Knots:
     """Return the bins of a cycle as points of a closed line; bins not met stand for the nearest.
 
     Parameters
@@ -959,7 +963,7 @@ def ring_knots(counts: Any, name: str, at: np.ndarray, cycle: Cycle) -> Knots:
         What was counted.
     name : str
         The counted column of the bins.
-    at : ndarray
+    phases : ndarray
         The mean phase of each bin.
     cycle : Cycle
         The cycle.
@@ -967,17 +971,17 @@ def ring_knots(counts: Any, name: str, at: np.ndarray, cycle: Cycle) -> Knots:
     column = counts.vocabulary.index(name)
     labels, mass = counts.labels[column], counts.value_counts[counts.span(column)].astype(float)
     missing = labels.index(None) if None in labels else None
-    found = positions(labels, range(cycle.n_bins))
-    met = np.flatnonzero(found < len(labels))
-    if not len(met):
+    bin_value = positions(labels, range(cycle.n_bins))
+    present_bins = np.flatnonzero(bin_value < len(labels))
+    if not len(present_bins):
         return Knots(np.zeros(0), np.zeros(0, np.intp), np.zeros(0), missing)
-    gap = np.abs(np.arange(cycle.n_bins)[:, None] - met)
-    nearest = met[np.minimum(gap, cycle.n_bins - gap).argmin(axis=1)]
+    gap = np.abs(np.arange(cycle.n_bins)[:, None] - present_bins)
+    nearest = present_bins[np.minimum(gap, cycle.n_bins - gap).argmin(axis=1)]
     share = np.zeros(cycle.n_bins)
-    share[met] = mass[found[met]] / mass[found[met]].sum()
-    x = np.concatenate([at[-1:] - cycle.seconds, at, at[:1] + cycle.seconds])
+    share[present_bins] = mass[bin_value[present_bins]] / mass[bin_value[present_bins]].sum()
+    x = np.concatenate([phases[-1:] - cycle.seconds, phases, phases[:1] + cycle.seconds])
     around = np.r_[cycle.n_bins - 1, : cycle.n_bins, 0]
-    value, share = found[nearest][around], share[around]
+    value, share = bin_value[nearest][around], share[around]
     share[[0, -1]] = 0
     return Knots(x, value, share, missing)
 

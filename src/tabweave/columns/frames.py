@@ -196,10 +196,10 @@ def label_array(labels: Any) -> np.ndarray:
         kinds = {type(label) for label in out.tolist()}
         if kinds and all(issubclass(kind, str) for kind in kinds):
             return out.astype(str)
-        whole = kinds and all(
+        are_integers = kinds and all(
             issubclass(kind, Integral) and not issubclass(kind, bool) for kind in kinds
         )
-        fits = whole and all(-(1 << 63) <= label < 1 << 63 for label in out.tolist())
+        fits = are_integers and all(-(1 << 63) <= label < 1 << 63 for label in out.tolist())
         return out.astype(np.int64) if fits else out
     if out.dtype.kind not in "iu":
         return out
@@ -342,10 +342,10 @@ def _names(names: list[Any]) -> list[str] | None:
     if all(text):
         return names
     if any(text):
-        odd = next(name for name in names if not isinstance(name, str))
+        other = next(name for name in names if not isinstance(name, str))
         raise TypeError(
             "Feature names are only supported if all input features have string names, but "
-            f"column {odd!r} is {type(odd).__name__}; use X.columns = X.columns.astype(str)"
+            f"column {other!r} is {type(other).__name__}; use X.columns = X.columns.astype(str)"
         )
     return None
 
@@ -410,8 +410,8 @@ def typed(column: Any) -> Any:
     if types == {bool} or types == {float}:
         return np.array(cells)
     if types and types <= {int, float}:
-        whole = [cell for cell in cells if type(cell) is int]
-        low, high = min(whole), max(whole)
+        integers = [cell for cell in cells if type(cell) is int]
+        low, high = min(integers), max(integers)
         # Two integers must not meet in one float: those beyond 2**53 stay as they are.
         limit = MAX_EXACT_INT if float in types else 2**63 - 1
         return np.array(cells) if -limit <= low and high <= limit else column
@@ -424,8 +424,8 @@ def _as_pandas(column: Any) -> Any:
         return column.to_pandas()
     import pandas as pd
 
-    found = column.combine_chunks()
-    codes, values = found.indices.fill_null(-1), found.dictionary.to_pandas()
+    combined = column.combine_chunks()
+    codes, values = combined.indices.fill_null(-1), combined.dictionary.to_pandas()
     return pd.Series(pd.Categorical.from_codes(codes, values, ordered=column.type.ordered))
 
 
@@ -476,9 +476,10 @@ def _infer_objects(cells: Sequence[Any]) -> str:
 
 
 def _are_durations(types: Set[type]) -> bool:
-    found = {t for t in types if t.__name__ not in _GAPS}
-    return bool(found) and all(
-        t.__name__ == ARROW_INTERVAL or issubclass(t, dt.timedelta | np.timedelta64) for t in found
+    present = {t for t in types if t.__name__ not in _GAPS}
+    return bool(present) and all(
+        t.__name__ == ARROW_INTERVAL or issubclass(t, dt.timedelta | np.timedelta64)
+        for t in present
     )
 
 
@@ -550,8 +551,8 @@ def is_ordered(column: Any) -> bool:
 
 def _dictionary_type(column: Any) -> Any:
     """Return the type of an Arrow column that is stored as a dictionary; None of others."""
-    found = getattr(column, "type", None)
-    return found if type(found).__name__ == "DictionaryType" else None
+    arrow_type = getattr(column, "type", None)
+    return arrow_type if type(arrow_type).__name__ == "DictionaryType" else None
 
 
 def levels_of(column: Any) -> tuple[Label, ...] | None:
@@ -593,11 +594,11 @@ def categories(column: Any, *, empty_is_missing: bool = False) -> tuple[np.ndarr
         index: dict[Any, int] = {}
         table = np.array([index.setdefault(identity(v), len(index)) for v in labels], np.intp)
         distinct = [label for _, label in index]
-    wanted = code_type(len(distinct))
+    dtype = code_type(len(distinct))
     if len(distinct) == len(labels):  # nothing to merge: the codes stand as they are
         lent = codes.dtype.kind == "u" and codes.itemsize <= 4 and not codes.flags.owndata
-        return codes if lent else codes.astype(wanted, copy=False), distinct
-    return take(table.astype(wanted), codes), distinct
+        return codes if lent else codes.astype(dtype, copy=False), distinct
+    return take(table.astype(dtype), codes), distinct
 
 
 def encode(column: Any) -> Encoded:
@@ -669,9 +670,9 @@ def _encode_polars(column: Any) -> Encoded:
             codes, keys = codes.fill_null(spare), distinct.to_physical().fill_null(spare)
         else:
             keys = distinct.to_physical()
-        numbered, found = _encode_numpy(codes.to_numpy())
+        numbered, present_keys = _encode_numpy(codes.to_numpy())
         names = dict(zip(keys.to_list(), distinct.to_list(), strict=True))
-        return numbered, [names[int(key)] for key in found]
+        return numbered, [names[int(key)] for key in present_keys]
     if column.dtype.is_numeric() and not column.null_count():
         return _encode_numpy(column.to_numpy())
     if column.dtype == pl.Object:
@@ -770,13 +771,13 @@ def _encode_objects(column: np.ndarray) -> Encoded:
     """Code Python objects with one dictionary look-up each."""
     cells = column.tolist()
     types = set(map(type, cells))
-    odd = types - {str, int, float, type(None)}
-    if odd:
+    rare_types = types - {str, int, float, type(None)}
+    if rare_types:
         # Rarer types may hide equal labels (True == 1) or be no labels at all: look at each.
         cells = [identity(canonical(cell)) for cell in cells]
     index = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
     codes = np.fromiter(map(index.__getitem__, cells), code_type(len(index)), len(cells))
-    return codes, [cell[1] for cell in index] if odd else list(index)
+    return codes, [cell[1] for cell in index] if rare_types else list(index)
 
 
 def is_set_type(kind: type) -> bool:

@@ -51,13 +51,13 @@ def predictive_identifiers(X: Any, schema: Schema, y: Any) -> dict[str, float]:
 
 def warn_of_predictive(X: Any, schema: Schema, y: Any) -> None:
     """Warn of columns that were dropped although they predict the target."""
-    found = predictive_identifiers(X, schema, y)
+    strengths = predictive_identifiers(X, schema, y)
     for column in schema.aside:
-        if column.name in found:
+        if column.name in strengths:
             warn_caller(
                 f"column {column.name!r} was dropped ({column.why}), but its order predicts the "
-                f"target (Cramér's V {found[column.name]:.2f}); if new rows have it, too, keep it "
-                f"by schema={{{column.name!r}: {column.kind!r}}}, if not, drop it"
+                f"target (Cramér's V {strengths[column.name]:.2f}); if new rows have it, too, keep "
+                f"it by schema={{{column.name!r}: {column.kind!r}}}, if not, drop it"
             )
 
 

@@ -24,13 +24,13 @@ def check_input_features(estimator: Any, input_features: Any) -> None:
     """Refuse names given to ``get_feature_names_out`` that are not those of fit."""
     if input_features is None:
         return
-    given, known = list(input_features), list(estimator.schema_.given)
-    if "feature_names_in_" in vars(estimator) and given != known:
+    names, fitted_names = list(input_features), list(estimator.schema_.given)
+    if "feature_names_in_" in vars(estimator) and names != fitted_names:
         raise ValueError("input_features is not equal to feature_names_in_")
-    if len(given) != len(known):
+    if len(names) != len(fitted_names):
         raise ValueError(
             "input_features should have length equal to number of features "
-            f"({len(known)}), got {len(given)}"
+            f"({len(fitted_names)}), got {len(names)}"
         )
 
 
@@ -54,7 +54,7 @@ def numbers_only(X: Any, remedy: str, where: str = "X") -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        if not any(said in str(error) for said in _NO_NUMBERS):
+        if not any(message in str(error) for message in _NO_NUMBERS):
             raise
         names, cells, _ = columns_of(X)
         texts = [i for i, column in enumerate(cells) if not _are_numbers(column)]
@@ -72,7 +72,7 @@ def _are_numbers(column: Any) -> bool:
 
 def warn_of_numbers(reader: str, table: Table, declared: Schema) -> None:
     """Warn of numbers and dates that were not declared, most of which occur once, as categories."""
-    odd = [
+    names = [
         column.name
         for column, data in table
         if isinstance(data, Codes)
@@ -81,11 +81,11 @@ def warn_of_numbers(reader: str, table: Table, declared: Schema) -> None:
         and table.n_rows >= MIN_ROWS_TO_INFER
         and (np.bincount(data.codes) == 1).sum() > table.n_rows / 2
     ]
-    if odd:
-        more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""
+    if names:
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         warn_caller(
             f"{reader} reads every distinct value as a category, but most numbers or dates of "
-            f"{', '.join(map(repr, odd[:5]))}{more} occur only once: bin them, leave them out, "
+            f"{', '.join(map(repr, names[:5]))}{more} occur only once: bin them, leave them out, "
             f"declare them nominal if that is intended, or use Weave, which reads them as numbers"
         )
 

@@ -140,7 +140,7 @@ class Kinds(tuple[Finding, ...]):
     @property
     def aside(self) -> dict[str, str]:
         """The columns that are dropped, and why."""
-        return {found.column: found.why for found in self if not found.kept}
+        return {finding.column: finding.why for finding in self if not finding.kept}
 
     def __repr__(self) -> str:
         rows = [("column", "kind", "kept", "why")]
@@ -182,8 +182,8 @@ def _judge_labels(name: str, data: Any, least: float, n_rows: int, rules: Rules)
     types = set(map(type, labels))
     long = int in types and any(isinstance(v, int) and abs(v) > 2**53 for v in labels)
     if types == {bytes} or (long and types <= {int, str}):
-        aside = hardly_repeats(data, least)
-        return Decision("nominal", IDENTIFIER, aside=True) if aside else None
+        is_identifier = hardly_repeats(data, least)
+        return Decision("nominal", IDENTIFIER, aside=True) if is_identifier else None
     if long or str not in types or not types <= {str, int, float}:
         return None
     texts = [label if isinstance(label, str) else f"{label:.15g}" for label in labels]
@@ -208,22 +208,22 @@ def few_unreadable(data: Any) -> tuple[tuple[str, int], ...]:
     first = [label for label in data.labels[:FIRST_TEXTS] if label is not None]
     if sum(isinstance(text, str) and is_unreadable(text) for text in first) > MAX_FIRST_EXCEPTIONS:
         return ()
-    odd = unreadable_cells(data.codes, data.labels)
+    unreadable = unreadable_cells(data.codes, data.labels)
     cells = np.bincount(data.codes, minlength=len(data.labels)).tolist()
-    met = [n for v, n in zip(data.labels, cells, strict=True) if n and not _is_missing(v)]
-    most = MAX_EXCEPTION_SHARE * len(met) if len(odd) > 2 else (len(met) - 3) / 2
-    few = len(odd) <= most and sum(odd.values()) <= MAX_EXCEPTION_SHARE * sum(met)
-    return tuple(odd.items()) if few else ()
+    counts = [n for v, n in zip(data.labels, cells, strict=True) if n and not _is_missing(v)]
+    most = MAX_EXCEPTION_SHARE * len(counts) if len(unreadable) > 2 else (len(counts) - 3) / 2
+    few = len(unreadable) <= most and sum(unreadable.values()) <= MAX_EXCEPTION_SHARE * sum(counts)
+    return tuple(unreadable.items()) if few else ()
 
 
 def unreadable_cells(codes: np.ndarray, labels: Sequence[Any]) -> dict[str, int]:
     """Return the texts that are neither numbers nor dates, and in how many cells, most first."""
-    odd = [i for i, v in enumerate(labels) if isinstance(v, str) and is_unreadable(v)]
-    if not odd:
+    unreadable = [i for i, v in enumerate(labels) if isinstance(v, str) and is_unreadable(v)]
+    if not unreadable:
         return {}
     cells = np.bincount(codes, minlength=len(labels)).tolist()
-    found = sorted((-cells[i], labels[i]) for i in odd if cells[i])
-    return {label: -count for count, label in found}
+    by_count = sorted((-cells[i], labels[i]) for i in unreadable if cells[i])
+    return {label: -count for count, label in by_count}
 
 
 def _is_missing(label: Any) -> bool:
@@ -253,17 +253,17 @@ def _judge_numbers_and_words(
     ]
     if words and numbers_written(texts) != ("numbers", "."):
         return None
-    found = [_plain_number(label) for label in labels]
+    values = [_plain_number(label) for label in labels]
     verdict = (
-        decide_whole_numbers(name, np.array(found)[data.codes], least, n_rows) if n_rows else None
+        decide_whole_numbers(name, np.array(values)[data.codes], least, n_rows) if n_rows else None
     )
     if verdict is not None and verdict.kind == "nominal":
         return verdict
     written = present_texts([label for label in labels if isinstance(label, str)])
     why = "numbers, some written as text" if written else "numbers"
-    why, aside = (why, False) if verdict is None else (verdict.why, verdict.aside)
-    numbers = Decision("numeric", why, aside, format=".")
-    return _but_for(numbers, unreadable) if unreadable and not aside else numbers
+    why, is_dropped = (why, False) if verdict is None else (verdict.why, verdict.aside)
+    numbers = Decision("numeric", why, is_dropped, format=".")
+    return _but_for(numbers, unreadable) if unreadable and not is_dropped else numbers
 
 
 def _plain_number(label: Any) -> float:
@@ -306,9 +306,9 @@ def _readable_but_for_few(texts: TextColumn) -> Decision | None:
     unreadable = few_unreadable(texts.data)
     if not unreadable:
         return None
-    odd = dict(unreadable)
-    rest = replace(texts, labels=[label for label in texts.labels if label not in odd])
-    verdict = first_decision(_READABLE_RULES, rest)
+    words = dict(unreadable)
+    readable = replace(texts, labels=[label for label in texts.labels if label not in words])
+    verdict = first_decision(_READABLE_RULES, readable)
     return None if verdict is None or verdict.asks else _but_for(verdict, unreadable)
 
 
@@ -382,15 +382,15 @@ def _exceptions(name: str, labels: Sequence[str]) -> str:
         if sum(not fits(text) for text in first_texts) > MAX_FIRST_EXCEPTIONS:
             continue
         texts = list(map(str.strip, labels)) if what == "ranges" else present_texts(labels)
-        odd = [text for text in texts if not fits(text)]
-        if what == "dates" and not odd:
-            odd = impossible_dates(texts)
-        few = 0 < len(odd) <= 2 and len(texts) >= 3 + 2 * len(odd)
+        exceptions = [text for text in texts if not fits(text)]
+        if what == "dates" and not exceptions:
+            exceptions = impossible_dates(texts)
+        few = 0 < len(exceptions) <= 2 and len(texts) >= 3 + 2 * len(exceptions)
         if what == "ranges":
-            few = few and ranges_in_order([t for t in texts if t not in odd]) is not None
-        elif len(odd) > 2:
-            few = len(odd) <= MAX_EXCEPTION_SHARE * len(texts) and not codes
+            few = few and ranges_in_order([t for t in texts if t not in exceptions]) is not None
+        elif len(exceptions) > 2:
+            few = len(exceptions) <= MAX_EXCEPTION_SHARE * len(texts) and not codes
         if few:
-            more = f" and {len(odd) - 2:,} more" if len(odd) > 2 else ""
-            return f"{what}, except {', '.join(map(repr, sorted(odd)[:2]))}{more}"
+            more = f" and {len(exceptions) - 2:,} more" if len(exceptions) > 2 else ""
+            return f"{what}, except {', '.join(map(repr, sorted(exceptions)[:2]))}{more}"
     return ""

@@ -155,14 +155,14 @@ def twins(labels: Sequence[Any]) -> tuple[str, Asks]:
     >>> twins([1, 2, "2"])
     (", of which '2' and 2 differ only in type", 'meaning')
     """
-    alike: dict[str, list[Any]] = {}
+    by_text: dict[str, list[Any]] = {}
     for label in labels[:10_000]:
         if isinstance(label, str | int | float):
-            alike.setdefault(str(label).strip().casefold(), []).append(label)
-    key = min((key for key, found in alike.items() if len(found) > 1), default=None)
+            by_text.setdefault(str(label).strip().casefold(), []).append(label)
+    key = min((key for key, variants in by_text.items() if len(variants) > 1), default=None)
     if key is None:
         return "", ""
-    one, other = sorted(alike[key], key=repr)[:2]
+    one, other = sorted(by_text[key], key=repr)[:2]
     remark = f", of which {one!r} and {other!r} differ only in "
     if type(one) is type(other):
         return f"{remark}case or blanks", "spelling"
@@ -176,10 +176,10 @@ def without_words(
     words = set(schema.missing_words).intersection(labels)
     if not words:
         return codes, labels
-    kept = [None if label in words else label for label in labels]
-    distinct = list(dict.fromkeys(map(identity, kept)))
+    relabelled = [None if label in words else label for label in labels]
+    distinct = list(dict.fromkeys(map(identity, relabelled)))
     index = {key: i for i, key in enumerate(distinct)}
-    table = np.array([index[identity(label)] for label in kept], code_type(len(distinct)))
+    table = np.array([index[identity(label)] for label in relabelled], code_type(len(distinct)))
     return table[codes], [label for _, label in distinct]
 
 

@@ -244,10 +244,10 @@ def _written_as(texts: Sequence[str]) -> tuple[str, str] | None:
             if all(map(pattern.fullmatch, texts)):
                 return what, mark
     for mark in (".", ","):
-        found = [_WITH_UNIT[mark].fullmatch(text) for text in texts]
-        units = {_unit_of(match) for match in found}
+        matches = [_WITH_UNIT[mark].fullmatch(text) for text in texts]
+        units = {_unit_of(match) for match in matches}
         if len(units) == 1 and None not in units:
-            return f"numbers in {found[0]['unit'].strip()}", f"{mark}{units.pop()}"  # type: ignore[index]
+            return f"numbers in {matches[0]['unit'].strip()}", f"{mark}{units.pop()}"  # type: ignore[index]
     return ("durations", DURATIONS) if all(map(is_duration, texts)) else None
 
 
@@ -289,16 +289,16 @@ def has_leading_zeros(labels: Iterable[str]) -> bool:
 
 def is_number(text: str) -> bool:
     """Tell whether a text is a number: plain, with separated thousands, in percent or money."""
-    plain = _with_minus_first(text)
+    signed = _with_minus_first(text)
     return any(
-        pattern.fullmatch(plain) for marked in _WRITTEN.values() for pattern in marked.values()
+        pattern.fullmatch(signed) for marked in _WRITTEN.values() for pattern in marked.values()
     )
 
 
 def _with_minus_first(text: str) -> str:
     """Return a number in brackets, or with a minus behind it, with the minus before it."""
-    found = _IN_BRACKETS.fullmatch(text) or _MINUS_BEHIND.fullmatch(text)
-    return "-" + "".join(found.groups()) if found else text
+    match = _IN_BRACKETS.fullmatch(text) or _MINUS_BEHIND.fullmatch(text)
+    return "-" + "".join(match.groups()) if match else text
 
 
 def have_minus_behind(texts: Sequence[str]) -> bool:
@@ -322,21 +322,21 @@ def units_written(labels: Sequence[str]) -> list[str]:
 
 def number_of(text: str, format: str = ".") -> float:
     """Return the number that a text writes, NaN for a word for missing; raise if it is neither."""
-    plain = text.strip()
-    if plain.lower() in MISSING_WORDS:
+    written = text.strip()
+    if written.lower() in MISSING_WORDS:
         return float("nan")
-    plain = _with_minus_first(plain)
+    written = _with_minus_first(written)
     if format == DURATIONS:
-        return parse_duration(plain)
+        return parse_duration(written)
     mark, unit = format[:1], format[1:]
-    known = _WRITTEN[mark]
-    if unit and _unit_of(found := _WITH_UNIT[mark].fullmatch(plain)) == unit:
-        plain = found["number"]  # type: ignore[index]
-    if not (known["money"].fullmatch(plain) or known["percents"].fullmatch(plain)):
+    patterns = _WRITTEN[mark]
+    if unit and _unit_of(match := _WITH_UNIT[mark].fullmatch(written)) == unit:
+        written = match["number"]  # type: ignore[index]
+    if not (patterns["money"].fullmatch(written) or patterns["percents"].fullmatch(written)):
         expected = f"a number of {unit}" if unit else "a number"
         raise CellError(expected, text, remark_on_mark(text, mark))
-    plain = _NO_DIGITS.sub("", plain).replace("−", "-").replace("," if mark == "." else ".", "")
-    return float(plain.replace(",", "."))
+    written = _NO_DIGITS.sub("", written).replace("−", "-").replace("," if mark == "." else ".", "")
+    return float(written.replace(",", "."))
 
 
 def remark_on_mark(text: Any, mark: str = ".") -> str:
@@ -376,20 +376,20 @@ def is_duration(text: str) -> bool:
 
 def parse_duration(text: str) -> float:
     """Return the seconds of a duration; 3:20 are minutes and seconds."""
-    plain = text.strip()
-    sign, plain = (-1.0, plain[1:]) if plain[:1] in "-−" and plain else (1.0, plain)
-    if clock := _LONG_CLOCK.fullmatch(plain) or _iso_duration(plain):
+    unsigned = text.strip()
+    sign, unsigned = (-1.0, unsigned[1:]) if unsigned[:1] in "-−" and unsigned else (1.0, unsigned)
+    if clock := _LONG_CLOCK.fullmatch(unsigned) or _iso_duration(unsigned):
         days, hours, minutes, seconds = (_plain_float(part) for part in clock.groups())
         return sign * (86_400 * days + 3600 * hours + 60 * minutes + seconds)
-    spans = list(_SPANS.finditer(plain))
-    if not spans or sum(len(span.group()) for span in spans) != len(plain):
+    spans = list(_SPANS.finditer(unsigned))
+    if not spans or sum(len(span.group()) for span in spans) != len(unsigned):
         raise CellError("a duration", text)
     return sign * sum(_plain_float(span[1]) * _SECONDS_OF[_short(span[2])] for span in spans)
 
 
 def _iso_duration(text: str) -> re.Match[str] | None:
-    found = _ISO_DURATION.fullmatch(text)
-    return found if found and any(found.groups()) else None
+    match = _ISO_DURATION.fullmatch(text)
+    return match if match and any(match.groups()) else None
 
 
 def _plain_float(text: str | None) -> float:
@@ -430,9 +430,9 @@ def _numbers_as_text(labels: Sequence[str], what: str, format: str) -> Decision:
     """Return that texts are numbers, and what else is to be said of them."""
     used = currencies(labels) if what == "money" else []
     brackets = ", negative in brackets" * has_brackets(labels)
-    alike = f", {', '.join(used)} taken as one currency" if len(used) > 1 else ""
-    why = f"{what} written as text{brackets}{alike}"
-    return Decision("numeric", why, format=format, asks="meaning" if alike else "")
+    merged = f", {', '.join(used)} taken as one currency" if len(used) > 1 else ""
+    why = f"{what} written as text{brackets}{merged}"
+    return Decision("numeric", why, format=format, asks="meaning" if merged else "")
 
 
 def _is_few_digits(labels: Sequence[str]) -> bool:
@@ -483,8 +483,8 @@ def _pandas_level(numbers: WholeNumberColumn) -> Decision | None:
 
 def _years(numbers: WholeNumberColumn) -> Decision | None:
     first, last = numbers.distinct[0], numbers.distinct[-1]
-    alike = first >= 1500 and last <= 2100 and not numbers.named_as_codes
-    return Decision("numeric", "years, or numbers like them") if alike else None
+    are_years = first >= 1500 and last <= 2100 and not numbers.named_as_codes
+    return Decision("numeric", "years, or numbers like them") if are_years else None
 
 
 def _numbers_of_rows(numbers: WholeNumberColumn) -> Decision | None:
@@ -559,8 +559,8 @@ def decide_whole_numbers(
     if (present != np.floor(present)).any():
         return _tell_missing(present)
     distinct = np.unique(present)
-    whole = WholeNumberColumn(name, values, distinct, len(present), least, n_rows)
-    return first_decision(_NUMBER_RULES, whole)
+    column = WholeNumberColumn(name, values, distinct, len(present), least, n_rows)
+    return first_decision(_NUMBER_RULES, column)
 
 
 def _tell_missing(values: np.ndarray) -> Decision | None:
@@ -586,8 +586,8 @@ def _look_like_codes(distinct: np.ndarray, n: int) -> bool:
     if not 3 <= len(distinct) <= MAX_CODES or n < 10 * len(distinct) or distinct[0] < 100:
         return False
     digits = np.floor(np.log10(distinct))
-    apart = np.ptp(distinct) >= 4 * len(distinct)
-    return bool(digits[0] == digits[-1] and apart and (distinct % 5 != 0).any())
+    are_spread = np.ptp(distinct) >= 4 * len(distinct)
+    return bool(digits[0] == digits[-1] and are_spread and (distinct % 5 != 0).any())
 
 
 def code_for_missing(values: np.ndarray) -> float | None:
@@ -698,8 +698,8 @@ def _numbers_of_text(column: Any, format: str) -> np.ndarray:
     codes, labels = categories(column)
     if not len(codes):
         return np.zeros(0)
-    found = [number_of(v, format) if isinstance(v, str) else _number(v) for v in labels]
-    return np.array(found, np.float64)[codes]
+    values = [number_of(v, format) if isinstance(v, str) else _number(v) for v in labels]
+    return np.array(values, np.float64)[codes]
 
 
 def _number(value: Any) -> float:
@@ -818,11 +818,11 @@ def smaller_share(knots: Knots) -> np.ndarray:
     """
     x, share = knots.x, knots.share
     out = np.cumsum(share) - share / 2
-    for end, own, inner in ((0, 1, 2), (-1, -2, -3)) if len(x) > 2 else ():
+    for end, outer, inner in ((0, 1, 2), (-1, -2, -3)) if len(x) > 2 else ():
         if share[end] == 0:
-            edge = (x[own] + x[inner]) / 2 if share[inner] else x[inner]
-            step = share[own] * (x[end] - x[own]) / abs(edge - x[end])
-            out[end] = np.clip(out[own] + step, 0, 1)
+            edge = (x[outer] + x[inner]) / 2 if share[inner] else x[inner]
+            step = share[outer] * (x[end] - x[outer]) / abs(edge - x[end])
+            out[end] = np.clip(out[outer] + step, 0, 1)
     return out
 
 

@@ -75,35 +75,35 @@ def ranges_in_order(labels: Sequence[str]) -> list[str] | None:
     """
     if not 3 <= len(labels) <= 40:
         return None
-    found = [(*ends, label) for label in labels if (ends := range_of(label))]
-    spans = sum(low < high for low, high, _ in found)
-    if len(found) < len(labels) or not spans:
+    ranges = [(*ends, label) for label in labels if (ends := range_of(label))]
+    spans = sum(low < high for low, high, _ in ranges)
+    if len(ranges) < len(labels) or not spans:
         return None
-    found.sort()
-    if any(after[0] < before[1] for before, after in pairwise(found)):
+    ranges.sort()
+    if any(after[0] < before[1] for before, after in pairwise(ranges)):
         return None
-    return [label for *_, label in found]
+    return [label for *_, label in ranges]
 
 
 def range_of(text: str) -> tuple[float, float] | None:
     """Return the ends of a range, of a single number twice; None if a text is neither."""
-    plain = text.strip()
+    stripped = text.strip()
     for pattern in _RANGES:
-        if match := pattern.fullmatch(plain):
+        if match := pattern.fullmatch(stripped):
             ends = match.groupdict()
             low = _end_of(ends["low"]) if ends.get("low") else -np.inf
             high = _end_of(ends["high"]) if ends.get("high") else np.inf
             high = low if pattern is _RANGES[-1] else high
-            if 1000 <= low < 10_000 and 10 <= high < 100 and not is_season(plain):  # 1960-64
+            if 1000 <= low < 10_000 and 10 <= high < 100 and not is_season(stripped):  # 1960-64
                 high += low // 100 * 100
             return (low, high) if low < high or pattern is _RANGES[-1] else None
     return None
 
 
 def _end_of(text: str) -> float:
-    plain = text.strip(" $€£¥").replace(",", "").lower()
-    times = _LARGE.get(plain[-1], 1.0)
-    return times * float(plain.rstrip("km"))
+    digits = text.strip(" $€£¥").replace(",", "").lower()
+    times = _LARGE.get(digits[-1], 1.0)
+    return times * float(digits.rstrip("km"))
 
 
 def ordered_ranges(texts: TextColumn) -> Decision | None:

@@ -146,8 +146,8 @@ def are_vectors(data: Any) -> bool:
 
 def are_lists(labels: Sequence[str]) -> bool:
     """Tell whether texts are lists in brackets, as JSON and Python write them."""
-    some = [label for label in labels[:SAMPLED_TEXTS] if label.strip()]
-    return bool(some) and all(list_in_text(label) is not None for label in some)
+    texts = [label for label in labels[:SAMPLED_TEXTS] if label.strip()]
+    return bool(texts) and all(list_in_text(label) is not None for label in texts)
 
 
 def joined_by(labels: Sequence[str]) -> str:

@@ -60,8 +60,8 @@ class Spelling:
     @cached_property
     def idf(self) -> np.ndarray:
         """Weight of each bucket: ``log((1 + V) / (1 + df)) + 1``, df the strings that have it."""
-        met = np.bincount(self._buckets.indices, minlength=N_BUCKETS)
-        return (np.log((1 + len(self.labels)) / (1 + met)) + 1).astype(np.float32)
+        frequencies = np.bincount(self._buckets.indices, minlength=N_BUCKETS)
+        return (np.log((1 + len(self.labels)) / (1 + frequencies)) + 1).astype(np.float32)
 
     @cached_property
     def _buckets(self) -> Any:
@@ -91,16 +91,16 @@ class Spelling:
 
     def similar(self, labels: Sequence[Label], k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the index of the k strings most alike to each of others, and their cosines."""
-        asked, size = self.points(labels), len(self.labels)
+        points, size = self.points(labels), len(self.labels)
         shape = len(labels), min(k, size)
         index, cosines = np.zeros(shape, np.intp), np.zeros(shape)
         if self.encoder is None:
-            has = self._transposed
-            ours, theirs = ((m.indptr, m.indices, m.data) for m in (asked, has))
-            _nearest(*ours, *theirs, np.zeros(size, np.float32), index, cosines)
+            values = self._transposed
+            point_arrays, value_arrays = ((m.indptr, m.indices, m.data) for m in (points, values))
+            _nearest(*point_arrays, *value_arrays, np.zeros(size, np.float32), index, cosines)
             return index, cosines
         for part in slices(len(labels), size, BLOCK_SIMILARITIES):
-            index[part], cosines[part] = _largest(asked[part] @ self.matrix.T, shape[1])
+            index[part], cosines[part] = _largest(points[part] @ self.matrix.T, shape[1])
         return index, cosines
 
     def between(self, labels: Sequence[Label]) -> tuple[np.ndarray, np.ndarray]:
@@ -128,26 +128,26 @@ class Spelling:
         column = ((bucket >> np.uint32(1)) % np.uint32(SKETCH_WIDTH)).astype(np.intp)
         matrix, rows = self.matrix, np.empty((len(self.labels), SKETCH_WIDTH))
         for part in slices(len(rows), SKETCH_WIDTH, 1 << 17):  # as many as caches hold
-            own = matrix[part]
-            cells = (signs[own.indices] * own.data, column[own.indices], own.indptr)
-            some = sparse.csr_array(cells, shape=(own.shape[0], SKETCH_WIDTH)).toarray()  # sums
+            block = matrix[part]
+            cells = (signs[block.indices] * block.data, column[block.indices], block.indptr)
+            sums = sparse.csr_array(cells, shape=(block.shape[0], SKETCH_WIDTH)).toarray()
             np.divide(
-                some, np.maximum(np.linalg.norm(some, axis=1, keepdims=True), 1e-12), out=rows[part]
+                sums, np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12), out=rows[part]
             )
         return rows
 
 
-def _largest(alike: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _largest(similarities: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return where the k largest of each row are, and these; of equal ones the first.
 
     One after the other: for a few that is several times faster than to sort or to partition.
     """
-    rows = np.arange(len(alike))
-    index, largest = np.zeros((len(alike), k), np.intp), np.zeros((len(alike), k))
+    rows = np.arange(len(similarities))
+    index, largest = np.zeros((len(similarities), k), np.intp), np.zeros((len(similarities), k))
     for j in range(k):
-        index[:, j] = alike.argmax(axis=1)
-        largest[:, j] = alike[rows, index[:, j]]
-        alike[rows, index[:, j]] = -np.inf
+        index[:, j] = similarities.argmax(axis=1)
+        largest[:, j] = similarities[rows, index[:, j]]
+        similarities[rows, index[:, j]] = -np.inf
     return index, largest
 
 
@@ -163,10 +163,10 @@ def _nearest_plain(
     cosines: np.ndarray,
 ) -> None:
     (n, k), size = index.shape, len(cosine)
-    asked = sparse.csr_array((weights, buckets, starts), shape=(n, N_BUCKETS))
-    has = sparse.csr_array((list_weights, listed, list_starts), shape=(N_BUCKETS, size))
+    points = sparse.csr_array((weights, buckets, starts), shape=(n, N_BUCKETS))
+    values = sparse.csr_array((list_weights, listed, list_starts), shape=(N_BUCKETS, size))
     for part in slices(n, size, BLOCK_SIMILARITIES):
-        index[part], cosines[part] = _largest((asked[part] @ has).toarray(), k)
+        index[part], cosines[part] = _largest((points[part] @ values).toarray(), k)
 
 
 def _work(starts: np.ndarray, buckets: np.ndarray, weights: Any, list_starts: Any, *_: Any) -> int:
@@ -195,30 +195,30 @@ def _nearest(
             weight = weights[j]
             for m in range(list_starts[buckets[j]], list_starts[buckets[j] + 1]):
                 cosine[listed[m]] += weight * list_weights[m]
-        found, largest = index[i], cosines[i]
+        nearest, largest = index[i], cosines[i]
         largest[:] = -1
         for d in range(len(cosine)):
             if cosine[d] > largest[k - 1]:  # of equal ones the first
                 m = k - 1
                 while m > 0 and cosine[d] > largest[m - 1]:
-                    largest[m], found[m] = largest[m - 1], found[m - 1]
+                    largest[m], nearest[m] = largest[m - 1], nearest[m - 1]
                     m -= 1
-                largest[m], found[m] = cosine[d], d
+                largest[m], nearest[m] = cosine[d], d
 
 
-def spelling_of(labels: tuple[Label, ...], asked: Any = None) -> Spelling | None:
+def spelling_of(labels: tuple[Label, ...], declared: Any = None) -> Spelling | None:
     """Return the spelling of a column's values if it has one.
 
     Parameters
     ----------
     labels : tuple
         The values.
-    asked : bool, callable or object with ``transform``, optional
+    declared : bool, callable or object with ``transform``, optional
         Whether it is to have one, or an encoder of strings; by default :func:`is_spelled` says so.
     """
-    if asked is None or isinstance(asked, bool):
-        return Spelling(labels) if asked or (asked is None and is_spelled(labels)) else None
-    return Spelling(labels, asked)
+    if declared is None or isinstance(declared, bool):
+        return Spelling(labels) if declared or (declared is None and is_spelled(labels)) else None
+    return Spelling(labels, declared)
 
 
 def is_spelled(labels: Sequence[Label]) -> bool:
@@ -240,11 +240,11 @@ def folded(labels: Iterable[Label]) -> np.ndarray:
 
     Case, accents and punctuation are folded; numbers are as they are written, missing is empty.
     """
-    given = list(labels)
-    if set(map(type, given)) == {str}:
-        texts = cast(list[str], given)
+    items = list(labels)
+    if set(map(type, items)) == {str}:
+        texts = cast(list[str], items)
     else:
-        texts = list(map(written, given))
+        texts = list(map(written, items))
     joined = "\n".join(["", *texts, ""])
     if joined.count("\n") > len(texts) + 1:
         joined = "\n".join(["", *(text.replace("\n", " ") for text in texts), ""])
@@ -281,8 +281,8 @@ def encoded(encoder: Any, labels: Iterable[Label]) -> np.ndarray:
     """Return what an encoder makes of labels as text, rows of length 1; missing has 0."""
     labels = list(labels)
     texts = list(map(written, labels))
-    found = encoder.transform(texts) if hasattr(encoder, "transform") else encoder(texts)
-    rows = np.asarray(found.toarray() if sparse.issparse(found) else found, dtype=np.float64)
+    vectors = encoder.transform(texts) if hasattr(encoder, "transform") else encoder(texts)
+    rows = np.asarray(vectors.toarray() if sparse.issparse(vectors) else vectors, dtype=np.float64)
     if rows.ndim != 2 or len(rows) != len(texts):
         raise ValueError(
             f"expected the encoder {encoder!r} to return {len(texts)} rows, got an array of shape "
@@ -306,9 +306,9 @@ def ngrams(labels: Sequence[Label]) -> Any:
     hashed = scrambled(np.concatenate([pairs, triples]))
     inside = np.append(~(end[:-1] & end[1:]), ~end[1:-1])
     owner = np.append(row[:-1], row[:-2])[inside]
-    found = np.sort((owner << wide(BUCKET_BITS)) | (hashed[inside] >> np.uint32(32 - BUCKET_BITS)))
-    found = found[np.append(True, found[1:] != found[:-1])] if len(found) else found
-    row, bucket = found >> wide(BUCKET_BITS), (found & wide(N_BUCKETS - 1)).astype(np.int32)
+    keys = np.sort((owner << wide(BUCKET_BITS)) | (hashed[inside] >> np.uint32(32 - BUCKET_BITS)))
+    keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
+    row, bucket = keys >> wide(BUCKET_BITS), (keys & wide(N_BUCKETS - 1)).astype(np.int32)
     starts = np.searchsorted(row, np.arange(len(labels) + 1, dtype=wide)).astype(np.int32)
     shape = len(labels), N_BUCKETS
     return sparse.csr_array((np.ones(len(row), np.int8), bucket, starts), shape=shape)

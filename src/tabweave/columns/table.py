@@ -133,9 +133,9 @@ class Table:
             columns = tuple(_column(by_name[c.name], c, schema) for c in schema.columns)
             return cls(schema, columns, n_here)
         open_columns = [name for name in by_name if name not in schema]
-        found = _completed(by_name, schema, numbers, named, rules)
+        completed = _completed(by_name, schema, numbers, named, rules)
         leave_out = () if rules is None else open_columns
-        table = _readable_columns(by_name, found, n_here, leave_out)
+        table = _readable_columns(by_name, completed, n_here, leave_out)
         warn_of_alphabetical(table)
         if rules is None:
             return table
@@ -148,11 +148,11 @@ class Table:
         :mod:`tabweave.columns.kinds` make of it where any table may come: in
         :class:`~tabweave.Weave`, reports and the command line.
         """
-        found = [_finding(column, data, self.n_rows) for column, data in self]
+        findings = [_finding(column, data, self.n_rows) for column, data in self]
         for column in self.schema.aside:
-            at = min(column.position or 0, len(found))
-            found.insert(at, column.finding(kept=False))
-        return Kinds(found)
+            position = min(column.position or 0, len(findings))
+            findings.insert(position, column.finding(kept=False))
+        return Kinds(findings)
 
     def select(self, columns: Sequence[str]) -> Table:
         """Return the table of some columns, in the order given."""
@@ -182,9 +182,11 @@ class Table:
         return f"Table({self.n_rows} rows; {kinds}{more})"
 
     def _repr_html_(self) -> str:
-        found = take_rows(self, np.arange(min(self.n_rows, 6)))
+        first_rows = take_rows(self, np.arange(min(self.n_rows, 6)))
         names = self.schema.names[:20]
-        cells = [[_shown(found[name], row) for name in names] for row in range(found.n_rows)]
+        cells = [
+            [_shown(first_rows[name], row) for name in names] for row in range(first_rows.n_rows)
+        ]
         kinds = [self.schema[name].kind for name in names]
         more = "" if len(names) == len(self.schema) else f", {len(names)} of them shown"
         caption = f"{self.n_rows:,} rows, {len(self.schema):,} columns{more}"
@@ -221,18 +223,20 @@ def _readable_columns(
 
     They hold lists of records, nested lists or other objects; a warning names each.
     """
-    kept, parts, aside = [], [], []
+    readable, parts, dropped = [], [], []
     for position, column in enumerate(schema.columns):
         try:
             parts.append(_column(by_name[column.name], column, schema))
-            kept.append(_with_words(column, by_name[column.name], schema))
+            readable.append(_with_words(column, by_name[column.name], schema))
         except TypeError as error:
-            only = position == len(schema) - 1 and not kept
+            only = position == len(schema) - 1 and not readable
             if column.name not in leave_out or only:
                 raise
-            aside.append(replace(column, origin=Origin(UNREADABLE, True, position)))
+            dropped.append(replace(column, origin=Origin(UNREADABLE, True, position)))
             warn_caller(f"{_shortened(error)}; the column is dropped")
-    return Table(replace(schema, columns=tuple(kept), aside=tuple(aside)), tuple(parts), n_rows)
+    return Table(
+        replace(schema, columns=tuple(readable), aside=tuple(dropped)), tuple(parts), n_rows
+    )
 
 
 UNREADABLE = "holds what is neither a category, a number nor a set of them"
@@ -248,24 +252,24 @@ def _apply_rules(
     table: Table, by_name: Mapping[str, Any], undeclared: Sequence[str], rules: Rules, n_rows: int
 ) -> Table:
     """Return a table whose columns are what the rules say, identifiers dropped."""
-    kept, parts, aside = [], [], list(table.schema.aside)
-    asked = frozenset(undeclared)
-    some = sampled_rows(table.n_rows)
+    remaining, parts, dropped = [], [], list(table.schema.aside)
+    to_infer = frozenset(undeclared)
+    sample = sampled_rows(table.n_rows)
     verdicts = _with_commas(
         table,
         {
-            column.name: decide_kind(column.name, _sampled(data, some), n_rows, rules)
+            column.name: decide_kind(column.name, _sampled(data, sample), n_rows, rules)
             for column, data in table
-            if column.name in asked and not _is_plain(column, data, by_name[column.name])
+            if column.name in to_infer and not _is_plain(column, data, by_name[column.name])
         },
     )
-    given = table.schema.given
+    names = table.schema.given
     for column, data in table:
-        position = given.index(column.name)
+        position = names.index(column.name)
         verdict = verdicts.get(column.name)
         if verdict is not None and verdict.aside and _stays(verdict, rules):
             verdict = None
-        elif column.name in asked:
+        elif column.name in to_infer:
             labels = data.labels if isinstance(data, Codes) else []
             column = _with_twins(column, labels)
             column = replace(column, origin=column.origin._replace(judged=True))
@@ -274,7 +278,7 @@ def _apply_rules(
         if verdict is not None:
             judged = _with_verdict(column, verdict, position)
             if verdict.aside:
-                aside.append(judged)
+                dropped.append(judged)
                 continue
             try:
                 column, data = _as_judged(judged, by_name[column.name], table.schema)
@@ -283,14 +287,14 @@ def _apply_rules(
                 column = replace(column, origin=Origin(why, judged=True, asks="exceptions"))
             if column.asks == "exceptions":
                 _tell_exceptions(column)
-        kept.append(column)
+        remaining.append(column)
         parts.append(data)
-    if not kept and all(column.why == "constant" for column in aside):
+    if not remaining and all(column.why == "constant" for column in dropped):
         return table  # there is nothing to tell, and nothing else
-    if not kept:
-        raise ValueError(_nothing_kept(aside))
-    aside.sort(key=lambda column: column.position or 0)
-    schema = replace(table.schema, columns=tuple(kept), aside=tuple(aside))
+    if not remaining:
+        raise ValueError(_nothing_kept(dropped))
+    dropped.sort(key=lambda column: column.position or 0)
+    schema = replace(table.schema, columns=tuple(remaining), aside=tuple(dropped))
     return Table(schema, tuple(parts), table.n_rows)
 
 
@@ -314,10 +318,10 @@ def _with_verdict(column: Column, verdict: Decision, position: int | None) -> Co
     )
 
 
-def _nothing_kept(aside: Sequence[Column]) -> str:
+def _nothing_kept(dropped: Sequence[Column]) -> str:
     """Return what was dropped, and how to keep the column most worth it."""
-    named = ", ".join(f"{column.name!r} ({column.why})" for column in aside)
-    keep = max(aside, key=lambda column: column.kind == "nominal" and not is_index(column.name))
+    named = ", ".join(f"{column.name!r} ({column.why})" for column in dropped)
+    keep = max(dropped, key=lambda column: column.kind == "nominal" and not is_index(column.name))
     return (
         f"every column would be dropped: {named}; declare what to keep, as in "
         f"schema={{{keep.name!r}: {keep.kind!r}}}, or --kind {keep.name}={keep.kind} in a shell"
@@ -328,8 +332,8 @@ def _with_twins(column: Column, labels: Sequence[Any]) -> Column:
     """Return a column that says of plain values whether some are written alike."""
     if column.why != "values":
         return column
-    alike, asks = twins(labels)
-    return replace(column, origin=column.origin._replace(why=column.why + alike, asks=asks))
+    remark, asks = twins(labels)
+    return replace(column, origin=column.origin._replace(why=column.why + remark, asks=asks))
 
 
 def _with_commas(
@@ -407,8 +411,8 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
     words = [label for label in labels if isinstance(label, str)]
     if not repeats or 2 * sum(_LIST(word) is not None for word in words) >= max(len(words), 1):
         return False
-    plain = sum(_WORD(w) is not None and w.strip().lower() not in MISSING_WORDS for w in words)
-    return 4 * plain > len(labels)  # one or two words may stand among ranges or numbers
+    n_plain = sum(_WORD(w) is not None and w.strip().lower() not in MISSING_WORDS for w in words)
+    return 4 * n_plain > len(labels)  # one or two words may stand among ranges or numbers
 
 
 def _with_format(column: Column, cells: Any) -> Column:
@@ -431,10 +435,10 @@ def _conforming(table: Table, schema: Schema) -> Table:
                 f"column {column.name!r} is missing; the columns are "
                 f"{', '.join(map(repr, table.schema.names))}"
             )
-        found = table.schema[column.name].kind
-        if found != column.kind and {found, column.kind} & {"numeric", "datetime", "set"}:
+        kind = table.schema[column.name].kind
+        if kind != column.kind and {kind, column.kind} & {"numeric", "datetime", "set"}:
             raise ValueError(
-                f"column {column.name!r}: expected {column.kind}, got {found}; give the schema to "
+                f"column {column.name!r}: expected {column.kind}, got {kind}; give the schema to "
                 "Table.of"
             )
     return table
@@ -452,9 +456,9 @@ def _matched(by_name: dict[str, Any], schema: Schema, named: bool) -> dict[str, 
                 f"columns are {', '.join(map(repr, by_name))}"
             )
         return by_name
-    given = schema.given
-    if len(by_name) == len(given):
-        return dict(zip(given, by_name.values(), strict=True))
+    names = schema.given
+    if len(by_name) == len(names):
+        return dict(zip(names, by_name.values(), strict=True))
     if len(by_name) != len(schema):
         raise ValueError(
             f"X has {len(by_name)} features, but tabweave is expecting {len(schema)} features "
@@ -475,9 +479,9 @@ def check_keys(X: Any, schema: Schema) -> None:
     """Raise for a key of records that are to be learned from which those before them lacked."""
     if not holds_records(X) or not schema.named:
         return
-    known = set(schema.given)
+    fitted_names = set(schema.given)
     for name in named_columns(X)[0]:
-        if name not in known:
+        if name not in fitted_names:
             raise ValueError(
                 f"column {name!r} is new: no record so far has this key; declare it before the "
                 f"first ones, as in schema={{{name!r}: 'nominal'}}, or leave it out"
@@ -567,10 +571,10 @@ def _with_words(column: Column, cells: Any, schema: Schema) -> Column:
         return column
     codes, labels = categories(cells)
     counts = np.bincount(codes, minlength=len(labels)).tolist()
-    met = [(v, n) for v, n in zip(labels, counts, strict=True) if v in schema.missing_words and n]
-    if not met:
+    pairs = [(v, n) for v, n in zip(labels, counts, strict=True) if v in schema.missing_words and n]
+    if not pairs:
         return column
-    words = tuple(sorted(((str(v), n) for v, n in met), key=lambda pair: (-pair[1], pair[0])))
+    words = tuple(sorted(((str(v), n) for v, n in pairs), key=lambda pair: (-pair[1], pair[0])))
     why = f"{column.why}, except {cells_in_words(words)}, read as missing"
     return replace(column, origin=column.origin._replace(why=why, unreadable=words))
 
@@ -718,14 +722,14 @@ def append_rows(table: Table, more: Table) -> Table:
 
 def set_aside(table: Table, names: Sequence[str], why: str) -> Table:
     """Return a table some of whose columns are dropped, unless no other is left."""
-    kept = [column.name for column in table.schema.columns if column.name not in names]
-    if not names or not kept:
+    remaining = [column.name for column in table.schema.columns if column.name not in names]
+    if not names or not remaining:
         return table
-    given = table.schema.given
-    gone = [replace(table.schema[n], origin=Origin(why, True, given.index(n))) for n in names]
-    aside = sorted([*table.schema.aside, *gone], key=lambda column: column.position or 0)
-    out = table.select(kept)
-    return replace(out, schema=replace(out.schema, aside=tuple(aside)))
+    order = table.schema.given
+    columns = [replace(table.schema[n], origin=Origin(why, True, order.index(n))) for n in names]
+    dropped = sorted([*table.schema.aside, *columns], key=lambda column: column.position or 0)
+    out = table.select(remaining)
+    return replace(out, schema=replace(out.schema, aside=tuple(dropped)))
 
 
 # -- what is counted of a column ----------------------------------------------------------------

@@ -25,9 +25,9 @@ def target_array(y: Any) -> np.ndarray:
     types = set(map(type, y)) if isinstance(y, list | tuple) else set()
     if types & {str, bool} and len(types) > 1:
         y = object_array(y)  # NumPy would make text of 1 and of NaN beside text, and 1 of True
-    plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
-    if plain is not None:  # of pandas' own types, in which bools and whole numbers may be floats
-        y = y.to_numpy(object if y.isna().any() else plain)
+    numpy_dtype = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
+    if numpy_dtype is not None:  # of pandas: bools and whole numbers may be floats
+        y = y.to_numpy(object if y.isna().any() else numpy_dtype)
     return _unboxed(column_or_1d(y, warn=True))
 
 
@@ -49,9 +49,9 @@ def target_numbers(labels: np.ndarray, otherwise: str, name: str = "y") -> np.nd
     try:
         return labels.astype(np.float64)
     except (TypeError, ValueError):
-        found = labels.tolist()[0]
+        example = labels.tolist()[0]
         raise ValueError(
-            f"expected {name} to be numbers, got {found!r}; use {otherwise} for classes"
+            f"expected {name} to be numbers, got {example!r}; use {otherwise} for classes"
         ) from None
 
 
@@ -99,9 +99,9 @@ def check_discrete(name: str, y: Any) -> None:
     labels = _unboxed(np.asarray(y))
     if labels.dtype.kind != "f":
         return
-    given = labels[np.isfinite(labels)]
-    if (given % 1 != 0).any() and len(np.unique(given)) > 20:
+    finite = labels[np.isfinite(labels)]
+    if (finite % 1 != 0).any() and len(np.unique(finite)) > 20:
         raise ValueError(
-            f"{name}: expected classes in y, got numbers such as {given[0]:.6g}; bin them, or "
+            f"{name}: expected classes in y, got numbers such as {finite[0]:.6g}; bin them, or "
             f"use SupervisedWeave, which learns from numbers"
         )

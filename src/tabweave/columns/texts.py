@@ -57,8 +57,8 @@ def present_texts(labels: Sequence[str]) -> list[str]:
 
 def looks_missing(label: Any) -> bool:
     """Tell whether a category may be a word, or a code, for missing: it counts as a value."""
-    plain = label.strip().lower() if isinstance(label, str) else None
-    return plain in MISSING_WORDS or plain in _MISSING_CODES
+    word = label.strip().lower() if isinstance(label, str) else None
+    return word in MISSING_WORDS or word in _MISSING_CODES
 
 
 def cells_in_words(cells: Iterable[tuple[str, int]]) -> str:

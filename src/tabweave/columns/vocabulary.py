@@ -124,8 +124,10 @@ class Vocabulary:
     @cached_property
     def buckets(self) -> dict[str, Rule]:
         """The columns that keep some of their values, with the rule that says which."""
-        found = ((name, _rule(known)) for name, known in zip(self.names, self.labels, strict=True))
-        return {name: rule for name, rule in found if rule is not None}
+        rules = (
+            (name, _rule(labels)) for name, labels in zip(self.names, self.labels, strict=True)
+        )
+        return {name: rule for name, rule in rules if rule is not None}
 
     def __len__(self) -> int:
         return len(self.names)
@@ -147,8 +149,8 @@ class Vocabulary:
     @cached_property
     def _words(self) -> dict[str, dict[str, Label]]:
         """The words for bools of the columns that have nothing else."""
-        found = zip(self.names, map(_words_for_bools, self.labels), strict=True)
-        return {name: words for name, words in found if words}
+        words_of = zip(self.names, map(_words_for_bools, self.labels), strict=True)
+        return {name: words for name, words in words_of if words}
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -199,18 +201,18 @@ class Vocabulary:
         if unknown not in ("centroid", "error"):
             raise ValueError(f"expected unknown to be 'centroid' or 'error', got {unknown!r}")
         out = []
-        for name, known, column in zip(self.names, self.labels, self.find(table), strict=True):
-            found = positions(known, column.labels)
+        for name, labels, column in zip(self.names, self.labels, self.find(table), strict=True):
+            index = positions(labels, column.labels)
             if unknown == "error":
-                check_seen(name, found == len(known), column)
-            out.append(found)
+                check_seen(name, index == len(labels), column)
+            out.append(index)
         return out
 
     def codes(self, table: Any, unknown: Unknown = "centroid") -> list[np.ndarray]:
         """Return the codes of a table's single-valued columns; unknown values come last."""
         return [
-            found.astype(np.uint32)[column.codes]
-            for found, column in zip(self.positions(table, unknown), self.find(table), strict=True)
+            index.astype(np.uint32)[column.codes]
+            for index, column in zip(self.positions(table, unknown), self.find(table), strict=True)
         ]
 
     def unknown(self, table: Any) -> dict[str, dict[Label, int]]:
@@ -220,7 +222,7 @@ class Vocabulary:
         """
         present = [name for name in self.names if name in table.schema.names]
         out = {name: _unknown(self.labels[self.index(name)], table[name]) for name in present}
-        return {name: found for name, found in out.items() if found}
+        return {name: cells for name, cells in out.items() if cells}
 
     def fold(self, table: Any) -> Any:
         """Return a table with the values that are not kept in their buckets."""
@@ -238,16 +240,18 @@ class Vocabulary:
     def union(self, other: Vocabulary) -> Vocabulary:
         """Return the values of both, in canonical order."""
         labels = []
-        for mine, theirs in zip(self.labels, other.labels, strict=True):
-            both = union(mine, theirs)
+        for first, second in zip(self.labels, other.labels, strict=True):
+            both = union(first, second)
             labels.append(tuple(both[i] for i in order(both)))
         return Vocabulary(self.names, tuple(labels))
 
     def reindex(self, other: Vocabulary) -> np.ndarray:
         """Return where each of the V values stands in another vocabulary that has them all."""
         parts = [
-            start + positions(theirs, mine)
-            for start, theirs, mine in zip(other.offsets, other.labels, self.labels, strict=False)
+            start + positions(other_labels, labels)
+            for start, other_labels, labels in zip(
+                other.offsets, other.labels, self.labels, strict=False
+            )
         ]
         return np.concatenate([np.zeros(0, np.intp), *parts])
 
@@ -277,12 +281,12 @@ def _identical(a: Label, b: Label) -> bool:
     return a == b and _RANKS[type(a)] == _RANKS[type(b)]
 
 
-def _unknown(known: Sequence[Label], column: Any) -> dict[Label, int]:
-    new = np.flatnonzero(positions(known, column.labels) == len(known))
+def _unknown(labels: Sequence[Label], column: Any) -> dict[Label, int]:
+    new = np.flatnonzero(positions(labels, column.labels) == len(labels))
     if not len(new):
         return {}
-    met = np.bincount(column.codes, minlength=len(column.labels))
-    return {column.labels[i]: int(met[i]) for i in new if met[i]}
+    n_cells = np.bincount(column.codes, minlength=len(column.labels))
+    return {column.labels[i]: int(n_cells[i]) for i in new if n_cells[i]}
 
 
 def types_of(labels: Iterable[Label]) -> set[str]:
@@ -293,8 +297,8 @@ def types_of(labels: Iterable[Label]) -> set[str]:
 def check_seen(name: str, unseen: np.ndarray, column: Any) -> None:
     """Raise for a value that rows have and the vocabulary has not."""
     if unseen.any():
-        met = np.bincount(column.codes, minlength=len(unseen))[: len(unseen)] > 0
-        for i in np.flatnonzero(unseen & met):
+        occurs = np.bincount(column.codes, minlength=len(unseen))[: len(unseen)] > 0
+        for i in np.flatnonzero(unseen & occurs):
             raise ValueError(
                 f"column {name!r}: value {column.labels[i]!r} was not seen in fit; fit again "
                 f"with it, or use unknown='centroid'"
@@ -348,8 +352,8 @@ def _as_python(value: np.datetime64 | np.timedelta64) -> Any:
     unit = np.datetime_data(value.dtype)[0]
     if unit in ("Y", "M"):  # of no fixed length, or no date
         return str(value)
-    wanted = "D" if unit == "D" and isinstance(value, np.datetime64) else "us"
-    moment = value.astype(f"{value.dtype.kind}8[{wanted}]")
+    precision = "D" if unit == "D" and isinstance(value, np.datetime64) else "us"
+    moment = value.astype(f"{value.dtype.kind}8[{precision}]")
     python = moment.item()
     return str(value) if moment != value or isinstance(python, int) else python
 
@@ -392,14 +396,14 @@ def order(labels: Sequence[Label], levels: Sequence[Label] | None = None) -> np.
     return np.array(sorted(range(len(labels)), key=keys.__getitem__), dtype=np.intp)
 
 
-def positions(known: Sequence[Label], asked: Iterable[Label]) -> np.ndarray:
-    """Return where each asked label stands among the known ones; ``len(known)`` if nowhere."""
-    asked = list(asked)
-    if not _is_text(known, asked):
-        known, asked = list(map(identity, known)), list(map(identity, asked))  # type: ignore
-    index = dict(zip(known, range(len(known)), strict=True))
+def positions(labels: Sequence[Label], queries: Iterable[Label]) -> np.ndarray:
+    """Where each queried label stands among labels; ``len(labels)`` if nowhere."""
+    queries = list(queries)
+    if not _is_text(labels, queries):
+        labels, queries = list(map(identity, labels)), list(map(identity, queries))  # type: ignore
+    index = dict(zip(labels, range(len(labels)), strict=True))
     nowhere = repeat(len(index))
-    return np.fromiter(map(index.get, asked, nowhere), np.intp, len(asked))
+    return np.fromiter(map(index.get, queries, nowhere), np.intp, len(queries))
 
 
 def union(*vocabularies: Sequence[Label]) -> list[Label]:
@@ -443,10 +447,10 @@ def take(table: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 def _rule(labels: Sequence[Label]) -> Rule | None:
     """Return how the values of a column were put into buckets, if they were."""
-    found = next((label for label in labels if type(label) is Bucket), None)
-    if found is None:
+    first_bucket = next((label for label in labels if type(label) is Bucket), None)
+    if first_bucket is None:
         return None
-    return frozenset(map(identity, labels)) if found.total == 1 else found.total
+    return frozenset(map(identity, labels)) if first_bucket.total == 1 else first_bucket.total
 
 
 def bucket(label: Label, rule: Rule) -> Label:
@@ -469,14 +473,14 @@ def fold(table: Any, rules: Mapping[str, Rule]) -> Any:
     return replace(table, columns=tuple(columns))
 
 
-def _words_for_bools(known: Sequence[Label]) -> dict[str, Label]:
+def _words_for_bools(labels: Sequence[Label]) -> dict[str, Label]:
     """Return the words for bools of a column that has nothing else, as one of a text file."""
-    if len(known) > 4:
+    if len(labels) > 4:
         return {}
-    words = {label.lower(): label for label in known if label and isinstance(label, str)}
-    empty = sum(label is None or label == "" for label in known)
-    found = words.keys() <= {"true", "false"} and len(words) + empty == len(known)
-    return cast(dict[str, Label], words) if found else {}
+    words = {label.lower(): label for label in labels if label and isinstance(label, str)}
+    empty = sum(label is None or label == "" for label in labels)
+    only_bools = words.keys() <= {"true", "false"} and len(words) + empty == len(labels)
+    return cast(dict[str, Label], words) if only_bools else {}
 
 
 def _in_words(table: Any, words: Mapping[str, Mapping[str, Label]]) -> Any:

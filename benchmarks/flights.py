@@ -170,12 +170,12 @@ def properties(report: Report, frame: pd.DataFrame) -> None:
         apart[text] = model.explain(day | {"time_hour": pd.Timestamp("2013-06-01 23:00")}, other)
     near, far = (apart[t]["time_hour"] for t in ("2013-06-02 00:00", "2013-06-02 11:00"))
     report.line(f"- from 23:00 to midnight {near:.3f}, to 11:00 of the next day {far:.3f}")
-    report.line("- what was set aside: " + (str(getattr(model, "schema_", "")) and aside(model)))
+    report.line("- what was dropped: " + (str(getattr(model, "schema_", "")) and dropped(model)))
 
 
-def aside(model: object) -> str:
-    """Return the columns that were set aside."""
-    columns = getattr(model.schema_, "aside", ())
+def dropped(model: object) -> str:
+    """Return the columns that were dropped."""
+    columns = getattr(model.schema_, "dropped", ())
     return ", ".join(f"{c.name} ({c.why})" for c in columns) or "nothing"
 
 

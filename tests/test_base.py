@@ -294,7 +294,7 @@ class TestFitTransform:
         rows["size"] = pd.Categorical(rows["size"], ["S", "M", "L"], ordered=True)
         model = Weave()
         found = model.fit_transform(rows)
-        assert set(model.kinds().aside) == {"id", "alike"}
+        assert set(model.kinds().dropped) == {"id", "alike"}
         np.testing.assert_array_equal(found, Weave().fit(rows).transform(rows))
         np.testing.assert_array_equal(found, model.transform(rows))
 
@@ -751,7 +751,7 @@ def test_kinds_of_what_was_fitted_say_what_is_left_out():
     rows = {"id": [f"u{i:03}" for i in range(60)], "same": ["x"] * 60, "g": list("abc") * 20}
     found = Weave().fit(rows).kinds()
     assert [(f.column, f.kept) for f in found] == [("id", False), ("same", False), ("g", True)]
-    assert found.aside["same"] == "constant" and found[2].kind == "nominal"
+    assert found.dropped["same"] == "constant" and found[2].kind == "nominal"
     assert found[2].why
     some = Weave().fit({"g": list("abc") * 20, "few": ["x"] * 59 + ["y"]}).kinds()
     assert [f.kept for f in some] == [True, True]
@@ -763,9 +763,9 @@ def test_kinds_of_what_was_fitted_say_what_is_left_out():
 def test_sets_that_are_all_equal_are_constant(cell):
     rows = {"tags": [cell] * 30, "g": list("abc") * 10}
     for model in (Weave().fit(rows), Weave().partial_fit(rows)):
-        assert model.kinds().aside == {"tags": "constant"}
+        assert model.kinds().dropped == {"tags": "constant"}
     some = Weave().partial_fit({"tags": [["p", "q"], ["p"]] * 15})
-    assert not some.kinds().aside
+    assert not some.kinds().dropped
 
 
 def test_text_where_numbers_are_read_is_named_by_its_column():

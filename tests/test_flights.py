@@ -46,7 +46,7 @@ def weave(flights):
     return Weave().fit(flights)
 
 
-def test_what_is_set_aside_is_said(weave):
+def test_what_is_dropped_is_said(weave):
     assert {found.column for found in weave.kinds() if not found.kept} == {"id", "year"}
     assert "id (an identifier" in repr(weave) and "year (constant)" in repr(weave)
 

@@ -18,7 +18,7 @@ from tabweave._compat import StrOptions, page_of_class, validate_parameter_const
 from tabweave.columns.column import Schema
 from tabweave.columns.frames import in_memory
 from tabweave.columns.inputs import check_input_features
-from tabweave.columns.kinds import Kinds, aside_line
+from tabweave.columns.kinds import Kinds, dropped_line
 from tabweave.columns.table import Table
 from tabweave.columns.targets import check_discrete
 from tabweave.columns.vocabulary import Label
@@ -173,7 +173,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text = str(super().__repr__(N_CHAR_MAX))
         is_read_by_rules = self._undeclared == "rules" and hasattr(self, "counts_")
-        dropped = aside_line(fitted_kinds(self).aside) if is_read_by_rules else ""
+        dropped = dropped_line(fitted_kinds(self).dropped) if is_read_by_rules else ""
         return "\n".join(filter(None, [text, dropped]))
 
     # -- using -----------------------------------------------------------------------------

@@ -84,15 +84,15 @@ def test_what_cannot_be():
         number_of_clusters([["a"]], max_clusters=1)
 
 
-def test_columns_whose_values_hardly_repeat_are_set_aside():
+def test_columns_whose_values_hardly_repeat_are_dropped():
     """An identifier or a text costs a parameter a value, and hides any clusters."""
     rows = planted(3, n=300).assign(id=[f"A-{i}" for i in range(300)])
     found = number_of_clusters(rows, max_clusters=6)
-    assert found.best == 3 and list(found.aside) == ["id"]
+    assert found.best == 3 and list(found.dropped) == ["id"]
     assert str(found).startswith("3 by aic3\n  1: ")
     assert str(found).endswith("dropped: id (an identifier: its values hardly repeat)")
-    assert number_of_clusters(rows, max_clusters=6, schema={"id": "nominal"}).aside == {}
-    assert "aside" not in str(number_of_clusters(rows.drop(columns="id"), max_clusters=6))
+    assert number_of_clusters(rows, max_clusters=6, schema={"id": "nominal"}).dropped == {}
+    assert "dropped" not in str(number_of_clusters(rows.drop(columns="id"), max_clusters=6))
     with pytest.raises(ValueError, match=r"every column would be dropped: 'id' .* declare"):
         number_of_clusters(rows[["id"]], max_clusters=3)
 
@@ -109,15 +109,15 @@ def test_dates_do_not_multiply_clusters(days):
         assert number_of_clusters(read(rows.assign(t=when)), max_clusters=6).best == 3
         assert number_of_clusters(read(noise.assign(t=when)), max_clusters=6).best == 1
     written = number_of_clusters(rows.assign(t=when.strftime("%Y-%m-%d %H:%M:%S")), max_clusters=6)
-    assert written.best == 3 and not written.aside
+    assert written.best == 3 and not written.dropped
 
 
-@pytest.mark.parametrize(("clusterer", "aside"), [("mixture", ["tags"]), ("kmeans", [])])
-def test_sets_that_take_no_part_are_said(clusterer, aside):
+@pytest.mark.parametrize(("clusterer", "dropped"), [("mixture", ["tags"]), ("kmeans", [])])
+def test_sets_that_take_no_part_are_said(clusterer, dropped):
     rows = planted(3, n=200)
     rows["tags"] = [["new"], ["new", "red"]] * 100
     found = number_of_clusters(rows, clusterer=clusterer, max_clusters=4)
-    assert list(found.aside) == aside
+    assert list(found.dropped) == dropped
 
 
 def test_the_largest_number_looked_at_is_said_to_be_so():

@@ -27,7 +27,7 @@ from tabweave import (
 )
 from tabweave.columns.datetime import date_order, is_iso, parse_clock, parse_date
 from tabweave.columns.decision import MIN_ROWS_TO_INFER, Finding
-from tabweave.columns.kinds import Kinds, aside_line, decide_kind
+from tabweave.columns.kinds import Kinds, decide_kind, dropped_line
 from tabweave.columns.nominal import is_one_word
 from tabweave.columns.numeric import _look_like_codes
 from tabweave.columns.ordinal import ranges_in_order
@@ -114,7 +114,7 @@ class TestRules:
             ("x", [None] * N),
         ],
     )
-    def test_set_aside_and_keepable(self, name, cells):
+    def test_dropped_and_keepable(self, name, cells):
         assert not kind_of(cells, name).kept
         rows = {name: cells, "size": RNG.choice(["S", "L"], N), "w": RNG.normal(size=N)}
         model = Weave().fit(rows)
@@ -139,7 +139,7 @@ class TestRules:
         ],
         ids=["floats", "integers", "sentences", "repeated", "ages", "ranks"],
     )
-    def test_not_set_aside(self, cells):
+    def test_not_dropped(self, cells):
         assert kind_of(cells).kept
 
     @pytest.mark.parametrize("name", ["t", "Year", "day_of_year", "age", "startTime", "Rank"])
@@ -167,23 +167,23 @@ class TestRules:
 
     def test_small_tables_have_no_identifiers(self):
         rows = {"a": [f"v{i}" for i in range(19)], "b": range(19), "c": ["x"] * 19}
-        assert Table.of(rows).kinds().aside == {}
+        assert Table.of(rows).kinds().dropped == {}
         assert Weave().fit(rows).schema_.names == ["a", "b", "c"]
 
     def test_the_first_rows_of_a_stream_prove_less(self):
         rows = {"tail": [f"N{i}" for i in range(50)], "year": [2013] * 50, "x": RNG.normal(size=50)}
         more = {"tail": ["N1"] * 50, "year": [2014] * 50, "x": RNG.normal(size=50)}
         model = Weave().partial_fit(rows).partial_fit(more)
-        assert model.schema_.names == ["tail", "year", "x"] and model.kinds().aside == {}
+        assert model.schema_.names == ["tail", "year", "x"] and model.kinds().dropped == {}
         assert set(model.learn().weights_) == {"tail", "year", "x"}
         flights = {"flight": [f"F{i}" for i in range(300)], "x": RNG.normal(size=300)}
-        assert list(Weave().partial_fit(flights).kinds().aside) == ["flight"]
+        assert list(Weave().partial_fit(flights).kinds().dropped) == ["flight"]
 
     def test_batches_give_the_vectors_of_all(self):
         rows = {"day": pd.Series(WHEN), "c": RNG.choice(["u", "v"], N), "same": ["x"] * N}
         frame = pd.DataFrame(rows)
         whole, once = Weave().fit(frame), Weave().partial_fit(frame)
-        assert whole.kinds().aside == once.kinds().aside == {"same": "constant"}
+        assert whole.kinds().dropped == once.kinds().dropped == {"same": "constant"}
         np.testing.assert_array_equal(whole.transform(frame), once.transform(frame))
 
     def test_nothing_is_left_says_what_to_do(self):
@@ -459,7 +459,7 @@ class TestEverySource:
 
     def test_one_answer(self, frame, tmp_path):
         model = Weave().fit(frame)
-        assert list(model.kinds().aside) == ["row", "country"]
+        assert list(model.kinds().dropped) == ["row", "country"]
         csv, parquet = tmp_path / "x.csv", tmp_path / "x.parquet"
         frame.to_csv(csv, index=False)
         frame.to_parquet(parquet)
@@ -492,11 +492,11 @@ class TestEverySource:
         reader = pa.Table.from_pandas(frame, preserve_index=False).to_reader(11)
         sources = [tmp_path / "x.csv", tmp_path / "x.parquet", pl.from_pandas(frame).lazy()]
         whole = Weave().fit(frame)
-        assert list(whole.kinds().aside) == ["row", "country", "one"]
+        assert list(whole.kinds().dropped) == ["row", "country", "one"]
         for source in sources if sampled < N else [*sources, reader]:
             found = Weave().fit(source)
             assert found.counts_ == whole.counts_
-            assert found.kinds().aside == whole.kinds().aside
+            assert found.kinds().dropped == whole.kinds().dropped
             assert list(found.schema_.given) == list(frame)
             np.testing.assert_array_equal(found.transform(frame), whole.transform(frame))
 
@@ -567,11 +567,11 @@ def test_fields_of_records_are_columns(tmp_path):
 def test_vectors_are_no_sets(cells, vectors):
     """The numbers of [0.2, 0.7] are no elements that rows share: each counts by its position."""
     rows = {"x": cells, "g": ["u", "v"] * 20}
-    aside = {"x": "vectors, not sets: split them into columns of numbers"} if vectors else {}
-    assert Table.of(rows).kinds().aside == aside
-    assert Weave().fit(rows).kinds().aside == aside
-    assert not Weave(schema={"x": "set"}).fit(rows).kinds().aside
-    assert not Table.of({"x": cells[:10]}).kinds().aside
+    dropped = {"x": "vectors, not sets: split them into columns of numbers"} if vectors else {}
+    assert Table.of(rows).kinds().dropped == dropped
+    assert Weave().fit(rows).kinds().dropped == dropped
+    assert not Weave(schema={"x": "set"}).fit(rows).kinds().dropped
+    assert not Table.of({"x": cells[:10]}).kinds().dropped
 
 
 def test_a_model_says_what_is_compared_by_spelling():
@@ -600,7 +600,7 @@ def test_kinds_are_printed_as_a_table():
         "a       nominal  yes   digits that are codes",
         "number  numeric  no    constant",
     ]
-    assert found.aside == {"number": "constant"}
+    assert found.dropped == {"number": "constant"}
 
 
 @pytest.mark.parametrize(("low", "high", "years"), [(1500, 2100, True), (1499, 2100, False),
@@ -623,21 +623,21 @@ def test_codes_are_far_apart_and_equally_long():
 
 
 @pytest.mark.parametrize(("repeated", "kept"), [(5, False), (6, True)])
-def test_numbers_named_ids_are_set_aside_if_95_of_100_are_distinct(repeated, kept):
+def test_numbers_named_ids_are_dropped_if_95_of_100_are_distinct(repeated, kept):
     cells = [10_000 * i + 7 for i in range(100 - repeated)] + [7] * repeated
     found = kind_of(cells, "user_id")
     assert (found.kind, found.kept) == ("nominal" if kept else "numeric", kept), found
 
 
 def test_six_columns_are_named_and_the_others_counted():
-    aside = {f"c{i}": "constant" for i in range(7)}
-    line = aside_line(aside)
+    dropped = {f"c{i}": "constant" for i in range(7)}
+    line = dropped_line(dropped)
     assert line.startswith("dropped: c0 (constant), ") and line.endswith(
         "c5 (constant), and 1 more"
     )
-    del aside["c6"]
-    assert aside_line(aside).endswith("c5 (constant)")
-    assert aside_line({}) == ""
+    del dropped["c6"]
+    assert dropped_line(dropped).endswith("c5 (constant)")
+    assert dropped_line({}) == ""
 
 
 def why_of(cells, name="x", rules="whole", n_rows=None):
@@ -913,10 +913,10 @@ def test_what_is_not_asked_would_not_have_been_answered(rules, monkeypatch):
     assert [(c.name, c.kind, c.asks) for c in found.schema.columns] == [
         (c.name, c.kind, c.asks) for c in asked.schema.columns
     ]
-    assert [c.name for c in found.schema.aside] == [c.name for c in asked.schema.aside]
+    assert [c.name for c in found.schema.dropped] == [c.name for c in asked.schema.dropped]
     if rules == "whole":
-        aside = ["rise", "__index_level_0__", "keys", "vectors", "same", "nothing"]
-        assert [c.name for c in found.schema.aside] == aside
+        dropped = ["rise", "__index_level_0__", "keys", "vectors", "same", "nothing"]
+        assert [c.name for c in found.schema.dropped] == dropped
 
 
 @pytest.mark.parametrize(
@@ -1042,7 +1042,7 @@ def test_long_numbers_beside_words_do_not_meet_in_a_float():
 
 def test_bytes_that_hardly_repeat_are_an_identifier():
     rows = {"key": [bytes([i, 7]) for i in range(40)], "b": ["x", "y"] * 20}
-    assert Table.of(rows).kinds().aside == {"key": "an identifier: its values hardly repeat"}
+    assert Table.of(rows).kinds().dropped == {"key": "an identifier: its values hardly repeat"}
 
 
 def test_names_of_several_lines_take_one_line():
@@ -1053,7 +1053,7 @@ def test_names_of_several_lines_take_one_line():
         "''",
         r"'same\n'",
     ]
-    assert aside_line(kinds.aside) == r"dropped: 'same\n' (constant)"
+    assert dropped_line(kinds.dropped) == r"dropped: 'same\n' (constant)"
 
 
 def test_reasons_that_ask_the_user_are_told_from_those_that_do_not():
@@ -1183,7 +1183,7 @@ def test_two_durations_are_numbers_of_which_a_third_is_between():
     assert 2 * np.linalg.norm(short - third) < np.linalg.norm(third - long)
 
 
-def test_if_all_would_be_set_aside_the_column_to_keep_is_not_that_of_row_names():
+def test_if_all_would_be_dropped_the_column_to_keep_is_not_that_of_row_names():
     rows = {"rownames": range(30), "key": [f"k{i}" for i in range(30)]}
     with pytest.raises(ValueError, match=r"as in schema=\{'key': 'nominal'\}"):
         Weave().fit(rows)

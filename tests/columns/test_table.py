@@ -24,9 +24,9 @@ from tabweave.columns.table import (
     canonical_codes,
     datetime_as_numeric,
     distinct_rows,
+    drop_columns,
     row_keys,
     sampled_rows,
-    set_aside,
     take_rows,
 )
 from tabweave.columns.texts import CellError
@@ -288,7 +288,7 @@ class TestKindsSetAside:
         table = Table.of(columns, rules="whole")
         assert table.schema.names == ["group", "n"]
         assert [found.column for found in table.kinds()] == ["same", "group", "n"]
-        assert table.kinds().aside == {"same": "constant"}
+        assert table.kinds().dropped == {"same": "constant"}
         again = Table.of([list(row) for row in zip(*columns.values(), strict=True)], table.schema)
         np.testing.assert_array_equal(again["group"].codes, table["group"].codes)
         fewer = Table.of([[g, x] for g, x in zip(*list(columns.values())[1:], strict=True)],
@@ -323,16 +323,16 @@ class TestKindsSetAside:
 
     def test_all_columns_are_kept_where_all_are_asked_for(self):
         table = Table.of({"id": [f"u{i:04}" for i in range(80)], "b": list("xy") * 40}, rules="all")
-        assert table.schema.names == ["id", "b"] and not table.schema.aside
+        assert table.schema.names == ["id", "b"] and not table.schema.dropped
 
-    def test_nothing_is_set_aside_if_nothing_else_is_left(self):
+    def test_nothing_is_dropped_if_nothing_else_is_left(self):
         table = Table.of({"a": ["u", "v"], "b": ["x", "y"]})
-        assert set_aside(table, [], "odd") is table
-        assert set_aside(table, ["a", "b"], "odd") is table
-        kept = set_aside(set_aside(Table.of({"a": ["u"], "b": ["x"], "c": ["z"]}), ["b"], "odd"),
-                         ["a"], "odd")  # fmt: skip
+        assert drop_columns(table, [], "odd") is table
+        assert drop_columns(table, ["a", "b"], "odd") is table
+        table = Table.of({"a": ["u"], "b": ["x"], "c": ["z"]})
+        kept = drop_columns(drop_columns(table, ["b"], "odd"), ["a"], "odd")
         assert kept.schema.names == ["c"]
-        assert [(c.name, c.why, c.position) for c in kept.schema.aside] == [
+        assert [(c.name, c.why, c.position) for c in kept.schema.dropped] == [
             ("a", "odd", 0),
             ("b", "odd", 1),
         ]
@@ -496,8 +496,8 @@ class TestEdges:
         x = np.random.default_rng(0).normal(size=len(cells))
         table = Table.of({"t": cells, "x": x}, rules="whole")
         assert table.schema["t"].kind == "nominal" and table.schema["t"].judged
-        gone = set_aside(table, ["x"], "too long")
-        assert [(c.name, c.why, c.judged, c.position) for c in gone.schema.aside] == [
+        gone = drop_columns(table, ["x"], "too long")
+        assert [(c.name, c.why, c.judged, c.position) for c in gone.schema.dropped] == [
             ("x", "too long", True, 1)
         ]
 
@@ -532,7 +532,7 @@ def test_rules_are_asked_once_of_a_column():
         {**rows, "said": ["1", "2"] * (n // 2)}, {"said": "nominal"}, rules="whole"
     ).schema
     assert {c.name: c.judged for c in schema.columns} == {"day": True, "word": True, "said": False}
-    assert [(c.name, c.judged, c.position) for c in schema.aside] == [
+    assert [(c.name, c.judged, c.position) for c in schema.dropped] == [
         ("key", True, 1), ("same", True, 3)
     ]  # fmt: skip
 
@@ -675,13 +675,13 @@ UNREADABLE_CELLS = {
 
 
 @pytest.mark.parametrize("name", UNREADABLE_CELLS)
-def test_a_column_that_cannot_be_read_is_set_aside_with_a_word(name):
+def test_a_column_that_cannot_be_read_is_dropped_with_a_word(name):
     color = ["red", "blue", "green"] * 10
     rows = {"color": color, name: UNREADABLE_CELLS[name], "size": ["S", "L"] * 15}
     with pytest.warns(UserWarning, match=f"column '{name}': expected .*; the column is dropped"):
         table = Table.of(rows, rules="whole")
     assert table.schema.names == ["color", "size"] and table.schema.given == list(rows)
-    assert table.kinds().aside == {name: UNREADABLE}
+    assert table.kinds().dropped == {name: UNREADABLE}
     assert Table.of(rows, table.schema).schema == table.schema  # without another word
     with pytest.warns(UserWarning, match="the column is dropped"):
         model = Weave().fit(rows)

@@ -537,12 +537,12 @@ def readings(day, n=100):
     }
 
 
-def test_columns_set_aside_and_records_are_none_that_are_new():
+def test_columns_dropped_and_records_are_none_that_are_new():
     windows = [readings(day, 200) for day in range(3)]
     stream = Windowed(Weave(), window=2)
     for window in windows:
         stream.partial_fit(window)
-    assert stream.kinds().aside == {"message": "an identifier: its values hardly repeat"}
+    assert stream.kinds().dropped == {"message": "an identifier: its values hardly repeat"}
     assert stream.counts_.n == 400
     with pytest.raises(ValueError, match=r"'new' is new: expected 'at', .*'message', 'load.cpu'"):
         stream.partial_fit(windows[0] | {"new": [1] * 200})

@@ -239,5 +239,5 @@ def kinds(request):
     rows = every_kind()
     y = np.random.default_rng(0).choice(["u", "v"], len(rows["row"]))
     model = clone(request.param).fit(rows, y)
-    assert list(model.kinds().aside) == ["row", "country"]
+    assert list(model.kinds().dropped) == ["row", "country"]
     return model, rows

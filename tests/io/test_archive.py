@@ -73,7 +73,10 @@ class TestRoundTrip:
         counts.save(tmp_path / "counts.tabweave")
         schema = Counts.load(tmp_path / "counts.tabweave").schema
         assert schema["a"].origin == counts.schema["a"].origin and schema["a"].asks == "spelling"
-        assert schema.aside[0].why == counts.schema.aside[0].why and schema.aside[0].position == 0
+        assert (
+            schema.dropped[0].why == counts.schema.dropped[0].why
+            and schema.dropped[0].position == 0
+        )
 
     def test_stays_usable(self, tmp_path):
         counts = Counts.of({"a": ["u", "v"]})

@@ -1231,7 +1231,7 @@ def test_one_id_is_explained_at_a_time():
         index.explain(row_of(categories(), 0), [1, 2])
 
 
-def test_a_row_of_a_map_need_not_have_the_columns_that_were_set_aside():
+def test_a_row_of_a_map_need_not_have_the_columns_that_were_dropped():
     rows = {"id": list(range(40)), "a": list("xyz") * 13 + ["x"], "b": list("uuvv") * 10}
     index = SimilarityIndex(DRDH(random_state=0).fit(Table.of(rows, rules="whole"))).fit(rows)
     assert index.embedder_.schema_.names == ["a", "b"]

@@ -274,7 +274,7 @@ def test_text_that_holds_numbers_and_identifiers():
     rows = {"id": [f"E{i}" for i in range(200)], "team": team, "pay": [f"${x:,.2f}" for x in pay]}
     found = associations(rows)
     assert found.kinds == {"team": "category", "pay": "number"}
-    assert list(found.aside) == ["id"] and "id" in repr(found)
+    assert list(found.dropped) == ["id"] and "id" in repr(found)
     assert found.frame().loc[0, "correlation_ratio"] > 0.8
     kept = associations(rows, schema={"id": "nominal"})
     assert kept.names == ["id", "team", "pay"]

@@ -446,7 +446,7 @@ def test_columns_are_compared_for_what_they_are():
     assert {f.name: next(iter(f.sizes)) for f in found.columns} == {
         "price": "KS", "at": "KS", "day": "KS", "kind": "Cramér's V"
     }  # fmt: skip
-    assert list(found.aside) == ["ticket"] and "dropped: ticket" in str(found)
+    assert list(found.dropped) == ["ticket"] and "dropped: ticket" in str(found)
 
 
 def test_scipy_is_not_heard_where_its_exact_test_overflows():

@@ -26,7 +26,7 @@ from tabweave.cluster.mixtures import (
     without_texts,
 )
 from tabweave.columns.column import Schema
-from tabweave.columns.kinds import aside_line
+from tabweave.columns.kinds import dropped_line
 from tabweave.columns.table import Table, distinct_rows, take_rows
 from tabweave.embed.onehot import OneHot
 from tabweave.embed.weave import Weave
@@ -48,7 +48,7 @@ class NumberOfClusters:
         Each criterion for each number.
     choices : dict of str to int
         The number by each criterion.
-    aside : dict of str to str
+    dropped : dict of str to str
         Columns that took no part, and why.
     """
 
@@ -56,7 +56,7 @@ class NumberOfClusters:
     criterion: str
     scores: dict[str, dict[int, float]]
     choices: dict[str, int]
-    aside: dict[str, str] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """The number, and the scores by which it was chosen."""
@@ -65,7 +65,7 @@ class NumberOfClusters:
         lines += [f"  {k}: {score:.6g}" for k, score in scores.items()]
         if len(scores) > 1 and self.best == max(scores):
             lines.append(f"{self.best} is the largest number looked at; there may be more clusters")
-        return "\n".join(lines + ([aside_line(self.aside)] if self.aside else []))
+        return "\n".join(lines + ([dropped_line(self.dropped)] if self.dropped else []))
 
 
 def number_of_clusters(
@@ -140,7 +140,7 @@ def number_of_clusters(
     rng = np.random.default_rng(seed_of(random_state))
     declared = Schema.of(schema)
     table = Table.of(X, declared, numbers="numeric", rules="texts")
-    keys = {column.name: column.why for column in table.schema.aside}
+    keys = {column.name: column.why for column in table.schema.dropped}
     table, dropped = without_texts(table, declared)
     dropped = keys | dropped
     if clusterer != "kmeans":

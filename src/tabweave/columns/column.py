@@ -208,7 +208,7 @@ class Schema:
         Whether all columns are declared, as in the schema of a table: others are then ignored.
     named : bool
         Whether columns have names; those of an array are found by position.
-    aside : tuple of Column
+    dropped : tuple of Column
         Columns that were dropped, and why.
     coupled : bool
         Whether values are counted in pairs; not where there are too many columns for that.
@@ -226,7 +226,7 @@ class Schema:
     missing_words: Any = ()
     complete: bool = field(default=False, kw_only=True)
     named: bool = field(default=True, kw_only=True)
-    aside: tuple[Column, ...] = field(default=(), kw_only=True, compare=False)
+    dropped: tuple[Column, ...] = field(default=(), kw_only=True, compare=False)
     coupled: bool = field(default=True, kw_only=True)
 
     def _repr_html_(self) -> str:
@@ -285,7 +285,7 @@ class Schema:
     def given(self) -> list[str]:
         """The names of all columns given, including those that are dropped."""
         names = self.names
-        for column in self.aside:
+        for column in self.dropped:
             names.insert(column.position or 0, column.name)
         return names
 
@@ -338,7 +338,7 @@ class Schema:
 
     def select(self, names: Sequence[str]) -> Schema:
         """Return the schema of some columns, in the order given."""
-        return replace(self, columns=tuple(self[name] for name in names), aside=())
+        return replace(self, columns=tuple(self[name] for name in names), dropped=())
 
 
 def _declared(name: Any, kind: Any) -> Column:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeVar
 Kind = str  # the name of one
 
 # Whether all rows are at hand, a sample of them (which proves no constant) or the first of a
-# stream; "texts" sets only text aside, "all" nothing.
+# stream; "texts" drops only text, "all" nothing.
 Rules = Literal["whole", "sample", "first", "texts", "all"]
 
 MIN_ROWS_TO_INFER = 20  # In fewer rows it says little that values do not repeat.
@@ -44,7 +44,7 @@ class Decision(NamedTuple):
 
     kind: Kind
     why: str
-    aside: bool = False
+    dropped: bool = False
     format: str | None = None  # of what is written as text
     levels: tuple[str, ...] | None = None  # of ranges
     asks: Asks = ""

@@ -35,7 +35,7 @@ def predictive_identifiers(X: Any, schema: Schema, y: Any) -> dict[str, float]:
     >>> predictive_identifiers(rows, schema, ["old"] * 600 + ["new"] * 400)
     {'id': 1.0}
     """
-    names = [column.name for column in schema.aside if column.why != "constant"]
+    names = [column.name for column in schema.dropped if column.why != "constant"]
     if isinstance(X, Table) or not names:
         return {}
     cells, n_rows = named_columns(X)
@@ -52,7 +52,7 @@ def predictive_identifiers(X: Any, schema: Schema, y: Any) -> dict[str, float]:
 def warn_of_predictive(X: Any, schema: Schema, y: Any) -> None:
     """Warn of columns that were dropped although they predict the target."""
     strengths = predictive_identifiers(X, schema, y)
-    for column in schema.aside:
+    for column in schema.dropped:
         if column.name in strengths:
             warn_caller(
                 f"column {column.name!r} was dropped ({column.why}), but its order predicts the "

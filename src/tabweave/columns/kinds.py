@@ -133,12 +133,12 @@ class Kinds(tuple[Finding, ...]):
     row     numeric   no    counts the rows
     day     datetime  yes   ISO text
     price   numeric   yes   money written as text
-    >>> kinds.aside
+    >>> kinds.dropped
     {'row': 'counts the rows'}
     """
 
     @property
-    def aside(self) -> dict[str, str]:
+    def dropped(self) -> dict[str, str]:
         """The columns that are dropped, and why."""
         return {finding.column: finding.why for finding in self if not finding.kept}
 
@@ -155,11 +155,11 @@ def one_line(name: str) -> str:
     return name if name.strip() and name.isprintable() else repr(name)
 
 
-def aside_line(aside: dict[str, str]) -> str:
+def dropped_line(dropped: dict[str, str]) -> str:
     """Return one line that says what was dropped; empty if nothing was."""
-    shown = [f"{one_line(name)} ({why})" for name, why in list(aside.items())[:6]]
-    more = [f"and {len(aside) - 6} more"] if len(aside) > 6 else []
-    return f"dropped: {', '.join([*shown, *more])}" if aside else ""
+    shown = [f"{one_line(name)} ({why})" for name, why in list(dropped.items())[:6]]
+    more = [f"and {len(dropped) - 6} more"] if len(dropped) > 6 else []
+    return f"dropped: {', '.join([*shown, *more])}" if dropped else ""
 
 
 def decide_kind(name: str, data: Any, n_rows: int, rules: Rules) -> Decision | None:
@@ -171,7 +171,7 @@ def decide_kind(name: str, data: Any, n_rows: int, rules: Rules) -> Decision | N
         dated = dates_of_digits(name, digits_of(data.values), "whole numbers")
         return dated or (decide_whole_numbers(name, data.values, least, n_rows) if enough else None)
     if hasattr(data, "starts"):
-        return Decision("set", VECTORS, aside=True) if enough and are_vectors(data) else None
+        return Decision("set", VECTORS, dropped=True) if enough and are_vectors(data) else None
     least = least if enough else 2.0  # which no column has
     return _judge_labels(name, data, least, n_rows if enough else 0, rules)
 
@@ -183,7 +183,7 @@ def _judge_labels(name: str, data: Any, least: float, n_rows: int, rules: Rules)
     long = int in types and any(isinstance(v, int) and abs(v) > 2**53 for v in labels)
     if types == {bytes} or (long and types <= {int, str}):
         is_identifier = hardly_repeats(data, least)
-        return Decision("nominal", IDENTIFIER, aside=True) if is_identifier else None
+        return Decision("nominal", IDENTIFIER, dropped=True) if is_identifier else None
     if long or str not in types or not types <= {str, int, float}:
         return None
     texts = [label if isinstance(label, str) else f"{label:.15g}" for label in labels]
@@ -261,7 +261,7 @@ def _judge_numbers_and_words(
         return verdict
     written = present_texts([label for label in labels if isinstance(label, str)])
     why = "numbers, some written as text" if written else "numbers"
-    why, is_dropped = (why, False) if verdict is None else (verdict.why, verdict.aside)
+    why, is_dropped = (why, False) if verdict is None else (verdict.why, verdict.dropped)
     numbers = Decision("numeric", why, is_dropped, format=".")
     return _but_for(numbers, unreadable) if unreadable and not is_dropped else numbers
 

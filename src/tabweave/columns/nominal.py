@@ -124,14 +124,14 @@ def hardly_repeats(data: Any, least: float) -> bool:
 def names_of_rows(texts: TextColumn) -> Decision | None:
     """What libraries call the names of rows, if they hardly repeat."""
     named = is_index(texts.name) and texts.hardly_repeat
-    return Decision("nominal", NAMES_OF_ROWS, aside=True) if named else None
+    return Decision("nominal", NAMES_OF_ROWS, dropped=True) if named else None
 
 
 def identifiers(texts: TextColumn) -> Decision | None:
     """Words that hardly repeat are dropped, whatever else they may be."""
     if not (is_one_word(texts.labels) and texts.hardly_repeat):
         return None
-    return (texts.doubt or Decision("nominal", IDENTIFIER))._replace(aside=True)
+    return (texts.doubt or Decision("nominal", IDENTIFIER))._replace(dropped=True)
 
 
 def is_one_word(labels: Sequence[str]) -> bool:

@@ -478,7 +478,7 @@ class WholeNumberColumn:
 
 def _pandas_level(numbers: WholeNumberColumn) -> Decision | None:
     level = numbers.name.startswith("__") and INDEX_NAMES.fullmatch(numbers.name)
-    return Decision("numeric", PANDAS_INDEX, aside=True) if level else None
+    return Decision("numeric", PANDAS_INDEX, dropped=True) if level else None
 
 
 def _years(numbers: WholeNumberColumn) -> Decision | None:
@@ -489,25 +489,25 @@ def _years(numbers: WholeNumberColumn) -> Decision | None:
 
 def _numbers_of_rows(numbers: WholeNumberColumn) -> Decision | None:
     named = numbers.all_differ and ROW_NAMES.fullmatch(numbers.name)
-    return Decision("numeric", NAMES_OF_ROWS, aside=True) if named else None
+    return Decision("numeric", NAMES_OF_ROWS, dropped=True) if named else None
 
 
 def _pandas_index(numbers: WholeNumberColumn) -> Decision | None:
     index = numbers.dense and INDEX_NAMES.fullmatch(numbers.name)
-    return Decision("numeric", PANDAS_INDEX, aside=True) if index else None
+    return Decision("numeric", PANDAS_INDEX, dropped=True) if index else None
 
 
 def _row_counts(numbers: WholeNumberColumn) -> Decision | None:
     """Numbers that rise from row to row, unless days or ages do."""
     rise = numbers.dense and np.array_equal(numbers.values, numbers.distinct)
     counts = rise and not numbers.named_as_measure
-    return Decision("numeric", "counts the rows", aside=True) if counts else None
+    return Decision("numeric", "counts the rows", dropped=True) if counts else None
 
 
 def _numeric_identifiers(numbers: WholeNumberColumn) -> Decision | None:
     hardly_repeat = len(numbers.distinct) >= numbers.least * numbers.n_present
     named = numbers.named_as_codes and hardly_repeat
-    return Decision("numeric", IDENTIFIER, aside=True) if named else None
+    return Decision("numeric", IDENTIFIER, dropped=True) if named else None
 
 
 def _yes_or_no(numbers: WholeNumberColumn) -> Decision | None:

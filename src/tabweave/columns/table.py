@@ -110,10 +110,10 @@ class Table:
         numbers : {"numeric", "nominal"}, default="numeric"
             What an undeclared column of numbers or datetimes is.
         rules : {"whole", "sample", "first", "texts", "all"}, optional
-            Whether to look at the values of undeclared columns, too, and to set identifiers aside:
+            Whether to look at the values of undeclared columns, too, and to drop identifiers:
             :mod:`tabweave.columns.kinds` has the rules, :meth:`kinds` says what they found. "first"
             are the first rows of a stream, from which less follows, "sample" some of ``n_rows``
-            rows; "texts" sets only text aside, "all" nothing.
+            rows; "texts" drops only text, "all" nothing.
         n_rows : int, optional
             How many rows there are in all.
         """
@@ -149,7 +149,7 @@ class Table:
         :class:`~tabweave.Weave`, reports and the command line.
         """
         findings = [_finding(column, data, self.n_rows) for column, data in self]
-        for column in self.schema.aside:
+        for column in self.schema.dropped:
             position = min(column.position or 0, len(findings))
             findings.insert(position, column.finding(kept=False))
         return Kinds(findings)
@@ -213,7 +213,7 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
         if spelled := said_of_strings(column, labels):
             return Finding(column.name, column.kind, spelled)
         return _with_twins(column, labels).finding()
-    return _with_verdict(column, verdict, None).finding(kept=not verdict.aside)
+    return _with_verdict(column, verdict, None).finding(kept=not verdict.dropped)
 
 
 def _readable_columns(
@@ -235,7 +235,7 @@ def _readable_columns(
             dropped.append(replace(column, origin=Origin(UNREADABLE, True, position)))
             warn_caller(f"{_shortened(error)}; the column is dropped")
     return Table(
-        replace(schema, columns=tuple(readable), aside=tuple(dropped)), tuple(parts), n_rows
+        replace(schema, columns=tuple(readable), dropped=tuple(dropped)), tuple(parts), n_rows
     )
 
 
@@ -252,7 +252,7 @@ def _apply_rules(
     table: Table, by_name: Mapping[str, Any], undeclared: Sequence[str], rules: Rules, n_rows: int
 ) -> Table:
     """Return a table whose columns are what the rules say, identifiers dropped."""
-    remaining, parts, dropped = [], [], list(table.schema.aside)
+    remaining, parts, dropped = [], [], list(table.schema.dropped)
     to_infer = frozenset(undeclared)
     sample = sampled_rows(table.n_rows)
     verdicts = _with_commas(
@@ -267,17 +267,17 @@ def _apply_rules(
     for column, data in table:
         position = names.index(column.name)
         verdict = verdicts.get(column.name)
-        if verdict is not None and verdict.aside and _stays(verdict, rules):
+        if verdict is not None and verdict.dropped and _stays(verdict, rules):
             verdict = None
         elif column.name in to_infer:
             labels = data.labels if isinstance(data, Codes) else []
             column = _with_twins(column, labels)
             column = replace(column, origin=column.origin._replace(judged=True))
             if rules == "whole" and table.n_rows >= MIN_ROWS_TO_INFER and data.is_constant():
-                verdict = Decision(column.kind, "constant", aside=True, format=column.decimal)
+                verdict = Decision(column.kind, "constant", dropped=True, format=column.decimal)
         if verdict is not None:
             judged = _with_verdict(column, verdict, position)
-            if verdict.aside:
+            if verdict.dropped:
                 dropped.append(judged)
                 continue
             try:
@@ -294,7 +294,7 @@ def _apply_rules(
     if not remaining:
         raise ValueError(_nothing_kept(dropped))
     dropped.sort(key=lambda column: column.position or 0)
-    schema = replace(table.schema, columns=tuple(remaining), aside=tuple(dropped))
+    schema = replace(table.schema, columns=tuple(remaining), dropped=tuple(dropped))
     return Table(schema, tuple(parts), table.n_rows)
 
 
@@ -311,7 +311,7 @@ def _tell_exceptions(column: Column) -> None:
 
 def _with_verdict(column: Column, verdict: Decision, position: int | None) -> Column:
     """Return a column that is what the rules say, and where it was if it is dropped."""
-    where = position if verdict.aside else None
+    where = position if verdict.dropped else None
     origin = Origin(verdict.why, True, where, verdict.asks, verdict.delimiter, verdict.unreadable)
     return replace(
         column, kind=verdict.kind, format=verdict.format, levels=verdict.levels, origin=origin
@@ -720,16 +720,16 @@ def append_rows(table: Table, more: Table) -> Table:
     return Table(table.schema, columns, table.n_rows + more.n_rows)
 
 
-def set_aside(table: Table, names: Sequence[str], why: str) -> Table:
+def drop_columns(table: Table, names: Sequence[str], why: str) -> Table:
     """Return a table some of whose columns are dropped, unless no other is left."""
     remaining = [column.name for column in table.schema.columns if column.name not in names]
     if not names or not remaining:
         return table
     order = table.schema.given
     columns = [replace(table.schema[n], origin=Origin(why, True, order.index(n))) for n in names]
-    dropped = sorted([*table.schema.aside, *columns], key=lambda column: column.position or 0)
+    dropped = sorted([*table.schema.dropped, *columns], key=lambda column: column.position or 0)
     out = table.select(remaining)
-    return replace(out, schema=replace(out.schema, aside=tuple(dropped)))
+    return replace(out, schema=replace(out.schema, dropped=tuple(dropped)))
 
 
 # -- what is counted of a column ----------------------------------------------------------------

@@ -212,7 +212,7 @@ class SupervisedWeave(CacheNotSaved, ValueEmbedder):
         for name in ("target_", "_factors"):  # of other rows
             self.__dict__.pop(name, None)
         super().fit(X, y, sample_weight)
-        if in_memory(X) and self.schema_.aside:
+        if in_memory(X) and self.schema_.dropped:
             warn_of_predictive(X, self.schema_, y)
         return self
 

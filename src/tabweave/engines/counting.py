@@ -30,8 +30,8 @@ from tabweave.columns.table import (
     MAX_SAMPLED_ROWS,
     Table,
     append_rows,
+    drop_columns,
     row_keys,
-    set_aside,
     take_rows,
 )
 from tabweave.columns.vocabulary import Label, Rule, code_type, fold, identity
@@ -265,7 +265,7 @@ def _count_unseen(source: Source, reading: BatchReader, names: list[str]) -> Cou
     if is_complete:
         return work.of_tables([(table, classes)])
     if rules is not None:
-        table = set_aside(table, constants(source, table), "constant")
+        table = drop_columns(table, constants(source, table), "constant")
         reading = replace(reading, schema=table.schema)
     assert reading.expand is not None
     reading.expand(table, classes)

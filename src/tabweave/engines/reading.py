@@ -197,7 +197,7 @@ def hold_counts(embedder: Embedder, counts: Counts, *, align: bool = False) -> E
 
 
 def fitted_kinds(embedder: Any) -> Kinds:
-    """Return what each column was read as, why, and which were set aside."""
+    """Return what each column was read as, why, and which were dropped."""
     schema = embedder.schema_
     columns = schema.columns
     if embedder._undeclared == "rules":
@@ -209,7 +209,7 @@ def fitted_kinds(embedder: Any) -> Kinds:
         else Finding(column.name, column.kind, "constant", False)
         for column in schema.columns
     ]
-    for column in schema.aside:
+    for column in schema.dropped:
         out.insert(column.position or 0, column.finding(kept=False))
     return Kinds(out)
 

@@ -66,5 +66,5 @@ def _arrow_column(column: Any) -> Any:
 def fitted_names(embedder: Any) -> list[str] | None:
     """The columns that an embedder reads, None if they have no names; none that was dropped."""
     names = getattr(embedder, "feature_names_in_", None)
-    unused = {column.name for column in getattr(getattr(embedder, "schema_", None), "aside", ())}
+    unused = {column.name for column in getattr(getattr(embedder, "schema_", None), "dropped", ())}
     return None if names is None else [str(name) for name in names if name not in unused]

@@ -334,7 +334,7 @@ def first_rows(embedder: Any, X: Any, y: Any, ids: Any = None) -> tuple[Any, Tab
     if isinstance(embedder, Embedder):
         rows = Table.of(features, Schema.of(embedder.schema), **reading_of(embedder, whole=True))
         require_rows(rows)
-        X = X if rows.schema.aside or features is not X else rows
+        X = X if rows.schema.dropped or features is not X else rows
     embedder.fit(rows, y)
     return embedder, _table(embedder, X)
 
@@ -354,7 +354,7 @@ def _table(embedder: Any, X: Any) -> Table:
     schema = embedder.schema_
     if isinstance(X, Table) or names_of(X) is None or not schema.named:
         return _checked(Table.of(X, schema), schema)
-    table = Table.of(X, replace(schema, complete=False, aside=()), rules="all")
+    table = Table.of(X, replace(schema, complete=False, dropped=()), rules="all")
     require_rows(table)
     return table
 

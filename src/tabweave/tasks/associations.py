@@ -60,7 +60,7 @@ class Associations:
         The pairs, in the order of the columns.
     values : dict of str to ndarray
         Each measure of each pair; NaN where it does not apply.
-    aside : dict of str to str
+    dropped : dict of str to str
         The columns that were dropped, and why.
     """
 
@@ -68,7 +68,7 @@ class Associations:
     kinds: dict[str, str]
     pairs: list[tuple[str, str]]
     values: dict[str, np.ndarray]
-    aside: dict[str, str] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
 
     def frame(self, level: float = 1.0) -> Any:
         """Pairs as a pandas frame, strongest first.
@@ -108,7 +108,7 @@ class Associations:
         return len(self.pairs)
 
     def __repr__(self) -> str:
-        dropped = f"; dropped: {', '.join(self.aside)}" if self.aside else ""
+        dropped = f"; dropped: {', '.join(self.dropped)}" if self.dropped else ""
         n_pairs = f"{len(self.pairs)} pair{'s' * (len(self.pairs) != 1)}"
         return f"Associations({len(self.names)} columns, {n_pairs}{dropped})"
 
@@ -198,7 +198,7 @@ def measured(
     if table is not None:
         _number_measures(table, pairs, kinds, drop, values)
     values["adjusted_p_value"] = false_discovery(values["p_value"])
-    dropped = {} if table is None else {c.name: c.why for c in table.schema.aside}
+    dropped = {} if table is None else {c.name: c.why for c in table.schema.dropped}
     return Associations(list(names), kinds, pairs, values, dropped)
 
 

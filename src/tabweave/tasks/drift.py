@@ -24,7 +24,7 @@ from scipy.special import erf
 from tabweave._compat import seed_of
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.frames import columns_of
-from tabweave.columns.kinds import aside_line
+from tabweave.columns.kinds import dropped_line
 from tabweave.columns.table import Table
 from tabweave.columns.texts import CellError
 from tabweave.columns.vocabulary import Vocabulary, union
@@ -74,7 +74,7 @@ class DriftReport:
     couplings: tuple[DriftFinding, ...]
     level: float
     min_size: float = 0.0
-    aside: Mapping[str, str] = field(default_factory=dict)  # identifiers, which never come again
+    dropped: Mapping[str, str] = field(default_factory=dict)  # identifiers, which never come again
     gone: tuple[str, ...] = ()  # columns that only the rows before have
     new: tuple[str, ...] = ()  # and those that only the rows after have
     kinds: Mapping[str, str] = field(default_factory=dict)  # columns of another kind than before
@@ -103,7 +103,7 @@ class DriftReport:
             size = f"{next(iter(f.sizes), '')} {f.size:.2f}"
             lines.append(f"{f.name[:23]:<24}{size:>17}{f.p_value:10.2g}{f.adjusted:10.2g}{star}")
         lines += [f"{name}: {sentence} *" for name, sentence in self.kinds.items()]
-        lines += [aside_line(dict(self.aside))] if self.aside else []
+        lines += [dropped_line(dict(self.dropped))] if self.dropped else []
         for what, names in (("gone", self.gone), ("new", self.new)):
             lines += [f"{what}: {', '.join(names)}"] if names else []
         return "\n".join(lines)
@@ -191,7 +191,7 @@ def drift_report(
         raise ValueError(f"expected level between 0 and 1, got {level!r}")
     if not isinstance(min_size, Real) or not min_size >= 0:
         raise ValueError(f"expected min_size of at least 0, got {min_size!r}")
-    identifiers = {column.name: column.why for column in before.schema.aside}
+    identifiers = {column.name: column.why for column in before.schema.dropped}
     gone, new = (tuple(n for n in a if n not in b) for a, b in (names, names[::-1]))
     if n_draws is not None and (not isinstance(n_draws, Integral) or n_draws < 1):
         raise ValueError(f"expected n_draws of at least 1, got {n_draws!r}")
@@ -283,7 +283,7 @@ def _read_each(
             continue
         columns.append(column)
         parts += table.columns
-    return Table(replace(schema, columns=tuple(columns), aside=()), tuple(parts), n_rows), kinds
+    return Table(replace(schema, columns=tuple(columns), dropped=()), tuple(parts), n_rows), kinds
 
 
 def _kind_change(column: Column, after: Table, cell: str) -> str:

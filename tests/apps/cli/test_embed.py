@@ -204,7 +204,7 @@ def test_columns_are_read_as_declared(folder):
     assert sum(name.startswith("zip_") for name in head) == 4 - 1
 
 
-def test_a_key_is_set_aside_and_can_be_kept(folder):
+def test_a_key_is_dropped_and_can_be_kept(folder):
     done = called("embed", "shop.csv", "-o", "v.csv", "--json", cwd=folder)
     assert done.code == 0
     assert (

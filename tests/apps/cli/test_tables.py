@@ -325,7 +325,7 @@ def test_what_is_asked_can_be_answered(doubtful):
     assert here("explain", "rows.csv", "-a", "0", "-b", "1", *words, cwd=doubtful).code == 0
 
 
-def test_a_number_that_counts_the_rows_is_not_called_aside_where_it_is_used(orders):
+def test_a_number_that_counts_the_rows_is_not_called_dropped_where_it_is_used(orders):
     from tabweave import OutlierCells, Table
 
     used = OutlierCells(random_state=0).fit(

@@ -134,7 +134,7 @@ def test_dates_written_in_several_ways_are_not_called_an_identifier():
         "holds dates written in several ways: write all as 2024-01-31 to have them read as dates; "
         "it is not used below"
     )
-    assert found["aside"].startswith("dropped: day (dates written in several ways")
+    assert found["dropped"].startswith("dropped: day (dates written in several ways")
 
 
 def test_values_that_differ_in_case_are_noted_once():

@@ -93,7 +93,7 @@ def _summary(
     job: OpenJob, embedder: Any, n_rows: int, output: Path | None, save: Path | None
 ) -> dict[str, Any]:
     """What was embedded, by what, and where it is."""
-    dropped = {column.name: column.why for column in embedder.schema_.aside}
+    dropped = {column.name: column.why for column in embedder.schema_.dropped}
     return {
         "rows": n_rows,
         "columns": len(embedder.schema_),

@@ -13,7 +13,7 @@ from tabweave.apps.cli.options import Misuse
 from tabweave.apps.cli.show import note, plural
 from tabweave.columns.decision import Finding
 from tabweave.columns.frames import categories, infer_kind, named_columns, object_array
-from tabweave.columns.kinds import aside_line
+from tabweave.columns.kinds import dropped_line
 from tabweave.columns.numeric import Numbers, number_of, numbers_written
 from tabweave.columns.texts import PANDAS_MISSING_WORDS, looks_missing
 from tabweave.engines.opening import fitted_columns, open_source, read
@@ -196,7 +196,7 @@ def tell_kinds(table: Any) -> None:
     """Tell what was guessed when rows were read, and what to do if it was not meant."""
     findings, names = table.kinds(), table.schema.names
     kinds = {f.kind for f in findings if not f.kept and f.column not in names}
-    dropped = {name: why for name, why in findings.aside.items() if name not in names}
+    dropped = {name: why for name, why in findings.dropped.items() if name not in names}
     tell_dropped(dropped, kind="numeric" if kinds == {"numeric"} else "nominal")
     tell_doubts(findings)
     tell_words(labels_of(table))
@@ -212,7 +212,7 @@ def tell_dropped(dropped: dict[str, str], *details: str, kind: str = "nominal") 
     if dropped:
         option = f"--kind {shlex.quote(f'{next(iter(dropped))}={kind}')}"
         it = "it" if len(dropped) == 1 else "the first"
-        note("; ".join([aside_line(dropped), *details, f"to keep {it}, add {option}"]))
+        note("; ".join([dropped_line(dropped), *details, f"to keep {it}, add {option}"]))
 
 
 def tell_doubts(findings: Iterable[Finding]) -> None:

@@ -157,7 +157,7 @@ def _as_text(job: OpenJob, notes: list[Any]) -> dict[str, Any]:
 def _tell_of_columns(model: Any) -> None:
     """Tell how columns were read, and which cannot be filled."""
     schema = model.schema_
-    tell_dropped({c.name: c.why for c in schema.aside}, "their missing cells are not filled")
+    tell_dropped({c.name: c.why for c in schema.dropped}, "their missing cells are not filled")
     tell_doubts(column.finding() for column in schema.columns)
     valued = [c.name for c in schema.columns if c.kind in ("nominal", "ordinal", "set")]
     values = {name: model.categories(name) for name in valued}

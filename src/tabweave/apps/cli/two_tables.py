@@ -18,7 +18,7 @@ from tabweave.apps.cli.job import OpenJob, open_job
 from tabweave.apps.cli.options import ExitCode, Job, Misuse
 from tabweave.apps.cli.rows import check_columns
 from tabweave.apps.cli.tables import MIN_WIDTH_FOR_FIGURES, p_value
-from tabweave.columns.kinds import aside_line
+from tabweave.columns.kinds import dropped_line
 from tabweave.embed.supervised import Target
 from tabweave.engines import family
 from tabweave.tasks.drift import drift_report
@@ -132,7 +132,7 @@ def _as_dict(report: Any) -> dict[str, Any]:
         "changed": report.changed,
         "changed_couplings": report.changed_couplings,
         "kinds": dict(report.kinds),
-        "dropped": dict(report.aside),
+        "dropped": dict(report.dropped),
         "gone": list(report.gone),
         "new": list(report.new),
         "columns": [_finding_as_dict(f, report) for f in report.columns],
@@ -172,8 +172,8 @@ def _print_drift(report: Any, before: Any, n_after: int) -> None:
     for whose, names in (("OLD", report.gone), ("NEW", report.new)):
         if names:
             show.note(f"only {whose} has {', '.join(map(repr, names))}; not compared")
-    if report.aside:
-        show.note(aside_line(dict(report.aside)))
+    if report.dropped:
+        show.note(dropped_line(dict(report.dropped)))
 
 
 def _as_table(title: str, findings: Any, report: Any, dated: set[str]) -> Any:

@@ -42,7 +42,7 @@ from tabweave.apps.report.rows import (
     near_layout,
 )
 from tabweave.base import Embedder
-from tabweave.columns.kinds import aside_line
+from tabweave.columns.kinds import dropped_line
 from tabweave.columns.table import Table, take_rows
 from tabweave.counts.counts import Counts
 from tabweave.embed.value_metric import ValueMetric
@@ -233,7 +233,7 @@ def _facts(reading: Reading) -> dict[str, Any]:
         "missing": sum(missing_rows(data) for _, data in table),
         "target": reading.target,
         "id": reading.id_name,
-        "aside": aside_line(reading.left_out),
+        "dropped": dropped_line(reading.left_out),
     }
 
 

@@ -28,7 +28,7 @@ from tabweave.apps.report.rows import near_layout
 from tabweave.apps.studio.files import OpenFile, Refused, open_table
 from tabweave.apps.studio.processes import ChildProcess
 from tabweave.columns.cells import KINDS
-from tabweave.columns.kinds import aside_line
+from tabweave.columns.kinds import dropped_line
 from tabweave.columns.table import Table, take_rows
 from tabweave.engines.opening import read
 from tabweave.engines.progress import Progress, progress_reporter
@@ -246,7 +246,7 @@ def run(send: Send, source: OpenFile, question: Question, folder: Path, max_byte
         lambda step, share: report(step, 0.15 + 0.8 * share),
     )
     if model is None:
-        raise ValueError(f"no column is left to compare rows by; {aside_line(reading.left_out)}")
+        raise ValueError(f"no column is left to compare rows by; {dropped_line(reading.left_out)}")
     report("keeping the model", 0.96)
     model.save(folder / "model.tabweave")
     save(reading.table, folder / "rows.tabweave")

@@ -15,7 +15,7 @@ tabweave.show = (d, main, contents, lead, made) => {
     [tabweave.whole(d.warnings.length), d.warnings.length === 1 ? "thing to look at" : "things to look at"]];
   tabweave.fill(lead, "What the columns hold, how they depend on each other, and which rows are similar.",
     d.target ? [" The target is ", tabweave.el("b", {}, tabweave.value(d.target)), "."] : null,
-    d.aside ? ` Columns ${d.aside}.` : null);
+    d.dropped ? ` Columns ${d.dropped}.` : null);
   main.append(tabweave.el("dl", { class: "tiles" }, tiles.map(([figure, name]) =>
     tabweave.el("div", {}, tabweave.el("dt", {}, name), tabweave.el("dd", {}, figure)))));
   const list = tabweave.el("ol", {});

@@ -455,7 +455,7 @@ def test_numbers_in_several_units_are_pointed_out():
     weights = [f"{i}.5 kg" if i % 3 else f"{i}00 g" for i in range(1, 61)]
     [kind] = Table.of({"x": weights}).kinds()
     assert kind.why == "numbers in several units, 'g' and 'kg': write all in one"
-    assert kind.asks == "meaning"
+    assert kind.question == "meaning"
     streets = [f"{i} {name} Street" for i in range(1, 9) for name in ("Main", "High", "Mill")]
     assert Table.of({"x": streets}).kinds()[0].why == "values"
 

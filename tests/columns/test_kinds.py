@@ -910,8 +910,8 @@ def test_what_is_not_asked_would_not_have_been_answered(rules, monkeypatch):
     found = Table.of(COLUMNS, rules=rules)
     monkeypatch.setattr("tabweave.columns.table._is_plain", lambda *_: False)
     asked = Table.of(COLUMNS, rules=rules)
-    assert [(c.name, c.kind, c.asks) for c in found.schema.columns] == [
-        (c.name, c.kind, c.asks) for c in asked.schema.columns
+    assert [(c.name, c.kind, c.question) for c in found.schema.columns] == [
+        (c.name, c.kind, c.question) for c in asked.schema.columns
     ]
     assert [c.name for c in found.schema.dropped] == [c.name for c in asked.schema.dropped]
     if rules == "whole":
@@ -1078,7 +1078,7 @@ def test_reasons_that_ask_the_user_are_told_from_those_that_do_not():
     with pytest.warns(UserWarning, match="column 'but' holds numbers, except '3 or so'; it is"):
         whole, fitted = Table.of(rows, rules="whole").kinds(), Weave().fit(rows).kinds()
     for found in (Table.of(rows).kinds(), whole, fitted):
-        assert {f.column: f.asks for f in found if f.asks} == asked
+        assert {f.column: f.question for f in found if f.question} == asked
         assert {f.column: f.delimiter for f in found if f.delimiter} == {"lists": ";"}
 
 

@@ -495,9 +495,9 @@ class TestEdges:
         cells = ["2024-02-28", "2024-02-29"] * 600 + ["2023-02-29"]
         x = np.random.default_rng(0).normal(size=len(cells))
         table = Table.of({"t": cells, "x": x}, rules="whole")
-        assert table.schema["t"].kind == "nominal" and table.schema["t"].judged
+        assert table.schema["t"].kind == "nominal" and table.schema["t"].inferred
         gone = drop_columns(table, ["x"], "too long")
-        assert [(c.name, c.why, c.judged, c.position) for c in gone.schema.dropped] == [
+        assert [(c.name, c.why, c.inferred, c.position) for c in gone.schema.dropped] == [
             ("x", "too long", True, 1)
         ]
 
@@ -531,8 +531,12 @@ def test_rules_are_asked_once_of_a_column():
     schema = Table.of(
         {**rows, "said": ["1", "2"] * (n // 2)}, {"said": "nominal"}, rules="whole"
     ).schema
-    assert {c.name: c.judged for c in schema.columns} == {"day": True, "word": True, "said": False}
-    assert [(c.name, c.judged, c.position) for c in schema.dropped] == [
+    assert {c.name: c.inferred for c in schema.columns} == {
+        "day": True,
+        "word": True,
+        "said": False,
+    }
+    assert [(c.name, c.inferred, c.position) for c in schema.dropped] == [
         ("key", True, 1), ("same", True, 3)
     ]  # fmt: skip
 

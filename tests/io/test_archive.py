@@ -72,7 +72,9 @@ class TestRoundTrip:
         counts = Counts.of(Table.of(rows, rules="whole"))
         counts.save(tmp_path / "counts.tabweave")
         schema = Counts.load(tmp_path / "counts.tabweave").schema
-        assert schema["a"].origin == counts.schema["a"].origin and schema["a"].asks == "spelling"
+        assert (
+            schema["a"].origin == counts.schema["a"].origin and schema["a"].question == "spelling"
+        )
         assert (
             schema.dropped[0].why == counts.schema.dropped[0].why
             and schema.dropped[0].position == 0

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from tabweave._compat import html_table
 from tabweave.columns.cells import KINDS, Bins, Cells, kind_of, kinds_with
 from tabweave.columns.datetime import CLOCK, DATE_ORDERS, PERIODS
-from tabweave.columns.decision import Asks, Finding, Kind
+from tabweave.columns.decision import Finding, Kind, Question
 from tabweave.columns.nominal import check_spelling
 from tabweave.columns.ordinal import checked_levels
 from tabweave.columns.texts import PANDAS_MISSING_WORDS
@@ -23,9 +23,9 @@ class Origin(NamedTuple):
     """What made a column what it is."""
 
     why: str = ""  # in words
-    judged: bool = False  # whether rules were asked
+    inferred: bool = False  # whether rules say so
     position: int | None = None  # where the column was before it was dropped
-    asks: Asks = ""  # what only the user knows of it
+    question: Question = ""  # what only the user knows of it
     delimiter: str = ""  # of what may be lists
     unreadable: tuple[tuple[str, int], ...] = ()  # values read as missing, and their cells
 
@@ -66,8 +66,8 @@ class Column:
         cell of the column, another missing one included; for "value", it is one more value, and two
         missing cells agree. If not given, the schema says.
     origin : Origin
-        What was found when the column was read: see :attr:`why`, :attr:`judged`,
-        :attr:`position`, :attr:`asks`.
+        What was found when the column was read: see :attr:`why`, :attr:`inferred`,
+        :attr:`position`, :attr:`question`.
 
     Examples
     --------
@@ -123,9 +123,9 @@ class Column:
         return self.origin.why
 
     @property
-    def judged(self) -> bool:
+    def inferred(self) -> bool:
         """Whether the kind was inferred."""
-        return self.origin.judged
+        return self.origin.inferred
 
     @property
     def position(self) -> int | None:
@@ -133,14 +133,16 @@ class Column:
         return self.origin.position
 
     @property
-    def asks(self) -> Asks:
+    def question(self) -> Question:
         """What the user should check about the column; empty if nothing."""
-        return self.origin.asks
+        return self.origin.question
 
     def finding(self, *, kept: bool = True) -> Finding:
         """Return what the column was found to be; see :meth:`Table.kinds`."""
-        why, _, _, asks, delimiter, unreadable = self.origin
-        return Finding(self.name, self.kind, why or self.kind, kept, asks, delimiter, unreadable)
+        why, _, _, question, delimiter, unreadable = self.origin
+        return Finding(
+            self.name, self.kind, why or self.kind, kept, question, delimiter, unreadable
+        )
 
     @property
     def cells_type(self) -> type[Cells]:

@@ -16,7 +16,7 @@ MIN_ROWS_TO_INFER = 20  # In fewer rows it says little that values do not repeat
 # What only the user knows of a column: whether a few values that keep it from being read are
 # missing, the order of day and month, what joins lists, whether values that are spelled alike are
 # the same, or, of all else, what is meant by it.
-Asks = Literal["", "exceptions", "order", "lists", "spelling", "meaning"]
+Question = Literal["", "exceptions", "order", "lists", "spelling", "meaning"]
 
 IDENTIFIER = "an identifier: its values hardly repeat"
 
@@ -34,7 +34,7 @@ class Finding(NamedTuple):
     kind: Kind
     why: str
     kept: bool = True
-    asks: Asks = ""  # what the user is to look at
+    question: Question = ""  # what the user is to look at
     delimiter: str = ""  # of what may be lists
     unreadable: tuple[tuple[str, int], ...] = ()  # values read as missing, and their cells
 
@@ -47,7 +47,7 @@ class Decision(NamedTuple):
     dropped: bool = False
     format: str | None = None  # of what is written as text
     levels: tuple[str, ...] | None = None  # of ranges
-    asks: Asks = ""
+    question: Question = ""
     delimiter: str = ""
     unreadable: tuple[tuple[str, int], ...] = ()  # values to read as missing, and their cells
 
@@ -55,5 +55,5 @@ class Decision(NamedTuple):
 def first_decision(
     rules: Sequence[Callable[[_Column], Decision | None]], column: _Column
 ) -> Decision | None:
-    """Return the verdict of the first rule that has one."""
-    return next((verdict for rule in rules if (verdict := rule(column)) is not None), None)
+    """The decision of the first rule that has one."""
+    return next((decision for rule in rules if (decision := rule(column)) is not None), None)

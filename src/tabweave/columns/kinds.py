@@ -173,10 +173,12 @@ def decide_kind(name: str, data: Any, n_rows: int, rules: Rules) -> Decision | N
     if hasattr(data, "starts"):
         return Decision("set", VECTORS, dropped=True) if enough and are_vectors(data) else None
     least = least if enough else 2.0  # which no column has
-    return _judge_labels(name, data, least, n_rows if enough else 0, rules)
+    return _decide_labels(name, data, least, n_rows if enough else 0, rules)
 
 
-def _judge_labels(name: str, data: Any, least: float, n_rows: int, rules: Rules) -> Decision | None:
+def _decide_labels(
+    name: str, data: Any, least: float, n_rows: int, rules: Rules
+) -> Decision | None:
     """Return what labels are: text, numbers beside words, or what only tells rows apart."""
     labels = [label for label in data.labels if label is not None]
     types = set(map(type, labels))
@@ -189,14 +191,14 @@ def _judge_labels(name: str, data: Any, least: float, n_rows: int, rules: Rules)
     texts = [label if isinstance(label, str) else f"{label:.15g}" for label in labels]
     complete = rules not in ("first", "sample")
     if types != {str} and (unreadable := few_unreadable(data)):
-        return _judge_numbers_and_words(name, data, least, n_rows, unreadable)
-    verdict = first_decision(_TEXT_RULES, TextColumn(name, texts, data, least, complete))
-    if types == {str} or (verdict is not None and verdict.kind == "datetime"):
-        return verdict
+        return _decide_numbers_and_words(name, data, least, n_rows, unreadable)
+    decision = first_decision(_TEXT_RULES, TextColumn(name, texts, data, least, complete))
+    if types == {str} or (decision is not None and decision.kind == "datetime"):
+        return decision
     if numbers_written(texts) == ("numbers", "."):
-        return _judge_numbers_and_words(name, data, least, n_rows)
-    sure = verdict is None or not (verdict.kind == "numeric" or verdict.asks)
-    return None if sure else verdict
+        return _decide_numbers_and_words(name, data, least, n_rows)
+    sure = decision is None or not (decision.kind == "numeric" or decision.question)
+    return None if sure else decision
 
 
 def few_unreadable(data: Any) -> tuple[tuple[str, int], ...]:
@@ -230,13 +232,13 @@ def _is_missing(label: Any) -> bool:
     return label is None or (isinstance(label, str) and not present_texts([label]))
 
 
-def _but_for(verdict: Decision, unreadable: tuple[tuple[str, int], ...]) -> Decision:
+def _but_for(decision: Decision, unreadable: tuple[tuple[str, int], ...]) -> Decision:
     """Return what a column is but for some values, which are read as missing."""
-    why = f"{verdict.why}, except {cells_in_words(unreadable)}, read as missing"
-    return verdict._replace(why=why, asks="exceptions", unreadable=unreadable)
+    why = f"{decision.why}, except {cells_in_words(unreadable)}, read as missing"
+    return decision._replace(why=why, question="exceptions", unreadable=unreadable)
 
 
-def _judge_numbers_and_words(
+def _decide_numbers_and_words(
     name: str,
     data: Any,
     least: float,
@@ -254,14 +256,14 @@ def _judge_numbers_and_words(
     if words and numbers_written(texts) != ("numbers", "."):
         return None
     values = [_plain_number(label) for label in labels]
-    verdict = (
+    decision = (
         decide_whole_numbers(name, np.array(values)[data.codes], least, n_rows) if n_rows else None
     )
-    if verdict is not None and verdict.kind == "nominal":
-        return verdict
+    if decision is not None and decision.kind == "nominal":
+        return decision
     written = present_texts([label for label in labels if isinstance(label, str)])
     why = "numbers, some written as text" if written else "numbers"
-    why, is_dropped = (why, False) if verdict is None else (verdict.why, verdict.dropped)
+    why, is_dropped = (why, False) if decision is None else (decision.why, decision.dropped)
     numbers = Decision("numeric", why, is_dropped, format=".")
     return _but_for(numbers, unreadable) if unreadable and not is_dropped else numbers
 
@@ -308,8 +310,8 @@ def _readable_but_for_few(texts: TextColumn) -> Decision | None:
         return None
     words = dict(unreadable)
     readable = replace(texts, labels=[label for label in texts.labels if label not in words])
-    verdict = first_decision(_READABLE_RULES, readable)
-    return None if verdict is None or verdict.asks else _but_for(verdict, unreadable)
+    decision = first_decision(_READABLE_RULES, readable)
+    return None if decision is None or decision.question else _but_for(decision, unreadable)
 
 
 def _doubtful(texts: TextColumn) -> Decision | None:
@@ -342,16 +344,16 @@ def _doubt(name: str, labels: Sequence[str]) -> Decision | None:
     """Return what text would be but for some of its values, or what is not sure about it."""
     if len(date_orders(labels)) > 1:
         why = "dates, day or month first? declare format 'dmy' or 'mdy'"
-        return Decision("nominal", why, asks="order")
+        return Decision("nominal", why, question="order")
     if why := _unclear_text(name, labels):
-        return Decision("nominal", why, asks="meaning")
+        return Decision("nominal", why, question="meaning")
     if why := _exceptions(name, labels):
-        return Decision("nominal", why, asks="exceptions")
+        return Decision("nominal", why, question="exceptions")
     if are_lists(labels):
-        return Decision("nominal", "lists? declare kind 'set'", asks="lists")
+        return Decision("nominal", "lists? declare kind 'set'", question="lists")
     if mark := joined_by(labels):
         why = f"lists? declare kind 'set' with delimiter {mark!r}"
-        return Decision("nominal", why, asks="lists", delimiter=mark)
+        return Decision("nominal", why, question="lists", delimiter=mark)
     return None
 
 

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tabweave.columns.cells import Cells, all_equal, kind
-from tabweave.columns.decision import IDENTIFIER, MIN_ROWS_TO_INFER, NAMES_OF_ROWS, Asks, Decision
+from tabweave.columns.decision import (
+    IDENTIFIER,
+    MIN_ROWS_TO_INFER,
+    NAMES_OF_ROWS,
+    Decision,
+    Question,
+)
 from tabweave.columns.frames import categories
 from tabweave.columns.names import is_index
 from tabweave.columns.spelling import is_spelled, is_text
@@ -139,20 +145,20 @@ def is_one_word(labels: Sequence[str]) -> bool:
     return sum(" " in label.strip() for label in labels) < 0.5 * len(labels)
 
 
-def said_of_strings(column: Column, labels: Sequence[Label]) -> str:
-    """Return what is to be said of a column of many strings; nothing of others."""
+def spelling_note(column: Column, labels: Sequence[Label]) -> str:
+    """What a column of many strings is compared by; empty for others."""
     spelled = column.kind in ("nominal", "set") and column.spelling is not False
     if not spelled or not is_spelled(labels):
         return ""
     return "sentences: compared by spelling" if is_text(labels) else "many strings: spelling counts"
 
 
-def twins(labels: Sequence[Any]) -> tuple[str, Asks]:
-    """Return a remark on values that differ only in case, blanks or type, and what it asks.
+def near_duplicates(labels: Sequence[Any]) -> tuple[str, Question]:
+    """A remark on values that differ only in case, blanks or type, and the question it raises.
 
-    >>> twins(["Yes", "no", "yes "])
+    >>> near_duplicates(["Yes", "no", "yes "])
     (", of which 'Yes' and 'yes ' differ only in case or blanks", 'spelling')
-    >>> twins([1, 2, "2"])
+    >>> near_duplicates([1, 2, "2"])
     (", of which '2' and 2 differ only in type", 'meaning')
     """
     by_text: dict[str, list[Any]] = {}

@@ -432,7 +432,7 @@ def _numbers_as_text(labels: Sequence[str], what: str, format: str) -> Decision:
     brackets = ", negative in brackets" * has_brackets(labels)
     merged = f", {', '.join(used)} taken as one currency" if len(used) > 1 else ""
     why = f"{what} written as text{brackets}{merged}"
-    return Decision("numeric", why, format=format, asks="meaning" if merged else "")
+    return Decision("numeric", why, format=format, question="meaning" if merged else "")
 
 
 def _is_few_digits(labels: Sequence[str]) -> bool:
@@ -527,7 +527,7 @@ def _apparent_codes(numbers: WholeNumberColumn) -> Decision | None:
 def _time_stamps(numbers: WholeNumberColumn) -> Decision | None:
     unit = _since_1970(numbers.name, numbers.distinct)
     why = f"numbers; {unit} since 1970? give datetimes to have hours and weekdays count"
-    return Decision("numeric", why, asks="meaning") if unit else None
+    return Decision("numeric", why, question="meaning") if unit else None
 
 
 def _codes_for_missing(numbers: WholeNumberColumn) -> Decision | None:
@@ -569,7 +569,7 @@ def _tell_missing(values: np.ndarray) -> Decision | None:
     if code is None:
         return None
     why = f"numbers; {code:.15g} for missing? leave such cells empty"
-    return Decision("numeric", why, asks="meaning")
+    return Decision("numeric", why, question="meaning")
 
 
 def _since_1970(name: str, distinct: np.ndarray) -> str:

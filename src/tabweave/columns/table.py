@@ -42,7 +42,7 @@ from tabweave.columns.frames import (
 )
 from tabweave.columns.kinds import Kinds, decide_kind, unreadable_cells
 from tabweave.columns.names import NO_AMOUNT, is_index
-from tabweave.columns.nominal import Codes, distinct_values, said_of_strings, twins
+from tabweave.columns.nominal import Codes, distinct_values, near_duplicates, spelling_note
 from tabweave.columns.numeric import (
     Numbers,
     code_for_missing,
@@ -200,20 +200,20 @@ def _shown(data: Cells, row: int) -> Any:
 
 
 def _finding(column: Column, data: Any, n_rows: int) -> Finding:
-    """Return what a column is, as the rules see it unless it was declared or judged before."""
+    """Return what a column is, as the rules see it unless it was declared or inferred before."""
     if n_rows >= MIN_ROWS_TO_INFER and data.is_constant():
         return Finding(column.name, column.kind, "constant", column.why == "declared")
-    decided = column.judged or column.why in _DECIDED
+    decided = column.inferred or column.why in _DECIDED
     data = _sampled(data, sampled_rows(n_rows))
     if column.why in (DATETIMES, CLOCK_TIMES):
         return Finding(column.name, "datetime", column.why)
-    verdict = None if decided else decide_kind(column.name, data, n_rows, "whole")
-    if verdict is None:
+    decision = None if decided else decide_kind(column.name, data, n_rows, "whole")
+    if decision is None:
         labels = data.labels if isinstance(data, Codes | Sets) else []
-        if spelled := said_of_strings(column, labels):
+        if spelled := spelling_note(column, labels):
             return Finding(column.name, column.kind, spelled)
-        return _with_twins(column, labels).finding()
-    return _with_verdict(column, verdict, None).finding(kept=not verdict.dropped)
+        return _with_near_duplicates(column, labels).finding()
+    return _with_decision(column, decision, None).finding(kept=not decision.dropped)
 
 
 def _readable_columns(
@@ -255,7 +255,7 @@ def _apply_rules(
     remaining, parts, dropped = [], [], list(table.schema.dropped)
     to_infer = frozenset(undeclared)
     sample = sampled_rows(table.n_rows)
-    verdicts = _with_commas(
+    decisions = _with_commas(
         table,
         {
             column.name: decide_kind(column.name, _sampled(data, sample), n_rows, rules)
@@ -266,27 +266,27 @@ def _apply_rules(
     names = table.schema.given
     for column, data in table:
         position = names.index(column.name)
-        verdict = verdicts.get(column.name)
-        if verdict is not None and verdict.dropped and _stays(verdict, rules):
-            verdict = None
+        decision = decisions.get(column.name)
+        if decision is not None and decision.dropped and _stays(decision, rules):
+            decision = None
         elif column.name in to_infer:
             labels = data.labels if isinstance(data, Codes) else []
-            column = _with_twins(column, labels)
-            column = replace(column, origin=column.origin._replace(judged=True))
+            column = _with_near_duplicates(column, labels)
+            column = replace(column, origin=column.origin._replace(inferred=True))
             if rules == "whole" and table.n_rows >= MIN_ROWS_TO_INFER and data.is_constant():
-                verdict = Decision(column.kind, "constant", dropped=True, format=column.decimal)
-        if verdict is not None:
-            judged = _with_verdict(column, verdict, position)
-            if verdict.dropped:
-                dropped.append(judged)
+                decision = Decision(column.kind, "constant", dropped=True, format=column.decimal)
+        if decision is not None:
+            decided = _with_decision(column, decision, position)
+            if decision.dropped:
+                dropped.append(decided)
                 continue
             try:
-                column, data = _as_judged(judged, by_name[column.name], table.schema)
+                column, data = _as_decided(decided, by_name[column.name], table.schema)
             except (TypeError, ValueError) as error:  # one of many dates does not exist
                 why = f"dates, but for one: {error}"
-                column = replace(column, origin=Origin(why, judged=True, asks="exceptions"))
-            if column.asks == "exceptions":
-                _tell_exceptions(column)
+                column = replace(column, origin=Origin(why, inferred=True, question="exceptions"))
+            if column.question == "exceptions":
+                _warn_of_exceptions(column)
         remaining.append(column)
         parts.append(data)
     if not remaining and all(column.why == "constant" for column in dropped):
@@ -298,7 +298,7 @@ def _apply_rules(
     return Table(schema, tuple(parts), table.n_rows)
 
 
-def _tell_exceptions(column: Column) -> None:
+def _warn_of_exceptions(column: Column) -> None:
     """Warn of the few values that keep a column from being read, or that are read as missing."""
     if column.origin.unreadable:
         declared = f"schema={{{column.name!r}: 'nominal'}}"
@@ -309,12 +309,14 @@ def _tell_exceptions(column: Column) -> None:
     warn_caller(f"column {column.name!r} holds {column.why}; {remedy}")
 
 
-def _with_verdict(column: Column, verdict: Decision, position: int | None) -> Column:
+def _with_decision(column: Column, decision: Decision, position: int | None) -> Column:
     """Return a column that is what the rules say, and where it was if it is dropped."""
-    where = position if verdict.dropped else None
-    origin = Origin(verdict.why, True, where, verdict.asks, verdict.delimiter, verdict.unreadable)
+    where = position if decision.dropped else None
+    origin = Origin(
+        decision.why, True, where, decision.question, decision.delimiter, decision.unreadable
+    )
     return replace(
-        column, kind=verdict.kind, format=verdict.format, levels=verdict.levels, origin=origin
+        column, kind=decision.kind, format=decision.format, levels=decision.levels, origin=origin
     )
 
 
@@ -328,43 +330,45 @@ def _nothing_kept(dropped: Sequence[Column]) -> str:
     )
 
 
-def _with_twins(column: Column, labels: Sequence[Any]) -> Column:
+def _with_near_duplicates(column: Column, labels: Sequence[Any]) -> Column:
     """Return a column that says of plain values whether some are written alike."""
     if column.why != "values":
         return column
-    remark, asks = twins(labels)
-    return replace(column, origin=column.origin._replace(why=column.why + remark, asks=asks))
+    remark, question = near_duplicates(labels)
+    return replace(
+        column, origin=column.origin._replace(why=column.why + remark, question=question)
+    )
 
 
 def _with_commas(
-    table: Table, verdicts: Mapping[str, Decision | None]
+    table: Table, decisions: Mapping[str, Decision | None]
 ) -> Mapping[str, Decision | None]:
-    """Return verdicts for a table in which, if one column has decimal commas, the others do, too.
+    """The decisions for a table in which, if one column has decimal commas, the others do, too.
 
     Points then separate thousands wherever all of a column's may.
     """
     if not any(
-        v is not None and v.kind == "numeric" and v.format == "," for v in verdicts.values()
+        v is not None and v.kind == "numeric" and v.format == "," for v in decisions.values()
     ):
-        return verdicts
-    out = dict(verdicts)
-    for name, verdict in verdicts.items():
+        return decisions
+    out = dict(decisions)
+    for name, decision in decisions.items():
         data = table[name]
-        if verdict is not None and verdict.format == "." and isinstance(data, Codes):
-            out[name] = verdict._replace(format="," if has_thousands(data.labels) else ".")
+        if decision is not None and decision.format == "." and isinstance(data, Codes):
+            out[name] = decision._replace(format="," if has_thousands(data.labels) else ".")
     return out
 
 
-def _stays(verdict: Decision, rules: Rules) -> bool:
+def _stays(decision: Decision, rules: Rules) -> bool:
     """Tell whether a column that tells rows apart is kept: numbers of rows may tell of time."""
-    return rules == "all" or (rules == "texts" and verdict.kind == "numeric")
+    return rules == "all" or (rules == "texts" and decision.kind == "numeric")
 
 
 def _sampled(data: Cells, rows: np.ndarray | None) -> Cells:
     return data if rows is None else data.take(rows)
 
 
-def _as_judged(column: Column, cells: Any, schema: Schema) -> tuple[Column, Any]:
+def _as_decided(column: Column, cells: Any, schema: Schema) -> tuple[Column, Any]:
     """Read a column as the rules say; raise if one of its dates does not exist."""
     if column.kind != "datetime":
         return column, _column(cells, column, schema)
@@ -428,7 +432,7 @@ def _with_format(column: Column, cells: Any) -> Column:
 
 
 def _conforming(table: Table, schema: Schema) -> Table:
-    """Return a table that was read before, if it was read as a schema now asks."""
+    """Return a table that was read before, if it was read as a schema now says."""
     for column in schema.columns:
         if column.name not in table.schema.names:
             raise ValueError(
@@ -525,7 +529,7 @@ def _completed(
                 column = column.cells_type.completed(column, cells)
         else:
             column = column.cells_type.completed(column, cells)
-            if not column.judged:
+            if not column.inferred:
                 column = replace(column, origin=Origin("declared"))
         columns.append(_with_format(column, cells))
     return replace(schema, columns=tuple(columns), complete=True, named=named)
@@ -553,7 +557,7 @@ def _column(cells: Any, column: Column, schema: Schema) -> Cells:
         try:
             return read(cells, column, schema)
         except CellError:
-            if not (column.judged and column.cells_type.readable_as):
+            if not (column.inferred and column.cells_type.readable_as):
                 raise
             return read(_readable_cells(cells, column), column, schema)
     except (TypeError, ValueError) as error:
@@ -584,7 +588,7 @@ def _readable_cells(cells: Any, column: Column) -> Any:
 
     Those of a column that was declared, or most of which are words, stay as they are.
     """
-    if not column.judged:
+    if not column.inferred:
         return cells
     codes, labels = categories(cells)
     words = unreadable_cells(codes, labels)
@@ -603,7 +607,7 @@ def _with_unreadable(column: Column, cells: Any) -> Column:
     unreadable = tuple(unreadable_cells(*categories(cells)).items())
     why = f"{column.why.partition(', except ')[0]}, except {cells_in_words(unreadable)}"
     origin = column.origin._replace(why=f"{why}, read as missing", unreadable=unreadable)
-    return replace(column, origin=origin._replace(asks="exceptions"))
+    return replace(column, origin=origin._replace(question="exceptions"))
 
 
 # -- Schema: what the columns of a table are -----------------------------------------------------

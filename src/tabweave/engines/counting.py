@@ -316,7 +316,7 @@ def _below(limit: Any, keys: np.ndarray, batch: Any) -> tuple[np.ndarray, Any]:
 def constants(source: Source, table: Table) -> list[str]:
     """The columns that are constant in all rows, of those that are in a sample of them."""
     one = take_rows(table, np.arange(1))
-    names = [column.name for column, data in table if column.judged and data.is_constant()]
+    names = [column.name for column, data in table if column.inferred and data.is_constant()]
     for batch in source.batches(names) if names else ():
         rows = Table.of(batch, table.schema.select(names))
         names = [name for name in names if one[name].joined(rows[name]).is_constant()]

@@ -14,7 +14,7 @@ from tabweave.columns.decision import Finding
 from tabweave.columns.frames import in_memory
 from tabweave.columns.inputs import warn_of_numbers
 from tabweave.columns.kinds import Kinds
-from tabweave.columns.nominal import said_of_strings
+from tabweave.columns.nominal import spelling_note
 from tabweave.columns.table import (
     Table,
     as_rows,
@@ -220,7 +220,7 @@ def _finding(embedder: Any, column: Column) -> Finding:
     if column.name in spelled_columns(embedder):
         counts = embedder.counts_
         labels = counts.labels[counts.vocabulary.index(column.name)]
-        if spelled := said_of_strings(column, labels):
+        if spelled := spelling_note(column, labels):
             finding = Finding(column.name, column.kind, spelled)
     informs = embedder.__dict__.get("gaps_", {}).get(column.name)
     if informs is None:

@@ -186,7 +186,7 @@ def tell_columns(table: Any, *, spells: bool) -> None:
     Strings that an embedder compares by how they are spelled tell more than that.
     """
     tell_kinds(table)
-    explained = {c.column for c in table.kinds() if c.asks or (spells and "spelling" in c.why)}
+    explained = {c.column for c in table.kinds() if c.question or (spells and "spelling" in c.why)}
     for name, why in tabweave.report.read(table, None).left_out.items():
         if name not in explained:
             tell_noise(name, why)

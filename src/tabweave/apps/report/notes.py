@@ -49,7 +49,7 @@ def _of_column(reading: Reading, column: Column, data: Any) -> Iterator[Note]:
         text = f"holds {finding.why}"
         if is_left_out:
             text += "; it is not used below"
-        elif finding.asks == "exceptions" and finding.kind == "nominal":
+        elif finding.question == "exceptions" and finding.kind == "nominal":
             text += "; it is read as categories"
         yield _note("warning" if is_left_out else "note", "doubt", name, text)
     elif is_left_out:

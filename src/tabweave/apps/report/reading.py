@@ -117,7 +117,7 @@ def read(X: Any, target: Any) -> Reading:
 
 def is_doubtful(finding: Finding) -> bool:
     """Whether a column may be meant as something else; how it is spelled is another matter."""
-    return finding.asks not in ("", "spelling")
+    return finding.question not in ("", "spelling")
 
 
 def without_unused_labels(table: Table) -> Table:

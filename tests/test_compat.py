@@ -171,7 +171,7 @@ import numpy as np
 from tabweave import Weave
 rng = np.random.default_rng(0)
 rows = {f"c{i}": rng.integers(0, 4 + i, N).astype(str) for i in range(3)}
-rows |= {"x": rng.normal(size=N), "y": rng.normal(size=N)}
+rows |= {"x": rng.normal(size=N) + rows["c0"].astype(int), "y": rng.normal(size=N)}
 vectors = Weave().fit(rows).transform(rows)
 print("numba" in sys.modules, float(np.abs(vectors).sum()))
 """
@@ -335,3 +335,51 @@ def test_the_largest_of_equal_eigenvalues_are_found(size, k):
     np.testing.assert_allclose(values, np.ones(k))
     np.testing.assert_allclose(matrix @ vectors, vectors, atol=1e-9)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-9)
+
+
+LOWER = """
+@njit()
+def third(x):
+    return x + 1
+
+@njit()
+def second(x):
+    return 2 * third(x)
+"""
+UPPER = """
+@njit()
+def first(x):
+    return second(x) - 1
+"""
+
+
+def two_modules():
+    """A compiled function that calls one of another module, which calls a third there."""
+    lower, upper = {"njit": _compat.njit}, {"njit": _compat.njit}
+    exec(LOWER, lower)
+    upper["second"] = lower["second"]
+    exec(UPPER, upper)
+    return upper, lower
+
+
+def test_what_is_called_in_other_modules_is_compiled_with_what_it_calls():
+    pytest.importorskip("numba", reason="without numba nothing is compiled")
+    upper, lower = two_modules()
+    assert upper["first"](3) == 7
+    assert not isinstance(lower["third"], _compat._Compiled)
+
+
+def test_no_thread_sees_a_function_before_all_that_it_calls(monkeypatch):
+    """A function that is seen too early is compiled with names that stand for nothing yet."""
+    pytest.importorskip("numba", reason="without numba nothing is compiled")
+    upper, lower = two_modules()
+    functions = [upper["first"], lower["second"], lower["third"]]
+    compile_one = _compat._compiled
+
+    def compiled(function, options):
+        assert [f.compiled for f in functions] == [None] * 3
+        return compile_one(function, options)
+
+    monkeypatch.setattr(_compat, "_compiled", compiled)
+    assert upper["first"](3) == 7
+    assert all(f.compiled is not None for f in functions)

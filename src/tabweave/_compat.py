@@ -289,14 +289,27 @@ class _Compiled:
         return self.compiled(*args)
 
     def _load(self) -> None:
-        """Hand all functions of the module to numba, which wants to see those that are called."""
-        names = self.function.__globals__
+        """Hand all functions of the module to numba, which wants to see those that are called.
+
+        Those of other modules, too, with what they call. Other threads see none of them as compiled
+        before all names stand for compiled functions.
+        """
         with _LOADING:
-            functions = {name: f for name, f in names.items() if isinstance(f, _Compiled)}
-            for name, function in {**functions, self.function.__name__: self}.items():
-                if function.compiled is None:
-                    function.compiled = _compiled(function.function, function.options)
-                names[name] = function.compiled
+            scopes, waiting = [], [self.function.__globals__]
+            functions = {id(self): self}
+            while waiting:
+                names = waiting.pop()
+                called = {name: f for name, f in names.items() if isinstance(f, _Compiled)}
+                scopes.append((names, called))
+                new = [f for f in called.values() if id(f) not in functions]
+                waiting += [f.function.__globals__ for f in new]
+                functions |= {id(f): f for f in new}
+            made = {i: f.compiled or _compiled(f.function, f.options) for i, f in functions.items()}
+            for names, called in scopes:
+                names |= {name: made[id(f)] for name, f in called.items()}
+            self.function.__globals__[self.function.__name__] = made[id(self)]
+            for i, function in functions.items():
+                function.compiled = made[i]
 
 
 def _largest_size(*args: Any) -> int:

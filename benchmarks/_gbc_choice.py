@@ -17,12 +17,15 @@ from _gbc_data import Task, sources
 from _gbc_graphs import FAMILIES, LABELS, draw
 from _gbc_runs import ROUNDS, TREES, split
 from _report import Report
-from tabweave.sources.gbc import gbc
-from tabweave.sources.gbc.gbc import with_joined
-from tabweave.sources.gbc.prediction import (
+from tabweave.sources import gbc
+from tabweave.sources.gbc import folds_of, with_joined
+from tabweave.sources.team import (
     SHRUNKEN,
+    Binned,
     ClassSmoother,
     Fusion,
+    Logistic,
+    Team,
     _scaled,
     beliefs,
     better,
@@ -30,8 +33,6 @@ from tabweave.sources.gbc.prediction import (
     mean_losses,
     row_losses,
 )
-from tabweave.sources.gbc.team import Binned, Logistic, Team
-from tabweave.sources.gbc.training import folds_of
 
 FIRST = 300  # seeds from here on choose; the report of members has those from 0
 NOISE, ONE = ", one table of noise", "one table decides"

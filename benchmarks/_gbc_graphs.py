@@ -21,8 +21,8 @@ from _cells import Cells
 from _gbc_data import TASKS, Task, present, sources
 from _gbc_runs import METHODS, ROUNDS, TREES, split
 from tabweave import GBCClassifier
-from tabweave.sources.gbc import gbc
-from tabweave.sources.gbc.training import JOINED
+from tabweave.sources import gbc
+from tabweave.sources.gbc import JOINED
 
 KINDS = ("alike", "differ", "random")
 STRENGTHS = (0.2, 0.4, 0.6, 0.8, 1.0)  # share of edges that follow the classes
@@ -109,7 +109,7 @@ def consensus(task: Task, share: float, gaps: bool, seed: int) -> dict[str, Any]
 def version() -> str:
     """Return a short name of GBC's code (not of its text): cells of other code are not reported."""
     digest = hashlib.sha256()
-    for path in sorted(Path(gbc.__file__).parent.glob("*.py")):
+    for path in (Path(gbc.__file__), Path(gbc.__file__).with_name("team.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):

@@ -12,7 +12,7 @@ from _hemap_data import Task
 from _report import FOLDER, Report
 from tabweave import HeMap
 from tabweave.papers.projections import at_random
-from tabweave.sources.hemap.transfer import Align, TargetRows
+from tabweave.sources.hemap import Align, TargetRows
 
 
 class AtRandom(HeMap):

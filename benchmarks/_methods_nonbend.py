@@ -9,8 +9,7 @@ import numpy as np
 
 from tabweave import NonBEND, ValueTables, Weave, papers
 from tabweave.counts.counts import Counts
-from tabweave.embed.nonbend.model import Fit, Prior
-from tabweave.embed.nonbend.nonbend import mean_grams
+from tabweave.embed.nonbend import Fit, Prior, mean_grams
 from tabweave.embed.onehot import OneHotAutoencoder
 
 SEEDS = 5  # single fits hang on their seed: their F is the mean over so many

@@ -24,8 +24,7 @@ from tabweave.datasets import load
 from tabweave.embed.cde import co_occurrence, occurrence, value_clusters
 from tabweave.embed.value_metric import value_codes
 from tabweave.evaluate import average_ranks
-from tabweave.measures.context import ahmad
-from tabweave.measures.coupled import cos_intra_similarity
+from tabweave.measures.coupled import ahmad, cos_intra_similarity
 from tabweave.papers import (
     epsilon_gamma,
     inter_coupling_heterogeneity,

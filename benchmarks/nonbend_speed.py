@@ -21,9 +21,7 @@ import numpy as np
 
 from _report import Report, best_of
 from tabweave import Counts, Table
-from tabweave.embed.nonbend import VI, NonBEND
-from tabweave.embed.nonbend.model import Fit, Prior, WeightedRows
-from tabweave.embed.nonbend.variational import first_fit, step
+from tabweave.embed.nonbend import VI, Fit, NonBEND, Prior, WeightedRows, first_fit, step
 
 ITERATIONS = 50
 _PEER = """

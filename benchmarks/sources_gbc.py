@@ -25,7 +25,7 @@ from _gbc_report import write_published, write_report
 from _gbc_runs import ABLATION_SPLITS, SHARES, SPLITS, measure, measure_counts
 from _report import Report
 from tabweave import GBCClassifier, Sources
-from tabweave.sources.gbc import gbc
+from tabweave.sources import gbc
 
 
 def run_large(n: int = 500_000, p: int = 20, width: int = 10, threads: int = 1) -> dict[str, Any]:

@@ -221,7 +221,7 @@ def by_learner(report: Report, task: Task, seeds: range) -> None:
 
 
 def low_rank(report: Report) -> None:
-    from tabweave.sources.hemap.transfer import Factor, embed
+    from tabweave.sources.hemap import Factor, embed
 
     report.section("The low-rank solution against the dense one")
     rng = np.random.default_rng(0)

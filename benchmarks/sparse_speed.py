@@ -24,8 +24,7 @@ from sklearn.preprocessing import Normalizer
 
 from _report import Report, best_of
 from tabweave import Column
-from tabweave.embed.sets import KSVD, SetTfidf, batch_omp, omp
-from tabweave.embed.sets.ksvd import first_atoms
+from tabweave.embed.sets import KSVD, SetTfidf, batch_omp, first_atoms, omp
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 COMMAND = "python benchmarks/sparse_speed.py --peers peers/bin/python"

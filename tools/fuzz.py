@@ -174,9 +174,9 @@ def _model(rng: random.Random) -> Any:
 
 def _change_values(path: Path, rng: random.Random) -> None:
     """Change the header or an array of a file, and seal it again."""
-    from tabweave.io import archive
+    from tabweave.io import store
 
-    header, arrays = archive.read(path)
+    header, arrays = store.read(path)
     for _ in range(rng.randint(1, 3)):
         if arrays and rng.random() < 0.4:
             name = rng.choice(sorted(arrays))
@@ -185,7 +185,7 @@ def _change_values(path: Path, rng: random.Random) -> None:
             del arrays[rng.choice(sorted(arrays))]
         else:
             header = _changed_json(header, rng)
-    archive.write(path, header if isinstance(header, dict) else {"x": header}, arrays)
+    store.write(path, header if isinstance(header, dict) else {"x": header}, arrays)
 
 
 def _changed_array(array: Any, rng: random.Random) -> Any:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave.embed.helic import HELIC as HELIC
     from tabweave.embed.hierarchy import DRDH as DRDH
     from tabweave.embed.hierarchy import DistanceHierarchy as DistanceHierarchy
-    from tabweave.embed.nonbend.nonbend import NonBEND as NonBEND
+    from tabweave.embed.nonbend import NonBEND as NonBEND
     from tabweave.embed.onehot import OneHot as OneHot
     from tabweave.embed.onehot import OneHotAutoencoder as OneHotAutoencoder
     from tabweave.embed.sets import KSVD as KSVD

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tabweave import OneHot, Table
 from tabweave.columns import vocabulary as labels_
 from tabweave.columns.vocabulary import Bucket, Vocabulary, canonical
-from tabweave.io.codec import restored, state_of
+from tabweave.io.store import restored, state_of
 
 plain = st.one_of(
     st.none(),

@@ -14,7 +14,7 @@ from scipy import sparse
 import tabweave
 from tabweave import Column, Counts, Schema, Table
 from tabweave.counts import counting as _counting
-from tabweave.io import archive as _persist
+from tabweave.io import store
 
 LABELS = [None, True, 0, 1.5, float("inf"), "a", "", "é\n", "\ud800", b"\x00x", 10**30]
 
@@ -131,7 +131,7 @@ class TestRefusal:
         for arrays in ({}, {"evil": np.array([Trap()], dtype=object)}):
             with path.open("w+b") as file:
                 np.savez(file, **members, **arrays)
-                _persist._seal(file)
+                store._seal(file)
             if arrays:
                 with pytest.raises(ValueError, match="damaged"):
                     Counts.load(path)
@@ -173,7 +173,7 @@ class TestRefusal:
             Counts.load(path)
 
     def test_newer_version(self, path):
-        self.rewrite(path, tabweave=_persist.VERSION + 1)
+        self.rewrite(path, tabweave=store.VERSION + 1)
         with pytest.raises(ValueError, match="upgrade"):
             Counts.load(path)
 
@@ -211,7 +211,7 @@ class TestRefusal:
             arrays = {k: archive[k] for k in archive.files if k != "a1"}
         with path.open("w+b") as file:
             np.savez(file, **arrays)
-            _persist._seal(file)
+            store._seal(file)
         with pytest.raises(ValueError, match=r"damaged: 'a1'"):
             Counts.load(path)
 
@@ -223,7 +223,7 @@ class TestRefusal:
         with path.open("w+b") as file:
             text = np.frombuffer(json.dumps(header).encode(), np.uint8)
             np.savez(file, header=text, **arrays)
-            _persist._seal(file)
+            store._seal(file)
 
 
 class TestAtomic:
@@ -236,7 +236,7 @@ class TestAtomic:
             file.write(b"half")
             raise OSError("No space left on device")
 
-        monkeypatch.setattr(_persist, "_pack", full)
+        monkeypatch.setattr(store, "_pack", full)
         with pytest.raises(OSError, match="No space"):
             new.save(path)
         monkeypatch.undo()
@@ -281,13 +281,13 @@ def sealed_bomb(path, **members):
     """Write an archive with a right seal, whatever it holds."""
     with open(path, "w+b") as file:
         np.savez_compressed(file, **members)
-        _persist._seal(file)
+        store._seal(file)
 
 
 @pytest.mark.parametrize("member", ["header", "a0"])
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch, member):
-    monkeypatch.setattr(_persist, "FREE_BYTES", 1 << 20)
-    monkeypatch.setattr(_persist, "FREE_HEADER_BYTES", 1 << 18)
+    monkeypatch.setattr(store, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(store, "FREE_HEADER_BYTES", 1 << 18)
     unpacked = []
     opened = zipfile.ZipFile.open
     monkeypatch.setattr(
@@ -298,7 +298,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch, member):
     assert (tmp_path / "bomb").stat().st_size < 10_000
     unpacked.clear()
     with pytest.raises(ValueError, match="decompresses to far more than a file of tabweave holds"):
-        _persist.read(tmp_path / "bomb")
+        store.read(tmp_path / "bomb")
     assert not unpacked
 
 
@@ -312,30 +312,30 @@ def test_the_directory_cannot_lie_about_sizes(tmp_path):
     assert size > 1 << 16
     path.write_bytes(data[:at] + (100).to_bytes(4, "little") + data[at + 4 :])
     with pytest.raises(ValueError, match="damaged"):
-        _persist.read(path)
+        store.read(path)
 
 
 def test_the_directory_cannot_lie_about_packed_sizes(tmp_path):
     """One edited field made 2 MB of file 2 GB of memory."""
     path = tmp_path / "lie"
     text = np.frombuffer(b'{"tabweave": 1}', np.uint8)
-    sealed_bomb(path, header=text, a0=np.zeros(_persist.FREE_BYTES + 1, np.uint8))
-    data = path.read_bytes()[: -_persist._HEX]
+    sealed_bomb(path, header=text, a0=np.zeros(store.FREE_BYTES + 1, np.uint8))
+    data = path.read_bytes()[: -store._HEX]
     at = data.rindex(b"PK\x01\x02") + 20
     data = data[:at] + (1 << 30).to_bytes(4, "little") + data[at + 4 :]
     path.write_bytes(data + hashlib.sha256(data).hexdigest().encode())
     with pytest.raises(ValueError, match="decompresses to far more than a file of tabweave holds"):
-        _persist.read(path)
+        store.read(path)
 
 
 def test_what_is_nearly_all_zeros_is_written_so_that_it_can_be_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(_persist, "FREE_BYTES", 1 << 20)
-    monkeypatch.setattr(_persist, "MAX_RATIO", 100)
+    monkeypatch.setattr(store, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(store, "MAX_RATIO", 100)
     zeros = np.zeros(1 << 21, np.uint8)
     for _ in range(2):
-        _persist.write(tmp_path / "zeros", {}, {"a0": zeros})
+        store.write(tmp_path / "zeros", {}, {"a0": zeros})
     assert (tmp_path / "zeros").stat().st_size > zeros.nbytes  # not packed
-    _, arrays = _persist.read(tmp_path / "zeros")
+    _, arrays = store.read(tmp_path / "zeros")
     np.testing.assert_array_equal(arrays["a0"], zeros)
 
 
@@ -343,28 +343,28 @@ def test_a_file_without_a_seal_and_one_that_is_cut_while_it_is_read(tmp_path):
     header = np.frombuffer(b'{"tabweave": 1}', np.uint8)
     np.savez_compressed(tmp_path / "plain.npz", header=header)
     with pytest.raises(ValueError, match="it has no seal"):
-        _persist.read(tmp_path / "plain.npz")
+        store.read(tmp_path / "plain.npz")
     with open(tmp_path / "plain.npz", "rb") as file, pytest.raises(EOFError, match="ends early"):
-        _persist._digest(file, 10**6)
+        store._digest(file, 10**6)
 
 
 def test_an_error_of_the_disk_names_the_file_if_it_is_there(tmp_path, monkeypatch):
-    _persist.write(tmp_path / "model", {}, {})
+    store.write(tmp_path / "model", {}, {})
 
     def failing(file):
         raise OSError("the disk is broken")
 
-    monkeypatch.setattr(_persist, "_check_seal", failing)
+    monkeypatch.setattr(store, "_check_seal", failing)
     with pytest.raises(ValueError, match=r"model is damaged .*the disk is broken"):
-        _persist.read(tmp_path / "model")
+        store.read(tmp_path / "model")
     with pytest.raises(FileNotFoundError):
-        _persist.read(tmp_path / "absent")
+        store.read(tmp_path / "absent")
 
 
 def test_a_file_ends_with_the_seal_of_today(tmp_path):
     import hashlib
 
-    _persist.write(tmp_path / "f", {}, {"a": np.arange(3)})
+    store.write(tmp_path / "f", {}, {"a": np.arange(3)})
     content = (tmp_path / "f").read_bytes()
     assert content[-80:-64] == b"tabweave sha256 "
     assert content[-64:].decode() == hashlib.sha256(content[:-64]).hexdigest()
@@ -376,10 +376,10 @@ def test_as_much_as_is_free_may_be_unpacked():
         info.compress_size, info.file_size = packed, unpacked
         return info
 
-    over = _persist._is_over
+    over = store._is_over
     assert not over([entry(0, 60), entry(0, 40)], 9, 100)
     assert over([entry(0, 60), entry(0, 41)], 9, 100)
-    most = _persist.MAX_RATIO * 7
+    most = store.MAX_RATIO * 7
     assert not over([entry(7, most)], 9, 100) and over([entry(7, most + 1)], 9, 100)
     assert over([entry(9, most + 1)], 7, 100)  # the file is smaller than it says
 

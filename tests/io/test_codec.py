@@ -5,13 +5,13 @@ import pytest
 
 import tabweave
 from tabweave import OneHot
-from tabweave.io import codec
+from tabweave.io import store
 
 
 def test_classes_of_others_keep_what_they_set(tmp_path):
     from sklearn.neural_network import MLPClassifier
 
-    assert codec.restored(MLPClassifier, {"loss": "log_loss"}).loss == "log_loss"
+    assert store.restored(MLPClassifier, {"loss": "log_loss"}).loss == "log_loss"
 
 
 # -- parts that are shared again and again -------------------------------------------------------
@@ -30,7 +30,7 @@ def nested(kind, depth):
 @pytest.mark.parametrize("kind", ["tuple", "list"])
 def test_shared_parts_are_bounded(wrap, kind):
     tree = {"dict": [[nested(kind, 60), 1]]} if wrap == "dict" else {wrap: [nested(kind, 60)]}
-    decoder = codec.Decoder({}, lambda name: None)
+    decoder = store.Decoder({}, lambda name: None)
     with pytest.raises(ValueError, match="the same parts again and again"):
         decoder.decode(tree[wrap] if wrap == "list" else tree)
 
@@ -49,14 +49,14 @@ def test_a_saved_model_of_shared_tuples_does_not_hang(tmp_path):
 
 def test_what_is_shared_as_models_share_comes_back_shared():
     labels = tuple(f"v{i}" for i in range(5000))
-    encoder = codec.Encoder(lambda value: None)
+    encoder = store.Encoder(lambda value: None)
     tree = encoder.encode([[labels, i] for i in range(2000)], "")
-    back = codec.Decoder(encoder.arrays, lambda name: None).decode(tree)
+    back = store.Decoder(encoder.arrays, lambda name: None).decode(tree)
     assert back[0][0] == labels and all(pair[0] is back[0][0] for pair in back)
 
 
 def encoded(value):
-    return codec.Encoder(lambda _: None).encode(value, "x")
+    return store.Encoder(lambda _: None).encode(value, "x")
 
 
 def test_what_no_file_holds_is_named():
@@ -73,12 +73,12 @@ def test_what_no_file_holds_is_named():
 
 
 def test_keys_that_hold_the_same_parts_again_and_again_are_refused(monkeypatch):
-    monkeypatch.setattr(codec, "MAX_KEY_PARTS", 3)
-    encoder = codec.Encoder(lambda _: None)
+    monkeypatch.setattr(store, "MAX_KEY_PARTS", 3)
+    encoder = store.Encoder(lambda _: None)
     small, large = encoder.encode({(1, 2): 0}, "x"), encoder.encode({(1, 2, 3, 4): 0}, "x")
-    assert codec.Decoder({}, lambda _: None).decode(small) == {(1, 2): 0}
+    assert store.Decoder({}, lambda _: None).decode(small) == {(1, 2): 0}
     with pytest.raises(ValueError, match="a key holds the same parts again and again"):
-        codec.Decoder({}, lambda _: None).decode(large)
+        store.Decoder({}, lambda _: None).decode(large)
 
 
 def test_neighbours_without_a_tree_need_none():
@@ -88,7 +88,7 @@ def test_neighbours_without_a_tree_need_none():
     for how, has_tree in (("brute", False), ("kd_tree", True), ("ball_tree", True)):
         model = NearestNeighbors(algorithm=how).fit(rows)
         model._tree = None
-        codec._rebuild_tree(model)
+        store._rebuild_tree(model)
         assert (model._tree is not None) == has_tree
         assert model.kneighbors(rows, 1)[1].ravel().tolist() == [0, 1, 2, 3]
 
@@ -101,8 +101,8 @@ def test_parts_are_counted_as_if_nothing_were_shared():
 
     own = [1, "a", None]
     value = [own, own, [own, 2.5, [own]], own]
-    encoder = codec.Encoder(lambda _: None)
-    decoder = codec.Decoder(encoder.arrays, lambda name: None)
+    encoder = store.Encoder(lambda _: None)
+    decoder = store.Decoder(encoder.arrays, lambda name: None)
     assert decoder.decode(encoder.encode(value, "")) == value
     assert decoder._parts == parts(value)
 
@@ -110,4 +110,4 @@ def test_parts_are_counted_as_if_nothing_were_shared():
 @pytest.mark.parametrize("text", ["O", "V8", "f8,i4", "O,i4"])
 def test_types_that_are_no_numbers_or_text_are_refused(text):
     with pytest.raises(ValueError, match="expected the type of a number or text, got"):
-        codec._simple(text)
+        store._simple(text)

@@ -46,12 +46,12 @@ from tabweave.counts import counting
 from tabweave.counts.couplings import gaussian
 from tabweave.embed import EMBEDDERS
 from tabweave.embed.onehot import OneHotAutoencoder
-from tabweave.io import archive as _persist
+from tabweave.io import store
 from tabweave.io import store as _store
-from tabweave.io.codec import Decoder, Encoder, state_of
+from tabweave.io.store import Decoder, Encoder, state_of
 from tabweave.papers import CCDSDC, CCTED, DCD
 from tabweave.papers.recommend import MatrixFactorization
-from tabweave.sources.gbc.gbc import GBC
+from tabweave.sources.gbc import GBC
 
 RNG = np.random.default_rng(0)
 N = 40
@@ -516,9 +516,9 @@ class TestRefusal:
 def forged(path, change):
     """Write a file with a good seal and a bad content."""
     Weave(schema=NOMINAL).fit(ROWS).save(path)
-    header, arrays = _persist.read(path)
+    header, arrays = store.read(path)
     change(header, header["value"]["object"][1], arrays)
-    _persist.write(path, header, arrays)
+    store.write(path, header, arrays)
 
 
 def put(name, value):
@@ -532,7 +532,7 @@ FORGERIES = {
         0, "tabweave.apps.cli.__main__.app"
     ),
     "undeclared class": put("schema", {"object": ["tabweave.base.ValueEmbedder", {}]}),
-    "undeclared function": put("schema", {"function": "tabweave.io.archive.replacing"}),
+    "undeclared function": put("schema", {"function": "tabweave.io.store.replacing"}),
     "imported name": put("schema", {"function": "tabweave.embed.weave.Counts"}),
     "measure": put("schema", {"function": "measure none"}),
     "function": put("schema", {"function": "builtins.eval"}),
@@ -659,13 +659,13 @@ def test_a_forged_sparse_matrix_is_refused(tmp_path, monkeypatch, part):
     monkeypatch.setattr(counting, "DENSE_VALUES", 0)
     path = tmp_path / "sparse.tabweave"
     Weave(schema=NOMINAL).fit(ROWS).save(path)
-    header, arrays = _persist.read(path)
+    header, arrays = store.read(path)
     found = re.search(r"\"sparse\": (\[\"csr_array.*?\}\]\])", json.dumps(header))
     names = [entry["array"] for entry in json.loads(found.group(1))[2]]
     name = names[1 if part == "columns" else 2]
     indices = arrays[name].copy()
     indices[1] = 10**6 if part == "columns" else indices[2] + 1
-    _persist.write(path, header, arrays | {name: indices})
+    store.write(path, header, arrays | {name: indices})
     with pytest.raises(ValueError, match=r"sparse\.tabweave is damaged"):
         tabweave.load(path)
 
@@ -729,8 +729,8 @@ def test_what_is_no_object_of_ours_is_not_saved(tmp_path, value):
 
 
 def test_a_file_says_of_which_class_it_is(tmp_path):
-    from tabweave.io import archive
+    from tabweave.io import store
 
     tabweave.OneHot().fit({"a": ["u", "v"]}).save(tmp_path / "m")
-    header, _ = archive.read(tmp_path / "m")
+    header, _ = store.read(tmp_path / "m")
     assert header["class"].endswith(".OneHot")

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from tabweave import Counts, Table
-from tabweave.measures import context
-from tabweave.measures.context import (
+from tabweave.measures import coupled
+from tabweave.measures.coupled import (
     ahmad,
     cbdl_chi2,
     cbdl_prediction,
@@ -265,7 +265,7 @@ def test_jia_in_blocks(monkeypatch):
     counts = counted(rows)
     c = codes(counts, rows)
     whole = jia(counts, c, c)
-    monkeypatch.setattr(context, "BLOCK_ENTRIES", 7 * 4**2)
+    monkeypatch.setattr(coupled, "BLOCK_ENTRIES", 7 * 4**2)
     assert np.array_equal(jia(counts, c, c), whole)
 
 

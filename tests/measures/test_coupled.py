@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from tabweave import Counts, Table
-from tabweave.measures.context import ahmad, dilca, le_ho
 from tabweave.measures.coupled import (
+    ahmad,
     ckml,
     ckml_inter,
     ckml_intra,
@@ -16,6 +16,8 @@ from tabweave.measures.coupled import (
     cos,
     cos_inter,
     cos_intra,
+    dilca,
+    le_ho,
 )
 from tabweave.measures.register import MEASURES
 from tabweave.papers import CKML

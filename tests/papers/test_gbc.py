@@ -8,8 +8,8 @@ import pytest
 
 from tabweave import Sources, papers
 from tabweave.papers.gbc import SignedLogistic, SummedTeam, normalized, search_step
-from tabweave.sources.gbc.team import Logistic, Squared, Team, Terms
 from tabweave.sources.graphs import blend
+from tabweave.sources.team import Logistic, Squared, Team, Terms
 
 pytest.importorskip("lightgbm", reason="the extra boost is not installed")
 ONE_THREAD = {"num_threads": 1}

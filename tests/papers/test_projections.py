@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 import tabweave
 from tabweave import Sources, papers
 from tabweave.papers.projections import at_random
-from tabweave.sources.hemap.transfer import Scaled
+from tabweave.sources.hemap import Scaled
 
 N = 60
 

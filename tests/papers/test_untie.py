@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from tabweave import Counts, OneHot, Table, papers
 from tabweave.counts import counting, couplings
 from tabweave.datasets import make_coupled
-from tabweave.embed.nonbend.model import WeightedRows
+from tabweave.embed.nonbend import WeightedRows
 from tabweave.papers.untie import (
     BOUNDED,
     UNTIE,

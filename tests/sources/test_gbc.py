@@ -11,10 +11,17 @@ from scipy.special import expit
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from tabweave import GBCClassifier, GBCRegressor, Sources
-from tabweave.sources.gbc import gbc, training
-from tabweave.sources.gbc.prediction import ClassSmoother, Fusion, beliefs, choose_fusion
-from tabweave.sources.gbc.team import Binned, Logistic, Team
+from tabweave.sources import gbc
 from tabweave.sources.graphs import blend
+from tabweave.sources.team import (
+    Binned,
+    ClassSmoother,
+    Fusion,
+    Logistic,
+    Team,
+    beliefs,
+    choose_fusion,
+)
 
 lgb = pytest.importorskip("lightgbm", reason="the extra boost is not installed")
 ONE_THREAD = {"num_threads": 1}
@@ -459,9 +466,9 @@ def coupled_fit(monkeypatch, judged):
         return np.full((training.folds == 0).sum(), judged)
 
     uneven = Fusion(np.array([0.8, 0.2, 0.0]))  # the last one is of all columns
-    monkeypatch.setattr(training, "choose_fusion", lambda *given, **options: uneven)
+    monkeypatch.setattr(gbc, "choose_fusion", lambda *given, **options: uneven)
     monkeypatch.setattr(Team, "couple", spy)
-    monkeypatch.setattr(training.Training, "_judge_first", losses)
+    monkeypatch.setattr(gbc.Training, "_judge_first", losses)
     model = GBCClassifier(20, graph_smoothing=0, params=ONE_THREAD, random_state=0)
     return model.fit(sources, dict(enumerate(y[:100].tolist()))), sources, seen
 
@@ -715,7 +722,7 @@ def test_boosters_of_the_folds_count_as_much_as_that_of_all_labels(monkeypatch):
     # A fold's booster has not seen a third of the rows; none has seen those without a label.
     seen = {len({str(b.predict(tables["good0"][1])) for b in model._models("good0")})}
     assert seen == {4}
-    monkeypatch.setattr(training, "MANY_LABELS", 100)
+    monkeypatch.setattr(gbc, "MANY_LABELS", 100)
     assert not GBCClassifier(8, params=ONE_THREAD, **OFF).fit(sources, labels)._committee
     terms = GBCClassifier(8, params=ONE_THREAD, consensus=1, connectivity=0, cv=2)
     assert not terms.fit(sources, labels)._committee
@@ -768,7 +775,7 @@ def test_all_columns_are_a_member_of_the_team():
 def test_rows_of_the_folds_are_let_go_before_the_last_training(monkeypatch):
     """Their copies of the binned rows are as large as those of the last training."""
     tables, y = drawn()
-    alive, begin, train = [], Team.begin, training.Training._train
+    alive, begin, train = [], Team.begin, gbc.Training._train
 
     def begun(team, wanted=None):
         alive.append(weakref.ref(team))
@@ -780,7 +787,7 @@ def test_rows_of_the_folds_are_let_go_before_the_last_training(monkeypatch):
         train(self, *given)
 
     monkeypatch.setattr(Team, "begin", begun)
-    monkeypatch.setattr(training.Training, "_train", counted)
+    monkeypatch.setattr(gbc.Training, "_train", counted)
     GBCClassifier(4, params=ONE_THREAD, random_state=0, **OFF).fit(Sources(tables), y)
     assert alive[3] == 0  # after the teams of three folds
 

@@ -4,19 +4,17 @@ import numpy as np
 import pytest
 
 from tabweave.papers.gbc import SignedLogistic
-from tabweave.sources.gbc.prediction import (
+from tabweave.sources.team import (
     ClassSmoother,
     Fusion,
-    better,
-    choose_fusion,
-    informative,
-)
-from tabweave.sources.gbc.team import (
     Logistic,
     Squared,
     Terms,
+    better,
+    choose_fusion,
     edge_loss,
     expected,
+    informative,
     label_scale,
     source_weights,
 )

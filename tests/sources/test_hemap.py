@@ -17,10 +17,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC, LinearSVC
 
 from tabweave import HeMap, Sources, papers
-from tabweave.sources.hemap import hemap as guard
-from tabweave.sources.hemap import transfer as alignment
-from tabweave.sources.hemap import transfer as outputs
-from tabweave.sources.hemap.transfer import (
+from tabweave.sources import hemap
+from tabweave.sources.hemap import (
     Factor,
     Frame,
     Options,
@@ -203,9 +201,9 @@ def test_components_find_a_rotated_and_reordered_copy():
     Q = np.linalg.qr(RNG(1).normal(size=(3, 3)))[0]
     order = RNG(2).permutation(len(T))
     S = (T @ Q)[order]
-    i, j = alignment.by_components(T, S, None)
+    i, j = hemap.by_components(T, S, None)
     assert np.array_equal(order[j], i)
-    i, j = alignment.by_components(T, S, (np.where(codes, codes, -1), codes[order]))
+    i, j = hemap.by_components(T, S, (np.where(codes, codes, -1), codes[order]))
     assert np.mean(order[j] == i) > 0.95
 
 
@@ -213,17 +211,17 @@ def test_turn_meets_class_means():
     A, codes = cloud(seed=3)
     A = A - A.mean(axis=0)
     Q = np.linalg.qr(RNG(4).normal(size=(3, 3)))[0]
-    R = alignment.turn(A, A @ Q, (codes, codes))
+    R = hemap.turn(A, A @ Q, (codes, codes))
     means = [np.array([X[codes == c].mean(axis=0) for c in range(3)]) for X in (A, A @ Q @ R)]
     np.testing.assert_allclose(R.T @ R, np.eye(3), atol=1e-12)
     assert np.abs(means[0] - means[1]).max() < 0.5
-    np.testing.assert_array_equal(alignment.turn(A, A, None), np.eye(3))
+    np.testing.assert_array_equal(hemap.turn(A, A, None), np.eye(3))
 
 
 def test_clusters_meet_by_class():
     T, c_T = cloud(seed=5)
     S, c_S = cloud(300, seed=6)
-    i, j = alignment.by_clusters(
+    i, j = hemap.by_clusters(
         T, S @ RNG(7).normal(size=(3, 5)), (c_T, c_S), np.random.RandomState(0)
     )
     assert set(i) == set(range(400)) and set(j) == set(range(300))
@@ -231,7 +229,7 @@ def test_clusters_meet_by_class():
 
 
 def test_rank_alignment_repeats_the_shorter_evenly():
-    i, j = alignment.by_rank(np.arange(3), np.arange(6))
+    i, j = hemap.by_rank(np.arange(3), np.arange(6))
     assert i.tolist() == [0, 0, 1, 1, 2, 2] and j.tolist() == [0, 1, 2, 3, 4, 5]
 
 
@@ -242,7 +240,7 @@ def test_selection_takes_rows_among_the_target():
     rng = RNG(0)
     B_T = rng.normal(size=(200, 2))
     B_S = np.vstack([rng.normal(size=(100, 2)), rng.normal(40, 1, size=(100, 2))])
-    chosen = outputs.selected_rows(B_T, B_S, np.random.RandomState(0))
+    chosen = hemap.selected_rows(B_T, B_S, np.random.RandomState(0))
     assert len(chosen) > 60 and chosen.max() < 100
 
 
@@ -252,7 +250,7 @@ def test_selection_takes_as_many_rows_as_the_targets_share_asks_for():
     clouds = np.array([[0.0, 0.0], [50.0, 0.0]])
     B_T = clouds[np.repeat([0, 1], [90, 10])] + rng.normal(size=(100, 2))
     B_S = clouds[np.repeat([0, 1], [100, 100])] + rng.normal(size=(200, 2))
-    chosen = outputs.selected_rows(B_T, B_S, np.random.RandomState(0))
+    chosen = hemap.selected_rows(B_T, B_S, np.random.RandomState(0))
     # At most a cluster's share of all rows, rounded up in each of the 20 clusters.
     assert (chosen >= 100).sum() <= 0.1 * 200 + 20
     assert (chosen < 100).sum() > 60
@@ -262,7 +260,7 @@ def test_rows_with_a_partner_are_used_whatever_clusters_say(monkeypatch):
     rng = RNG(0)
     X, S = rng.normal(size=(60, 4)), rng.normal(size=(50, 3))
     y, v = np.arange(60) % 2, np.arange(50) % 2
-    monkeypatch.setattr(outputs, "selected_rows", lambda B_T, B_S, rng: np.array([3, 49]))
+    monkeypatch.setattr(hemap, "selected_rows", lambda B_T, B_S, rng: np.array([3, 49]))
     pairs = np.full(60, -1)
     pairs[:30] = np.arange(30, 0, -1)
     model = HeMap(random_state=0, guard=None).fit(X, y, source=(S, v), pairs=pairs)
@@ -277,7 +275,7 @@ def test_alignment_is_refined_in_the_space_found(monkeypatch):
     X, S = rng.normal(size=(60, 4)), rng.normal(size=(50, 3))
     y, v = np.arange(60) % 2, np.arange(50) % 2
     calls = []
-    monkeypatch.setattr(outputs, "nearest", lambda A, B: calls.append(len(B)) or nearest(A, B))
+    monkeypatch.setattr(hemap, "nearest", lambda A, B: calls.append(len(B)) or nearest(A, B))
     HeMap(random_state=0, guard=None).fit(X, y, source=(S, v))
     assert len(calls) == 1 + 3
 
@@ -286,8 +284,8 @@ def test_too_few_selected_rows_are_too_risky(monkeypatch):
     rng = RNG(0)
     X, S = rng.normal(size=(60, 4)), rng.normal(size=(50, 3))
     y, v = np.arange(60) % 2, np.arange(50) % 2
-    monkeypatch.setattr(outputs, "selected_rows", lambda B_T, B_S, rng: np.arange(2))
-    monkeypatch.setattr(guard, "judge", lambda *given: guard.SourceDecision(False, "let in", {}))
+    monkeypatch.setattr(hemap, "selected_rows", lambda B_T, B_S, rng: np.arange(2))
+    monkeypatch.setattr(hemap, "judge", lambda *given: hemap.SourceDecision(False, "let in", {}))
     model = HeMap(random_state=0).fit(X, y, source=(S, v))
     assert model.refused_ and "2 of 50 source rows" in model.reason_
 
@@ -295,16 +293,16 @@ def test_too_few_selected_rows_are_too_risky(monkeypatch):
 def test_class_bridge_is_the_mean_of_target_opinions():
     p = np.array([[0.9, 0.1], [0.7, 0.3], [0.2, 0.8]])
     np.testing.assert_allclose(
-        outputs.class_bridge(p, np.array([0, 0, 1]), 2), [[0.8, 0.2], [0.2, 0.8]]
+        hemap.class_bridge(p, np.array([0, 0, 1]), 2), [[0.8, 0.2], [0.2, 0.8]]
     )
 
 
 def test_number_bridges():
     y_s, v = np.array([1.0, 2.0, 3.0, 4.0]), np.array([10.0, 20.0, 30.0, 40.0])
-    np.testing.assert_allclose(outputs.number_bridge(y_s, v, False), y_s)
-    np.testing.assert_allclose(outputs.number_bridge(y_s, np.full(4, 5.0), False), 2.5)
+    np.testing.assert_allclose(hemap.number_bridge(y_s, v, False), y_s)
+    np.testing.assert_allclose(hemap.number_bridge(y_s, np.full(4, 5.0), False), 2.5)
     names = np.array(["a", "a", "b", "b"])
-    np.testing.assert_allclose(outputs.number_bridge(y_s, names, True), [1.5, 1.5, 3.5, 3.5])
+    np.testing.assert_allclose(hemap.number_bridge(y_s, names, True), [1.5, 1.5, 3.5, 3.5])
 
 
 def test_other_names_are_bridged(digits):
@@ -408,13 +406,13 @@ def test_guard_standard_errors():
     """They are exceeded by chance as often for few rows as for many, in one of 6.3 draws."""
     for n in (5, 10, 80):
         gains = RNG(n).normal(size=(40_000, n))
-        errors = guard.standard_errors(gains)
+        errors = hemap.standard_errors(gains)
         assert np.mean(gains.mean(axis=1) > errors) == pytest.approx(norm.sf(1), abs=0.006)
         plain = gains.std(axis=1, ddof=1) / np.sqrt(n)
         np.testing.assert_allclose(errors, plain * student.isf(norm.sf(1), n - 1))
     one = np.zeros((1, 40))
     one[0, 3] = 1.0
-    assert one.mean() < guard.standard_errors(one)[0]  # a single row is not enough
+    assert one.mean() < hemap.standard_errors(one)[0]  # a single row is not enough
 
 
 def test_a_learner_without_probabilities_is_judged_by_its_scores():
@@ -422,12 +420,12 @@ def test_a_learner_without_probabilities_is_judged_by_its_scores():
     X = rng.normal(size=(90, 3))
     for y in ((X[:, 0] > 0).astype(int), np.digitize(X[:, 0], [-0.5, 0.5])):
         learner = SVC().fit(X, y)
-        found = outputs.probabilities(learner, X)
+        found = hemap.probabilities(learner, X)
         assert found.shape == (90, len(np.unique(y)))
         np.testing.assert_allclose(found.sum(axis=1), 1)
         agree = learner.classes_[found.argmax(axis=1)] == learner.predict(X)
         assert agree.mean() > 0.97  # votes of pairs and scores may differ on the border
-    sure = outputs.probabilities(NearestCentroidWithoutScores().fit(X, y), X)
+    sure = hemap.probabilities(NearestCentroidWithoutScores().fit(X, y), X)
     assert set(np.unique(sure)) == {0.0, 1.0}
 
 
@@ -446,11 +444,11 @@ def test_guard_asks_to_beat_every_rival(monkeypatch, errors, refused):
     """Of 40 rows the source errs on none, its rivals on so many."""
     errs = np.array([np.zeros(40), *(np.arange(40) < n for n in errors)], float)
 
-    monkeypatch.setattr(guard, "held_out_losses", lambda *given: (errs, []))
-    monkeypatch.setattr(guard, "_does_as_well", lambda *given: False)
+    monkeypatch.setattr(hemap, "held_out_losses", lambda *given: (errs, []))
+    monkeypatch.setattr(hemap, "_does_as_well", lambda *given: False)
     options = Options(None, False, None, 0, 2, 1.0, 1.0, True, 0)
     rows = TargetRows(np.zeros((40, 1)), np.arange(40) % 2, np.ones(40, bool), None)
-    verdict = guard.judge(options, rows, SourceRows(np.zeros((3, 1)), np.zeros(3), False), 5)
+    verdict = hemap.judge(options, rows, SourceRows(np.zeros((3, 1)), np.zeros(3), False), 5)
     assert verdict.refused is refused
     assert verdict.losses["target"] == errors[0] / 40
 
@@ -458,7 +456,7 @@ def test_guard_asks_to_beat_every_rival(monkeypatch, errors, refused):
 def test_guard_asks_to_beat_every_shuffled_copy(monkeypatch):
     """One copy of 19 that does as well is enough to refuse; of many sources each has more."""
     errs = np.array([np.zeros(40), *(np.arange(40) < 30 for _ in range(3))], float)
-    monkeypatch.setattr(guard, "held_out_losses", lambda *given: (errs, []))
+    monkeypatch.setattr(hemap, "held_out_losses", lambda *given: (errs, []))
     options = Options(None, False, None, 0, 2, 1.0, 1.0, True, 0)
     rows = TargetRows(np.zeros((40, 1)), np.arange(40) % 2, np.ones(40, bool), np.arange(40) % 3)
     source = SourceRows(np.zeros((3, 1)), np.arange(3), False)
@@ -469,8 +467,8 @@ def test_guard_asks_to_beat_every_shuffled_copy(monkeypatch):
             seen.append(copy)
             return len(seen) > worse
 
-        monkeypatch.setattr(guard, "_does_as_well", as_well)
-        assert guard.judge(options, rows, source, 5, n_sources).refused is refused
+        monkeypatch.setattr(hemap, "_does_as_well", as_well)
+        assert hemap.judge(options, rows, source, 5, n_sources).refused is refused
     assert len(seen) == 78  # of 39 shuffled outputs and 39 shuffled pairs
     pairs = {tuple(target.pairs) for target, _ in seen}
     outputs_seen = {tuple(source.v) for _, source in seen}
@@ -487,14 +485,14 @@ def test_a_copy_that_does_as_well_is_told_from_one_that_does_not(digits):
         SourceRows(odd[:200], RNG(0).permutation(y[:200]), False),
     )
     folds = np.arange(60) % 3
-    losses, transfers = guard.held_out_losses(options, target, true, folds)
+    losses, transfers = hemap.held_out_losses(options, target, true, folds)
     for known in (None, transfers):  # learned from the start, or in the space that is known
-        assert guard.ignores_outputs(options)
-        assert guard._does_as_well(options, (target, true), folds, losses[0].sum(), known)
-        assert not guard._does_as_well(
+        assert hemap.ignores_outputs(options)
+        assert hemap._does_as_well(options, (target, true), folds, losses[0].sum(), known)
+        assert not hemap._does_as_well(
             options, (target, true), folds, 0.99 * losses[0].sum(), known
         )
-        assert not guard._does_as_well(options, (target, lies), folds, 0.25 * 60, known)
+        assert not hemap._does_as_well(options, (target, lies), folds, 0.25 * 60, known)
 
 
 @pytest.mark.parametrize(
@@ -508,7 +506,7 @@ def test_learners_alone_are_trained_again_where_outputs_do_not_enter_the_space(
     model = HeMap(alignment=made, linearity=linearity, random_state=0)
     target = TargetRows(even[:150], y[:60], np.arange(150) < 60, np.arange(150))
     options = model._options(*model._alignment(target)[1:])
-    assert guard.ignores_outputs(options) is ignores
+    assert hemap.ignores_outputs(options) is ignores
     if ignores:
         true, lies = (
             SourceRows(odd[:150], v, False) for v in (y[:150], RNG(0).permutation(y[:150]))
@@ -520,14 +518,14 @@ def test_learners_alone_are_trained_again_where_outputs_do_not_enter_the_space(
 
 def test_losses_of_the_guard_are_squared_errors_of_probabilities():
     said = np.array([[0.7, 0.3], [0.2, 0.8], [1.0, 0.0]])
-    answer = guard._Answer(said, np.array(["a", "b"]))
+    answer = hemap._Answer(said, np.array(["a", "b"]))
     right = np.array(["a", "a", "c"])  # the last one is a class that nobody knew of
     one_hot = np.array([[1, 0, 0], [1, 0, 0], [0, 0, 1]])
     expected = ((np.hstack([said, np.zeros((3, 1))]) - one_hot) ** 2).sum(axis=1) / 2
-    np.testing.assert_allclose(guard._losses(answer, right), expected)
+    np.testing.assert_allclose(hemap._losses(answer, right), expected)
     for p, label in ((0.7, 1), (0.2, 1)):  # of two classes scikit-learn says the same
-        answer = guard._Answer(np.array([[1 - p, p]]), np.arange(2))
-        found = guard._losses(answer, np.array([label]))
+        answer = hemap._Answer(np.array([[1 - p, p]]), np.arange(2))
+        found = hemap._losses(answer, np.array([label]))
         assert found[0] == pytest.approx(brier_score_loss([label], [p], labels=[0, 1]))
 
 
@@ -535,7 +533,7 @@ def test_judged_rows_are_few_and_keep_their_partners():
     pairs = np.arange(5000)[::-1].copy()
     target = TargetRows(pairs[:, None] * 1.0, np.arange(50), np.arange(5000) < 50, pairs)
     source = SourceRows(np.arange(5000.0)[:, None], np.arange(5000), False)
-    some, others = guard.fewer(target, source, 400)
+    some, others = hemap.fewer(target, source, 400)
     assert len(some.X) == len(others.X) == 400 and some.labeled.sum() == 50
     np.testing.assert_array_equal(others.X[some.pairs, 0], some.X[:, 0])
     assert some.y.tolist() == list(range(50))
@@ -622,7 +620,7 @@ def test_held_out_rows_take_their_partners_along():
         np.array([2, 0, -1, 1]),
     )
     source = SourceRows(np.arange(3.0)[:, None], np.array(["x", "y", "z"]), False)
-    held = guard._Held.of(target, source, np.array([True, False, False]))
+    held = hemap._Held.of(target, source, np.array([True, False, False]))
     rest, others = held.target, held.source
     assert held.asked.tolist() == [[0, 1]] and held.right.tolist() == ["a"]
     assert others.v.tolist() == ["x", "y"]

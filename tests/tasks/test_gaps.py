@@ -8,8 +8,8 @@ import pytest
 
 import tabweave
 from tabweave import Imputer, Table
-from tabweave.tasks import gaps as module
-from tabweave.tasks.gaps import blocks_of_columns, pairwise_evidence
+from tabweave.tasks import impute
+from tabweave.tasks.impute import blocks_of_columns, pairwise_evidence
 from tabweave.tasks.row_model import RowModel
 
 
@@ -50,7 +50,7 @@ def test_a_table_in_blocks_is_filled_as_well_as_a_whole_one(monkeypatch):
     wide = Imputer().fit(gaps)
     assert len(wide._filler.blocks) > 1
     by_blocks = error(rows, gaps, wide.transform(gaps))
-    monkeypatch.setattr(module, "MAX_BLOCK_COLUMNS", 90)
+    monkeypatch.setattr(impute, "MAX_BLOCK_COLUMNS", 90)
     whole = Imputer().fit(gaps)
     assert len(whole._filler.blocks) == 1
     assert by_blocks < 1.03 * error(rows, gaps, whole.transform(gaps))
@@ -58,7 +58,7 @@ def test_a_table_in_blocks_is_filled_as_well_as_a_whole_one(monkeypatch):
 
 
 def test_columns_of_every_kind_stand_in_blocks(monkeypatch, tmp_path, holes):
-    monkeypatch.setattr(module, "MAX_BLOCK_COLUMNS", 4)
+    monkeypatch.setattr(impute, "MAX_BLOCK_COLUMNS", 4)
     days = pd.Timestamp("2026-03-01") + pd.to_timedelta(np.arange(len(holes)) % 9, unit="D")
     rows = holes.assign(day=days, tags=[["a", "b"] if s == "warm" else ["c"] for s in holes["sea"]])
     rows.loc[::7, "day"] = pd.NaT
@@ -89,7 +89,7 @@ def test_missing_cells_are_those_of_every_kind():
 
 def test_what_does_not_fit_is_said_before_anything_is_learned(monkeypatch):
     _, gaps = grouped(60, 80, 4)
-    monkeypatch.setattr(module, "available_memory", lambda: 1000)
+    monkeypatch.setattr(impute, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"80 columns .* GB that are free; choose the columns"):
         Imputer().fit(gaps)
 

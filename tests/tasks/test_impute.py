@@ -14,8 +14,7 @@ import tabweave
 from tabweave import Imputer, OutlierCells
 from tabweave.columns.datetime import parse_date, parse_iso, write_datetime
 from tabweave.columns.numeric import number_of
-from tabweave.tasks.gaps import ENGINES
-from tabweave.tasks.impute import written_like
+from tabweave.tasks.impute import ENGINES, written_like
 
 
 @pytest.mark.parametrize("engine", ["all", "validated", *ENGINES])

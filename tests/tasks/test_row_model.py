@@ -137,7 +137,7 @@ def test_evidence_is_the_adjusted_r_squared_of_a_regression_on_indicators(whole)
 
 def test_blocks_of_rows_change_nothing(holes, monkeypatch):
     whole = Imputer().fit(holes).transform(holes)
-    monkeypatch.setattr("tabweave.tasks.gaps.BLOCK_ROWS", 37)
+    monkeypatch.setattr("tabweave.tasks.impute.BLOCK_ROWS", 37)
     pd.testing.assert_frame_equal(Imputer().fit(holes).transform(holes), whole)
 
 

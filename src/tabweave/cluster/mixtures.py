@@ -13,8 +13,7 @@ from tabweave.columns.decision import MIN_ROWS_TO_INFER
 from tabweave.columns.nominal import Codes
 from tabweave.columns.table import Table, as_values_or_numbers, datetime_as_numeric, take_rows
 from tabweave.counts.counts import Counts
-from tabweave.embed.nonbend.model import Prior, WeightedRows
-from tabweave.embed.nonbend.variational import expect, first_fit
+from tabweave.embed.nonbend import Prior, WeightedRows, expect, first_fit
 from tabweave.space.numbers import quantile_bins, with_bins
 
 OF_MIXTURES = ("bic", "aic", "aic3", "adjusted_bic")

@@ -6,22 +6,282 @@ ch. 4; its equations, which :class:`~tabweave.CKML` shares, stand below the meas
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 import numpy as np
+from scipy.spatial.distance import cdist
+from scipy.special import chdtrc
 
+from tabweave._compat import one_blas_thread
+from tabweave.columns.vocabulary import slices
 from tabweave.counts.counting import divisor
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import (
     block_sums,
+    check_no_sets,
     context,
+    information,
     partners,
     shares,
     symmetric_uncertainty,
 )
-from tabweave.measures.context import ahmad
 from tabweave.measures.frequency import occurrences, on_match
 from tabweave.measures.register import measure
+
+# -- Context measures: two values are alike if they meet the same values of other columns ---------
+#
+# Le & Ho, Ahmad & Dey, Jia et al., DILCA and Khorshidpour et al., of the thesis's sections
+# 2.3.2 and 2.4.2. Counts in, dissimilarities of values out; Jia looks at two columns at a time
+# and so compares rows.
+
+BLOCK_ENTRIES = 2**21  # rows × columns² at a time
+
+
+@measure(
+    "le_ho",
+    "symmetric Kullback-Leibler divergence of the co-occurrence of two values",
+    "Le & Ho 2005; Zhu 2019, Eq. (2.8)",
+)
+def le_ho(counts: Counts) -> list[np.ndarray]:
+    """Eq. (2.8): ``d = Σ_q p(q|v) log p(q|v)/p(q|w) + p(q|w) log p(q|w)/p(q|v)``.
+
+    q runs over the values of all other columns. Where a value never meets q the published sum is
+    infinite; every value therefore gets one extra row, shared out as q's column
+    is: ``p(q|v) = (C_vq + f_q) / (c_v + 1)``. In (2.9) ``p(q|v)`` means joint over marginal count.
+    """
+    return divergences(counts, np.ones((len(counts.sizes),) * 2, dtype=bool))
+
+
+@measure(
+    "cbdl_prediction",
+    "le_ho over the columns that best predict this one and are predicted by it",
+    "Khorshidpour, Hashemi & Hamzeh 2011; Zhu 2019, section 2.4.2",
+)
+def cbdl_prediction(counts: Counts) -> list[np.ndarray]:
+    """Eq. (2.8) over the context that :func:`mutual_prediction` gives.
+
+    A column is in the context where it predicts at least as well as the others do on average, and
+    better than chance. The thesis names the idea and no threshold; the mean is that of Ienco et al.
+    Without context all values are at 0 from each other.
+    """
+    score = mutual_prediction(counts)
+    mean = score.sum(axis=1, keepdims=True) / max(len(score) - 1, 1)
+    return divergences(counts, (score > 0) & (score >= mean - 1e-12))
+
+
+@measure(
+    "cbdl_chi2",
+    "le_ho over the columns that depend on this one by a chi-square test",
+    "Khorshidpour, Hashemi & Hamzeh 2011; Zhu 2019, section 2.4.2",
+)
+def cbdl_chi2(counts: Counts, *, level: float = 0.05) -> list[np.ndarray]:
+    """Eq. (2.8) over the columns whose independence is rejected at 5 %, :func:`chi_square`.
+
+    Without such a column all values are at 0 from each other.
+    """
+    return divergences(counts, chi_square(counts) < level)
+
+
+def divergences(counts: Counts, chosen: np.ndarray) -> list[np.ndarray]:
+    """Eq. (2.8) over the columns b with ``chosen[a, b]``, for each column a."""
+    out = [np.zeros((size, size)) for size in counts.sizes]
+    prior = _column_shares(counts)
+    for a, table in enumerate(out):
+        for b, block in partners(counts, a):
+            if chosen[a, b]:
+                table += jeffreys(shares(block + prior[b]))  # one pseudo-row
+    return out
+
+
+def mutual_prediction(counts: Counts) -> np.ndarray:
+    """Return, for pairs of columns, by how much each lowers the errors of guessing the other.
+
+    Goodman and Kruskal's λ of both directions together: the share of wrong guesses, by the most
+    frequent value, that disappears when the other value is known. 0 on the diagonal.
+    """
+
+    def score(block: np.ndarray) -> float:
+        guessed = block.max(axis=0, initial=0).sum() + block.max(axis=1, initial=0).sum()
+        blind = block.sum(axis=0).max(initial=0) + block.sum(axis=1).max(initial=0)
+        wrong = 2 * block.sum() - blind
+        return float((guessed - blind) / wrong) if wrong > 0 else 0.0
+
+    return _of_pairs(counts, score, 0.0)
+
+
+def chi_square(counts: Counts) -> np.ndarray:
+    """P-value of Pearson's test of independence of each pair of columns, 1 for none."""
+
+    def p_value(block: np.ndarray) -> float:
+        rows, columns = block.sum(axis=1), block.sum(axis=0)
+        seen = block[rows > 0][:, columns > 0]
+        freedom = (seen.shape[0] - 1) * (seen.shape[1] - 1)
+        if freedom < 1:
+            return 1.0
+        expected = np.outer(rows[rows > 0], columns[columns > 0]) / block.sum()
+        return float(chdtrc(freedom, ((seen - expected) ** 2 / expected).sum()))
+
+    return _of_pairs(counts, p_value, 1.0)
+
+
+def _of_pairs(counts: Counts, score: Callable[[np.ndarray], float], diagonal: float) -> np.ndarray:
+    """What a function says of the joint counts of each pair of columns."""
+    out = np.full((len(counts.sizes),) * 2, diagonal)
+    for a in range(len(out)):
+        for b, block in partners(counts, a):
+            if b > a:
+                out[a, b] = out[b, a] = score(block)
+    return out
+
+
+def jeffreys(p: np.ndarray) -> np.ndarray:
+    """``Σ_q (p_vq - p_wq)(log p_vq - log p_wq)`` for all pairs of rows of p > 0."""
+    cross = p @ np.log(p).T
+    self_terms = cross.diagonal()
+    out = np.maximum(self_terms[:, None] + self_terms - cross - cross.T, 0)
+    np.fill_diagonal(out, 0)
+    return out
+
+
+@measure(
+    "ahmad",
+    "distance of the distributions of the other columns given two values, on average",
+    "Ahmad & Dey 2007; Zhu 2019, Eq. (2.10)",
+    metric=True,
+)
+def ahmad(counts: Counts) -> list[np.ndarray]:
+    """Eq. (2.10): ``d = 1/(A-1) Σ_l max_W (p(W|v) + p(~W|w) - 1)``, over the A - 1 other columns.
+
+    The best subset W holds the values q with ``p(q|v) > p(q|w)``, so the maximum is half the L1
+    distance of the two conditional distributions.
+    """
+    out = [np.zeros((size, size)) for size in counts.sizes]
+    for a, table in enumerate(out):
+        for _, block in partners(counts, a):
+            p = shares(block)
+            table += cdist(p, p, "cityblock") / (2 * (len(out) - 1))
+    return out
+
+
+@measure(
+    "dilca",
+    "distance of the distributions of two values given the columns related to theirs",
+    "Ienco, Pensa & Meo 2012; Zhu 2019, Eqs. (2.19)-(2.22)",
+    metric=True,
+)
+def dilca(counts: Counts) -> list[np.ndarray]:
+    """Eq. (2.22): ``d² = Σ_{k∈context} Σ_{q∈V_k} (p(v|q) - p(w|q))² / Σ_{k∈context} |V_k|``.
+
+    The context is that of the column, chosen by symmetric uncertainty
+    (:func:`tabweave.counts.couplings.context`) once, not per value. Erratum: (2.22) conditions on
+    the compared value, p(q|v); the mean over context values that it takes is one of p(v|q), as
+    Ienco et al. have it, and is then blind to a context value that is split in two. A column
+    without context has distance 0.
+    """
+    chosen = context(symmetric_uncertainty(counts))
+    out = []
+    for a, size in enumerate(counts.sizes):
+        square = np.zeros((size, size))
+        for b, block in partners(counts, a):
+            if chosen[a, b]:
+                p = shares(block.T).T
+                square += cdist(p, p, "sqeuclidean")
+        out.append(np.sqrt(square / max(counts.sizes[chosen[a]].sum(), 1)))
+    return out
+
+
+@measure(
+    "jia",
+    "how common the pairs of values are in which two rows differ, in dependent columns",
+    "Jia, Cheung & Liu 2016; Zhu 2019, Eqs. (2.12)-(2.17)",
+    form="pairwise",
+)
+def jia(counts: Counts, left: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> np.ndarray:
+    """Eq. (2.12): ``d(i,j) = Σ_m Σ_{l∈S_m} r(m,l) (g_i + g_j) [(v_i^m, v_i^l) ≠ (v_j^m, v_j^l)]``.
+
+    Both cases of (2.12) are this one sum: it takes the pairs of values in which two rows differ.
+    ``g = C/n · (C-1)/(n-1)``, Eqs. (2.16), (2.17), is the chance to draw a row's pair of values
+    twice (the second term as published stands for the other row, j); unknown values have none.
+
+    Parameters
+    ----------
+    counts : Counts
+        What was seen.
+    left, right : sequences of integer arrays
+        Per column the codes of the rows in the vocabulary of the counts; one past it is unknown.
+
+    Returns
+    -------
+    ndarray of shape (rows of left, rows of right)
+        The distances; memory beyond it is (rows of right) × (columns).
+    """
+    check_no_sets(counts, "jia")
+    lookups = _weighted_coincidences(counts)
+    left_codes, right_codes = (
+        np.stack([np.asarray(c) for c in side], axis=1) for side in (left, right)
+    )
+    out = np.empty((len(left_codes), len(right_codes)))
+    total = np.empty(len(right_codes))
+    for part in slices(len(right_codes), len(lookups) ** 2, BLOCK_ENTRIES):
+        total[part] = _pair_weights(lookups, right_codes[part]).sum((1, 2))
+    with one_blas_thread():  # many small products
+        for part in slices(len(left_codes), len(lookups) ** 2, BLOCK_ENTRIES):
+            for i, pairs in enumerate(_pair_weights(lookups, left_codes[part]), part.start):
+                same = (right_codes == left_codes[i]).astype(float)
+                pair_total = pairs.sum() + total
+                out[i] = pair_total - 2 * ((same @ pairs) * same).sum(axis=1)
+                out[i, out[i] < 1e-12 * pair_total] = 0  # rounding
+    return out
+
+
+def jia_weights(counts: Counts) -> np.ndarray:
+    """Eqs. (2.13), (2.14): ``r(m,l) = I(m;l) / H(m,l)`` where l is in S_m, else 0.
+
+    S_m holds the columns with ``r(m,l) > β``; β is the mean of r over all pairs, as in Jia et al.
+    A column depends on itself entirely and is always in its own S_m, also where no r exceeds β.
+    """
+    mutual, _, joint = information(counts)
+    r = mutual / divisor(joint)
+    chosen = r > r.mean() + 1e-12
+    np.fill_diagonal(chosen, True)
+    return np.where(chosen, r, 0.0)
+
+
+def _weighted_coincidences(counts: Counts) -> list[dict[int, np.ndarray]]:
+    """Return, per column m and column l of S_m, ``r(m,l) g`` over pairs of values, unknown last."""
+    r = jia_weights(counts)
+    n_pairs = max(counts.n * (counts.n - 1), 0) or 1
+    out: list[dict[int, np.ndarray]] = []
+    for m, counted in enumerate(np.split(counts.value_counts, counts.offsets[1:-1])):
+        blocks = [
+            (m, np.diag(counted)),
+            *(part for part in partners(counts, m) if r[m, part[0]]),
+        ]
+        out.append(
+            {
+                l: np.pad(r[m, l] * joint * np.maximum(joint - 1, 0) / n_pairs, ((0, 1), (0, 1)))
+                for l, joint in blocks
+            }
+        )
+    return out
+
+
+def _pair_weights(lookups: list[dict[int, np.ndarray]], codes: np.ndarray) -> np.ndarray:
+    """``r(m,l) g`` of each row's pair of values, of shape (rows, columns, columns)."""
+    out = np.zeros((len(codes), len(lookups), len(lookups)))
+    for m, tables in enumerate(lookups):
+        for l, table in tables.items():
+            out[:, m, l] = table[codes[:, m], codes[:, l]]
+    return out
+
+
+def _column_shares(counts: Counts) -> list[np.ndarray]:
+    parts = np.split(counts.value_counts, counts.offsets[1:-1])
+    return [part / max(part.sum(), 1e-300) for part in parts]
+
+
+# -- the estimator --------------------------------------------------------------------------------
 
 Variant = Literal["object", "intra", "inter"]
 

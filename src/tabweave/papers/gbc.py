@@ -18,26 +18,21 @@ from scipy.special import expit
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.io.register import storable
-from tabweave.sources.gbc import gbc
-from tabweave.sources.gbc.prediction import Fusion, Smoothing
-from tabweave.sources.gbc.team import (
+from tabweave.sources import gbc
+from tabweave.sources.gbc import Problem, Trained, by_name, labeled_fusion, sampled_edges
+from tabweave.sources.graphs import averaging, blend
+from tabweave.sources.team import (
+    Fusion,
     Logistic,
     Loss,
     Pair,
+    Smoothing,
     Team,
     Terms,
     _scores,
     edge_loss,
     softplus,
 )
-from tabweave.sources.gbc.training import (
-    Problem,
-    Trained,
-    by_name,
-    labeled_fusion,
-    sampled_edges,
-)
-from tabweave.sources.graphs import averaging, blend
 
 
 class _Published(gbc.GBC):

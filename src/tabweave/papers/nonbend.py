@@ -11,14 +11,19 @@ import numpy as np
 from tabweave.columns.vocabulary import canonical, positions
 from tabweave.counts.counts import Counts
 from tabweave.embed import nonbend
-from tabweave.embed.nonbend import VI, Gibbs
-from tabweave.embed.nonbend.model import Fit, Prior, WeightedRows, add_assigned
-from tabweave.embed.nonbend.nonbend import embedding_grams, value_probabilities
-from tabweave.embed.nonbend.variational import (
+from tabweave.embed.nonbend import (
+    VI,
+    Fit,
+    Gibbs,
     Passes,
+    Prior,
+    WeightedRows,
+    add_assigned,
     assign,
+    embedding_grams,
     stick_expectations,
     value_expectations,
+    value_probabilities,
 )
 from tabweave.io.register import storable
 

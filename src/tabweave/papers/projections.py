@@ -10,15 +10,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 from tabweave.io.register import storable
-from tabweave.sources import coca
-from tabweave.sources.hemap import hemap
-from tabweave.sources.hemap.transfer import (
-    Align,
-    Aligned,
-    Scaled,
-    TargetRows,
-    by_rank,
-)
+from tabweave.sources import coca, hemap
+from tabweave.sources.hemap import Align, Aligned, Scaled, TargetRows, by_rank
 
 
 @storable

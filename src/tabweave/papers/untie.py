@@ -21,7 +21,7 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import named_weights
 from tabweave.counts.spectra import responses
 from tabweave.embed.helic import coupling_spaces
-from tabweave.embed.nonbend.model import DistinctRowEmbedder, WeightedRows
+from tabweave.embed.nonbend import DistinctRowEmbedder, WeightedRows
 from tabweave.embed.weave import check_clusters
 from tabweave.io.register import storable
 from tabweave.space.value_tables import ValueTables

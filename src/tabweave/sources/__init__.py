@@ -2,7 +2,7 @@
 
 from tabweave.sources.coca import CoCA
 from tabweave.sources.container import Sources
-from tabweave.sources.gbc.gbc import GBCClassifier, GBCRegressor
-from tabweave.sources.hemap.hemap import HeMap
+from tabweave.sources.gbc import GBCClassifier, GBCRegressor
+from tabweave.sources.hemap import HeMap
 
 __all__ = ["CoCA", "GBCClassifier", "GBCRegressor", "HeMap", "Sources"]

@@ -3,7 +3,7 @@
 Two engines look at a cell: a regression on the other cells, from sums of products over all rows,
 and a mixture of independent parts (:class:`~tabweave.NonBEND`), which needs nothing of the gaps of
 the row. :class:`~tabweave.OutlierCells` asks about cells that are there;
-:class:`~tabweave.tasks.gaps.GapFiller` asks about gaps, and the nearest rows beside.
+:class:`~tabweave.tasks.impute.GapFiller` asks about gaps, and the nearest rows beside.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ from tabweave.columns.table import (
 )
 from tabweave.columns.vocabulary import Label, order, positions
 from tabweave.counts.unknown import check_types
-from tabweave.embed.nonbend import VI
-from tabweave.embed.nonbend.nonbend import NonBEND, subspace_weights, value_probabilities
+from tabweave.embed.nonbend import VI, NonBEND, subspace_weights, value_probabilities
 from tabweave.io.register import storable
 from tabweave.space.numbers import binned, quantile_bins
 

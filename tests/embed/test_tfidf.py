@@ -15,9 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave import Column
 from tabweave.columns.table import Table
-from tabweave.embed.sets import SetTfidf
-from tabweave.embed.sets import tfidf as _terms
-from tabweave.embed.sets.tfidf import TermCounts
+from tabweave.embed import sets
+from tabweave.embed.sets import SetTfidf, TermCounts
 
 TABLE_I = {
     "Reactome": [["REACT_1497"], ["REACT_1698", "REACT_1791"]],
@@ -143,7 +142,7 @@ def test_blocks_do_not_change_anything(monkeypatch):
     rows = {"t": [list(map(int, rng.choice(20, rng.randint(6)))) for _ in range(200)]}
     whole = SetTfidf(3).fit(rows)
     expected = whole.transform(rows)
-    monkeypatch.setattr(_terms, "BLOCK_TERMS", 50)
+    monkeypatch.setattr(sets, "BLOCK_TERMS", 50)
     parts = SetTfidf(3).fit(rows)
     assert parts.counts_ == whole.counts_
     assert abs(parts.transform(rows) - expected).nnz == 0

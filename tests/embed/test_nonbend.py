@@ -16,14 +16,23 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave import Counts, Table
 from tabweave.datasets import make_coupled
-from tabweave.embed.nonbend import VI, Gibbs, NonBEND, variational
-from tabweave.embed.nonbend.gibbs import Sampler, log_joint, sweep
-from tabweave.embed.nonbend.model import Fit, Prior, WeightedRows, add_assigned
-from tabweave.embed.nonbend.nonbend import embedding_grams, mean_grams
-from tabweave.embed.nonbend.variational import (
+from tabweave.embed import nonbend
+from tabweave.embed.nonbend import (
+    VI,
+    Fit,
+    Gibbs,
+    NonBEND,
+    Prior,
+    Sampler,
+    WeightedRows,
+    add_assigned,
+    embedding_grams,
     first_fit,
+    log_joint,
+    mean_grams,
     step,
     stick_expectations,
+    sweep,
     tidied,
     value_expectations,
 )
@@ -264,9 +273,9 @@ def test_many_blocks_equal_one(monkeypatch):
     X, _ = planted(3, 5_000)
     rows, _ = rows_of(X)
     base, values = np.zeros(4), np.random.default_rng(0).normal(size=(rows.n_values, 4))
-    one = variational.expect(rows.cells, rows.weight, base, values)
-    monkeypatch.setattr(variational, "_blocks", partial(variational._blocks, block_rows=100))
-    many = variational.expect(rows.cells, rows.weight, base, values)
+    one = nonbend.expect(rows.cells, rows.weight, base, values)
+    monkeypatch.setattr(nonbend, "_blocks", partial(nonbend._blocks, block_rows=100))
+    many = nonbend.expect(rows.cells, rows.weight, base, values)
     for a, b in zip(one, many, strict=True):
         np.testing.assert_allclose(a, b)
 
@@ -372,8 +381,8 @@ def test_batches_continue_to_a_fixed_point_of_the_whole():
 
 
 def test_batches_larger_than_the_sample(monkeypatch):
-    few = partial(variational._first_pass, sample_rows=100)
-    monkeypatch.setattr(variational, "_first_pass", few)
+    few = partial(nonbend._first_pass, sample_rows=100)
+    monkeypatch.setattr(nonbend, "_first_pass", few)
     X, z = planted(3, 1_000, seed=9)
     model = NonBEND(n_fits=1, random_state=0).fit_batches([X[:300], X[300:]])
     assert adjusted_rand_score(z, model.predict_subspace(X)) > 0.95
@@ -708,7 +717,7 @@ def test_fits_of_batches_that_failed_are_not_those_of_other_rows(monkeypatch):
         raise ValueError("too large")
 
     with monkeypatch.context() as patched:
-        patched.setattr("tabweave.embed.nonbend.nonbend.check_table_size", too_large)
+        patched.setattr("tabweave.embed.nonbend.check_table_size", too_large)
         with pytest.raises(ValueError, match="too large"):
             model.fit_batches([TINY, TINY])
     rows = {"a": ["x", "y"] * 20, "b": ["u", "v"] * 20, "c": ["p"] * 40}

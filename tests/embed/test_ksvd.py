@@ -9,9 +9,8 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tabweave.embed.sets import KSVD, SetTfidf
-from tabweave.embed.sets import ksvd as _atoms
-from tabweave.embed.sets.pursuit import code_errors
+from tabweave.embed import sets
+from tabweave.embed.sets import KSVD, SetTfidf, code_errors
 
 
 def planted(n, d, n_atoms, nonzero, decibel, seed=0):
@@ -56,7 +55,7 @@ def test_planted_dictionary_is_recovered(seed):
 def test_update_equals_algorithm_4(exact):
     """The error matrix written out, one SVD (or one step towards it) per atom."""
     _, X = planted(80, 10, 12, 3, 10)
-    atoms = _atoms.first_atoms(X, 12, np.random.RandomState(0))
+    atoms = sets.first_atoms(X, 12, np.random.RandomState(0))
     codes = KSVD(12, n_nonzero=3)._pursue(X, atoms)[0]
     D, A = atoms.copy(), codes.toarray()
     for k in range(12):
@@ -74,24 +73,24 @@ def test_update_equals_algorithm_4(exact):
             d /= np.linalg.norm(d)
         D[k], A[users, k] = d, E @ d
     for given in (X, sparse.csr_array(X)):
-        new_atoms, new_codes = _atoms.update_atoms(given, atoms, codes, exact)
+        new_atoms, new_codes = sets.update_atoms(given, atoms, codes, exact)
         np.testing.assert_allclose(new_atoms, D, atol=1e-8)
         np.testing.assert_allclose(new_codes.toarray(), A, atol=1e-7)
 
 
 def test_large_error_matrices_stay_operators(monkeypatch):
     _, X = planted(80, 10, 12, 3, 10)
-    atoms = _atoms.first_atoms(X, 12, np.random.RandomState(0))
+    atoms = sets.first_atoms(X, 12, np.random.RandomState(0))
     codes = KSVD(12, n_nonzero=3)._pursue(X, atoms)[0]
-    expected, _ = _atoms.update_atoms(X, atoms, codes, True)
-    monkeypatch.setattr(_atoms, "_leading", partial(_atoms._leading, max_dense_entries=0))
-    found, _ = _atoms.update_atoms(X, atoms, codes, True)
+    expected, _ = sets.update_atoms(X, atoms, codes, True)
+    monkeypatch.setattr(sets, "_leading", partial(sets._leading, max_dense_entries=0))
+    found, _ = sets.update_atoms(X, atoms, codes, True)
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_code_errors_are_those_of_the_residual():
     _, X = planted(50, 10, 12, 3, 10)
-    atoms = _atoms.first_atoms(X, 12, np.random.RandomState(0))
+    atoms = sets.first_atoms(X, 12, np.random.RandomState(0))
     codes, errors = KSVD(12, n_nonzero=3)._pursue(X, atoms)
     direct = ((X - codes @ atoms) ** 2).sum(axis=1)
     np.testing.assert_allclose(errors, direct, atol=1e-12)
@@ -119,9 +118,9 @@ def test_sparse_and_dense_signals_learn_the_same():
 def test_worse_codes_are_taken_back_only_as_far_as_needed():
     old = sparse.csr_array(np.diag([1.0, 1.0, 1.0])), np.array([1.0, 1.0, 1.0])
     new = sparse.csr_array(np.diag([2.0, 2.0, 2.0])), np.array([0.5, 1.4, 2.0])
-    codes, errors = _atoms.fresh_codes(old, new, 4.0)
+    codes, errors = sets.fresh_codes(old, new, 4.0)
     assert codes is new[0]
-    codes, errors = _atoms.fresh_codes(old, new, 3.0)
+    codes, errors = sets.fresh_codes(old, new, 3.0)
     np.testing.assert_array_equal(errors, [0.5, 1.4, 1.0])
     np.testing.assert_array_equal(codes.toarray().diagonal(), [2, 2, 1])
 
@@ -130,7 +129,7 @@ def test_unused_atoms_are_replaced_by_badly_coded_signals():
     X = np.repeat(np.eye(3), 4, axis=0)
     atoms = np.array([[1.0, 0, 0], [1.0, 0, 0], [0, 1.0, 0]])
     errors = np.array([0.0] * 8 + [1.0] * 4)
-    found = _atoms.replaced(X, atoms, np.array([1]), errors, np.ones(12))
+    found = sets.replaced(X, atoms, np.array([1]), errors, np.ones(12))
     np.testing.assert_array_equal(found[1], [0, 0, 1])
     np.testing.assert_array_equal(found[[0, 2]], atoms[[0, 2]])
 

@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 from sklearn.linear_model import orthogonal_mp_gram
 
-from tabweave.embed.sets import batch_omp, omp, pursuit
+from tabweave.embed import sets
+from tabweave.embed.sets import batch_omp, omp
 
 PURSUITS = pytest.mark.parametrize("pursue", [omp, batch_omp])
 
@@ -119,7 +120,7 @@ def test_sparse_signals_are_never_densified_whole(problem, pursue, monkeypatch):
 def test_chunks_do_not_change_codes(problem, pursue, monkeypatch):
     atoms, X = problem
     expected = pursue(X, atoms, n_nonzero=3)
-    monkeypatch.setattr(pursuit, "CHUNK_ENTRIES", 300)
+    monkeypatch.setattr(sets, "CHUNK_ENTRIES", 300)
     codes = pursue(X, atoms, n_nonzero=3)
     np.testing.assert_array_equal(expected.indices, codes.indices)
     np.testing.assert_allclose(expected.data, codes.data, rtol=1e-12)

@@ -138,7 +138,7 @@ class Column:
         return self.origin.question
 
     def finding(self, *, kept: bool = True) -> Finding:
-        """Return what the column was found to be; see :meth:`Table.kinds`."""
+        """What the column was found to be; see :meth:`Table.kinds`."""
         why, _, _, question, delimiter, unreadable = self.origin
         return Finding(
             self.name, self.kind, why or self.kind, kept, question, delimiter, unreadable
@@ -263,7 +263,7 @@ class Schema:
 
     @classmethod
     def of(cls, schema: Schema | Mapping[Any, Any] | None) -> Schema:
-        """Return a schema from None, a mapping of column to kind, or a schema."""
+        """A schema from None, a mapping of column to kind, or a schema."""
         if schema is None:
             return cls()
         return schema if isinstance(schema, Schema) else cls(schema)  # type: ignore[arg-type]
@@ -292,7 +292,7 @@ class Schema:
         return names
 
     def fields(self, name: str) -> list[str]:
-        """Return the columns that a name stands for: the fields of a record, or just itself."""
+        """The columns that a name stands for: the fields of a record, or just itself."""
         names = self.given
         within = [field for field in names if field.startswith(f"{name}.")]
         return [name] if name in names or not within else within
@@ -325,7 +325,7 @@ class Schema:
         return {column.name: i for i, column in enumerate(self.columns)}
 
     def index(self, name: str) -> int:
-        """Return the index of a column."""
+        """The index of a column."""
         try:
             return self._index[name]
         except KeyError:
@@ -339,7 +339,7 @@ class Schema:
         return self.columns[self.index(name)]
 
     def select(self, names: Sequence[str]) -> Schema:
-        """Return the schema of some columns, in the order given."""
+        """The schema of some columns, in the order given."""
         return replace(self, columns=tuple(self[name] for name in names), dropped=())
 
 

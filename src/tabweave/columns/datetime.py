@@ -116,7 +116,7 @@ class Datetimes(Numbers):
         return self.text(self.values[row])
 
     def text(self, seconds: float) -> str | None:
-        """Return one as ISO text, without a time if all are dates, without a date if all are times.
+        """A datetime as ISO text, without a time if all are dates, without a date if all are times.
 
         What lies within the first day of 1970 is a time of day.
         """
@@ -126,7 +126,7 @@ class Datetimes(Numbers):
         return moment.removesuffix(":00") if self._shown.start else moment
 
     def nearest(self, seconds: np.ndarray) -> np.ndarray:
-        """Return others rounded to the days, hours, minutes or seconds that all of these are."""
+        """Other datetimes rounded to the days, hours, minutes or seconds that all of these are."""
         present = self.values[~np.isnan(self.values)]
         step = next((s for s in (86_400, 3600, 60, 1) if not (present % s).any()), None)
         if step is None or not len(present):
@@ -143,7 +143,7 @@ class Datetimes(Numbers):
 
 
 def is_unreadable(text: str) -> bool:
-    """Tell whether a text beside numbers or dates is neither: a word, or a day that does not exist.
+    """Whether a text beside numbers or dates is neither: a word, or a day that does not exist.
 
     >>> is_unreadable("TBD"), is_unreadable("2024-02-30"), is_unreadable("12 apples")
     (True, True, False)
@@ -175,19 +175,19 @@ _CLOCK = re.compile(
 
 
 def is_iso(labels: Sequence[str]) -> bool:
-    """Tell whether texts are ISO dates or datetimes, all of them with a time zone or none."""
+    """Whether texts are ISO dates or datetimes, all of them with a time zone or none."""
     return (
         len(_zones(matching_texts(labels, ISO)[:SAMPLED_TEXTS])) == 1
     )  # reading finds a bad one beyond
 
 
 def has_both_zones(labels: Sequence[str]) -> bool:
-    """Tell whether texts are ISO datetimes, some of them with a time zone and some without."""
+    """Whether texts are ISO datetimes, some of them with a time zone and some without."""
     return len(_zones(matching_texts(labels, ISO)[:SAMPLED_TEXTS])) == 2
 
 
 def _zones(texts: Sequence[str]) -> set[bool]:
-    """Return whether ISO texts lack a time zone: one answer or both; none if one is no date."""
+    """Whether ISO texts lack a time zone: one answer or both; none if one is no date."""
     try:
         return {parse_iso(text).tzinfo is None for text in texts}
     except ValueError:
@@ -195,12 +195,12 @@ def _zones(texts: Sequence[str]) -> set[bool]:
 
 
 def is_clock(labels: Sequence[str]) -> bool:
-    """Tell whether texts are times of day, such as 8:30, 8:30 PM or 23:59:59.5, all of them."""
+    """Whether texts are times of day, such as 8:30, 8:30 PM or 23:59:59.5, all of them."""
     return bool(matching_texts(labels, _CLOCK))
 
 
 def parse_clock(text: str | None) -> float:
-    """Return the seconds since midnight of a time of day, NaN for a word for missing."""
+    """The seconds since midnight of a time of day, NaN for a word for missing."""
     if text is None or text.strip().lower() in MISSING_WORDS:
         return float("nan")
     clock = text.strip().lower().replace(",", ".")
@@ -211,7 +211,7 @@ def parse_clock(text: str | None) -> float:
 
 
 def parse_iso(text: str) -> dt.datetime:
-    """Return the datetime of an ISO text."""
+    """The datetime of an ISO text."""
     stripped = text.strip()
     if not ISO.fullmatch(stripped):
         raise CellError("a date or time such as 2024-01-31 23:50:00", text)
@@ -258,29 +258,29 @@ _NO_TOKENS = re.compile(rf"{_WEEKDAY}|{_ZONE}")
 
 
 def date_order(labels: Sequence[str]) -> str | None:
-    """Return the one order of day, month and year in which texts are dates; None if in doubt."""
+    """The one order of day, month and year in which texts are dates; None if in doubt."""
     fits = date_orders(labels)
     return fits[0] if len(fits) == 1 else None
 
 
 def date_orders(labels: Sequence[str]) -> list[str]:
-    """Return the orders of day, month and year in which texts are dates."""
+    """The orders of day, month and year in which texts are dates."""
     texts = matching_texts(labels, _DATE) or matching_texts(labels, _YEAR_LAST)
     return [o for o in DATE_ORDERS if texts and all(_is_date(text, o) for text in texts)]
 
 
 def is_date(text: str) -> bool:
-    """Tell whether a text is written as dates are, ISO or not; there may be no such day."""
+    """Whether a text is written as dates are, ISO or not; there may be no such day."""
     return any(way.fullmatch(text) for way in (ISO, _DATE, _YEAR_LAST))
 
 
 def is_time(text: str) -> bool:
-    """Tell whether a text is a time of day."""
+    """Whether a text is a time of day."""
     return _CLOCK.fullmatch(text) is not None
 
 
 def impossible_dates(texts: Sequence[str]) -> list[str]:
-    """Return the texts, written as dates, that are none in the order that fits most of them."""
+    """The texts, written as dates, that are none in the order that fits most of them."""
     first_texts = texts[:10_000]
     bad = [
         [text for text in first_texts if not (_is_date(text, order) or _zones([text]))]
@@ -298,7 +298,7 @@ def _is_date(text: str, order: str) -> bool:
 
 
 def parse_date(text: str, order: str) -> dt.datetime:
-    """Return the datetime of a text whose day, month and year stand in an order such as "dmy"."""
+    """The datetime of a text whose day, month and year stand in an order such as "dmy"."""
     if order == PERIODS:
         return parse_period(text)
     lowered = _YEAR_LAST.sub(r"\2 \3, \6 \4", text.strip().lower())
@@ -324,12 +324,12 @@ def _month(text: str) -> int:
 
 
 def _year(text: str) -> int:
-    """Return a year; of two digits it is the one from 1969 to 2068, as in POSIX."""
+    """A year; of two digits it is the one from 1969 to 2068, as in POSIX."""
     return int(text) + (0 if len(text) > 2 else 1900 if text >= "69" else 2000)
 
 
 def is_compact_dates(texts: Sequence[str]) -> bool:
-    """Tell whether texts are dates of digits alone, such as 20240131, from 1900 to 2099."""
+    """Whether texts are dates of digits alone, such as 20240131, from 1900 to 2099."""
     return bool(texts) and all(
         _PLAUSIBLE.match(text) and _COMPACT.fullmatch(text) and _is_date(text, "ymd")
         for text in texts
@@ -342,7 +342,7 @@ _DATE_LENGTHS = {6, 8, 12, 14}  # 202403, 20240305, 202403051011, 20240305101112
 
 
 def digits_of(values: np.ndarray) -> list[str]:
-    """Return the distinct digits of numbers as long as dates are; none if there are others."""
+    """The distinct digits of numbers as long as dates are; none if there are others."""
     present = values[~np.isnan(values)]
     ends = (present.min(), present.max()) if len(present) else ()
     lengths = {len(f"{end:.0f}") for end in ends}
@@ -355,7 +355,7 @@ _WITHOUT_YEAR = re.compile(rf"(?i:{_NAMED_MONTH}  ?\d{{1,2}} {_SECONDS})")  # of
 
 
 def has_no_year(labels: Sequence[str]) -> bool:
-    """Tell whether texts are datetimes that lack the year, such as Mar  5 10:11:12."""
+    """Whether texts are datetimes that lack the year, such as Mar  5 10:11:12."""
     return bool(matching_texts(labels, _WITHOUT_YEAR))
 
 
@@ -363,12 +363,12 @@ _SHORT_MONTH = re.compile(rf"(?i:{_NAMED_MONTH}[ -]\d\d|\d\d[ -]{_NAMED_MONTH})"
 
 
 def are_short_months(labels: Sequence[str]) -> bool:
-    """Tell whether texts are months with two digits, such as Mar-23: of a year, or a day."""
+    """Whether texts are months with two digits, such as Mar-23: of a year, or a day."""
     return bool(matching_texts(labels, _SHORT_MONTH))
 
 
 def are_mixed_dates(labels: Sequence[str]) -> bool:
-    """Tell whether texts are dates, but written in several ways."""
+    """Whether texts are dates, but written in several ways."""
     if not all(map(_way_of, present_texts(labels[:FIRST_TEXTS]))):
         return False
     ways = set(map(_way_of, present_texts(labels)))
@@ -408,7 +408,7 @@ _TERM = re.compile(r"((?:19|20)\d\d)[-/][1-4]")
 
 
 def periods_written(labels: Sequence[str]) -> str | None:
-    """Return "month", "quarter" or "week" if all texts are such, as 2024-03, Q1 2024 or 2024-W05.
+    """The unit "month", "quarter" or "week" of texts such as 2024-03, Q1 2024 or 2024-W05.
 
     2009-10, 2010-11, 2011-12 are no months but years that end in the next one; nor are 2009-1,
     2009-2, 2010-1, in which nothing is above 4: terms or quarters, for all one knows. 202403 is a
@@ -424,7 +424,7 @@ def periods_written(labels: Sequence[str]) -> str | None:
 
 
 def are_terms(labels: Sequence[str]) -> bool:
-    """Tell whether texts are parts of several years, such as 2009-1, of which there are few."""
+    """Whether texts are parts of several years, such as 2009-1, of which there are few."""
     matches = list(map(_TERM.fullmatch, present_texts(labels)))
     return len({match and match[1] for match in matches} - {None}) > 1 and all(matches)
 
@@ -434,12 +434,12 @@ def _unit_of_period(match: re.Match[str]) -> str:
 
 
 def is_compact_months(texts: Sequence[str]) -> bool:
-    """Tell whether texts are months of digits alone, such as 202403, from 1900 to 2099."""
+    """Whether texts are months of digits alone, such as 202403, from 1900 to 2099."""
     return bool(texts) and all(map(_COMPACT_MONTH.fullmatch, texts))
 
 
 def date_format(texts: Sequence[str]) -> str | None:
-    """Return the format of dates, if they are no ISO text; raise if two orders fit."""
+    """The format of dates, if they are no ISO text; raise if two orders fit."""
     orders = date_orders(texts)
     if len(orders) > 1:
         raise ValueError(
@@ -467,7 +467,7 @@ def _period(text: str) -> re.Match[str] | None:
 
 
 def _first_day(match: re.Match[str]) -> dt.datetime | None:
-    """Return the first day of a period; None if its year has no such week."""
+    """The first day of a period; None if its year has no such week."""
     unit, year = _unit_of_period(match), int(match["year"])
     if unit == "week":
         try:
@@ -479,7 +479,7 @@ def _first_day(match: re.Match[str]) -> dt.datetime | None:
 
 
 def parse_period(text: str) -> dt.datetime:
-    """Return the first day of a month, a quarter or a week."""
+    """The first day of a month, a quarter or a week."""
     match = _period(text.strip())
     if match is None:
         raise CellError("a month, quarter or week as in fit", text)
@@ -487,7 +487,7 @@ def parse_period(text: str) -> dt.datetime:
 
 
 def _write_period(moment: dt.datetime, texts: Sequence[str]) -> str:
-    """Return the period of a datetime as the texts of a column are written."""
+    """The period of a datetime as the texts of a column are written."""
     matches = [match for match in map(_period, texts) if match]
     like = max(matches, key=lambda match: len(match.group()))
     unit = _unit_of_period(like)
@@ -517,7 +517,7 @@ _MONTH_NAMES = (
 
 
 def write_datetime(moment: dt.datetime, texts: Sequence[str], order: str | None = None) -> str:
-    """Return a datetime as the texts of a column are written: order, signs, zeros, month names.
+    """A datetime as the texts of a column are written: order, signs, zeros, month names.
 
     >>> write_datetime(dt.datetime(2016, 7, 4, 15, 5), ["7/21/2016 9:30 AM"], "mdy")
     '7/4/2016 3:05 PM'
@@ -551,7 +551,7 @@ def write_datetime(moment: dt.datetime, texts: Sequence[str], order: str | None 
 
 
 def _letters(text: str, moment: dt.datetime, fields: Any) -> str:
-    """Return the name of a month, or the half of a day, in the case of another; T stays T."""
+    """The name of a month, or the half of a day, in the case of another; T stays T."""
     if text.lower() in ("am", "pm"):
         return _cased("pm" if moment.hour >= 12 else "am", text)
     if text[:3].lower() in _WEEKDAYS:
@@ -573,7 +573,7 @@ def _cased(name: str, like: str) -> str:
 
 
 def _digits(field: str, text: str, moment: dt.datetime, zeros: bool, half: bool) -> str:
-    """Return one field of a datetime, as long as a text is or as its zeros make it."""
+    """One field of a datetime, as long as a text is or as its zeros make it."""
     if field == "y":
         return f"{moment.year:04}"[-len(text) :]
     if field == "f":
@@ -623,7 +623,7 @@ def compact_dates(texts: TextColumn) -> Decision | None:
 
 
 def dates_of_digits(name: str, texts: Sequence[str], what: str) -> Decision | None:
-    """Return that digits such as 20240131 are dates, if there are enough or their name says so."""
+    """Dates, if digits such as 20240131 are, and are enough or their name says so."""
     named = DATE_NAMES.search(name)
     enough = len(texts) >= 10 and not NO_AMOUNT.search(name)
     if (named or enough) and is_compact_dates(texts):
@@ -644,7 +644,7 @@ CLOCK = "clock"  # stands for the zone of times of day, which have no date
 def datetimes(
     column: Any, zone: str | None, *, first: bool, order: str | None = None
 ) -> tuple[np.ndarray, str | None]:
-    """Return seconds since 1970 as a clock on the wall shows them, and the column's own time zone.
+    """Seconds since 1970 as a clock on the wall shows them, and the column's own time zone.
 
     With ``first``, the clock is that of the column's own zone. Otherwise datetimes of another zone
     are moved to ``zone``, and those without one are taken for its clock. Times of day are seconds
@@ -675,7 +675,7 @@ def datetimes(
 
 
 def _as_seconds(values: np.ndarray) -> np.ndarray:
-    """Return numbers as seconds since 1970; raise for those that count smaller units."""
+    """Numbers as seconds since 1970; raise for those that count smaller units."""
     end_of_9999 = 253_402_300_800  # in seconds since 1970
     beyond = np.flatnonzero(np.abs(values) > end_of_9999)
     if len(beyond):
@@ -705,7 +705,7 @@ _ZONE_NAMES = dict.fromkeys(("Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00", "UTC+00
 
 
 def _target_zone(column_zone: str | None, zone: str | None, first: bool) -> str | None:
-    """Return the zone to move datetimes to, None if they are to stay; raise if there is none."""
+    """The zone to move datetimes to, None if they are to stay; raise if there is none."""
     if first or column_zone is None or column_zone == zone or zone == OWN_CLOCK:
         return None
     if zone is None:
@@ -794,7 +794,7 @@ def _check_all_clock(labels: Sequence[Any]) -> None:
 
 
 def _plain_datetimes(labels: Sequence[Any]) -> np.ndarray | None:
-    """Return ISO texts without a time zone as NumPy reads them, ten times faster; else None."""
+    """ISO texts without a time zone as NumPy reads them, ten times faster; else None."""
     texts = ["NaT" if label is None else label for label in labels]
     if not all(type(text) is str and _WITHOUT_ZONE(text) for text in texts):
         return None
@@ -830,7 +830,7 @@ def _datetimes_of_objects(
 
 
 def _as_datetime(value: Any, order: str | None = None) -> dt.datetime | None:
-    """Return a cell as a datetime, None where missing."""
+    """A cell as a datetime, None where missing."""
     label = canonical(value)
     if label is None:
         return None
@@ -853,7 +853,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def zone_info(zone: str) -> dt.tzinfo:
-    """Return a time zone by its name, or by its offset as in +01:00."""
+    """A time zone by its name, or by its offset as in +01:00."""
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
     if zone[:1] in ("+", "-"):
@@ -865,7 +865,7 @@ def zone_info(zone: str) -> dt.tzinfo:
 
 
 def format_of_dates(cells: Any) -> str | None:
-    """Return how text or whole numbers write dates; None if they are days, or ISO text."""
+    """How text or whole numbers write dates; None if they are days, or ISO text."""
     if holds_long_periods(cells):
         return PERIODS
     if times_held(cells) in (DATETIMES, CLOCK_TIMES):
@@ -876,7 +876,7 @@ def format_of_dates(cells: Any) -> str | None:
 
 
 def farthest_date(cells: Any) -> str:
-    """Return the date farthest from today in a column of another library, as ISO text."""
+    """The date farthest from today in a column of another library, as ISO text."""
     seconds = datetimes(cells, None, first=True)[0]
     return str(np.datetime64(int(seconds[np.nanargmax(np.abs(seconds))]), "s"))
 
@@ -900,7 +900,7 @@ class Cycle(Bins):
         return self.seconds * np.arange(1, self.n_bins) / self.n_bins
 
     def phase(self, seconds: np.ndarray) -> np.ndarray:
-        """Return how far into the cycle datetimes are, in seconds."""
+        """How far into the cycle datetimes are, in seconds."""
         return np.mod(seconds, self.seconds)
 
 
@@ -927,7 +927,7 @@ def cycle_of(part: Any) -> Cycle:
 
 
 def lasting_cycles(counts: Any, column: str) -> list[Cycle]:
-    """Return the cycles that a column of datetimes shows, from its counts.
+    """The cycles that a column of datetimes shows, from its counts.
 
     Rows last ``√12`` standard deviations, as long as datetimes that come evenly: that must be 0.9
     of a cycle, so that three weeks have no time of year. Dates without times have no time of day,
@@ -943,7 +943,7 @@ def lasting_cycles(counts: Any, column: str) -> list[Cycle]:
 
 
 def cycle_of_clock(counts: Any, column: str) -> list[Cycle]:
-    """Return the cycle of times of day, if they lie in more than one of its bins."""
+    """The cycle of times of day, if they lie in more than one of its bins."""
     return [CYCLES[0]] if _n_bins_met(counts, Part(column, CYCLES[0].title)) > 1 else []
 
 
@@ -955,7 +955,7 @@ def _n_bins_met(counts: Any, name: str) -> int:
 
 
 def ring_knots(counts: Any, name: str, phases: np.ndarray, cycle: Cycle) -> Knots:
-    """Return the bins of a cycle as points of a closed line; bins not met stand for the nearest.
+    """The bins of a cycle as points of a closed line; bins not met stand for the nearest.
 
     Parameters
     ----------
@@ -987,7 +987,7 @@ def ring_knots(counts: Any, name: str, phases: np.ndarray, cycle: Cycle) -> Knot
 
 
 def ring(knots: Knots, cycle: Cycle) -> np.ndarray:
-    """Return cosine and sine at the knots; the mean squared distance of two rows is 1."""
+    """Cosine and sine at the knots; the mean squared distance of two rows is 1."""
     angle = 2 * np.pi * knots.x / cycle.seconds
     rows = np.column_stack([np.cos(angle), np.sin(angle)])
     rows = rows - knots.share @ rows

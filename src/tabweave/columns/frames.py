@@ -50,14 +50,14 @@ Parts = tuple[list[str] | None, list[Any], int]
 
 
 def named_columns(X: Any) -> tuple[dict[str, Any], int]:
-    """Return the columns by name, ``x0``, ``x1``, ... if they have none, and the number of rows."""
+    """The columns by name, ``x0``, ``x1``, ... if they have none, and the number of rows."""
     names, cells, n_rows = columns_of(X, strict=False)
     names = [f"x{i}" for i in range(len(cells))] if names is None else names
     return dict(zip(names, cells, strict=True)), n_rows
 
 
 def columns_of(X: Any, *, strict: bool = True) -> Parts:
-    """Return (names or None, columns, number of rows) of whatever a user may pass as rows.
+    """Names or None, columns and number of rows of whatever a user may pass as rows.
 
     Fields of records are columns; what holds no records throughout is refused if ``strict``.
     """
@@ -100,12 +100,12 @@ def columns_of(X: Any, *, strict: bool = True) -> Parts:
 
 
 def holds_records(X: Any) -> bool:
-    """Tell whether rows are a list of dicts, some of which may lack keys."""
+    """Whether rows are a list of dicts, some of which may lack keys."""
     return isinstance(X, list | tuple) and len(X) > 0 and isinstance(X[0], Mapping)
 
 
 def _flat(name: str, column: Any, strict: bool) -> list[tuple[str, Any]]:
-    """Return a column, or those of the fields of its records, as ``record.field``."""
+    """A column, or those of the fields of its records, as ``record.field``."""
     try:
         fields = _fields(name, column)
     except TypeError:
@@ -122,7 +122,7 @@ def _flat(name: str, column: Any, strict: bool) -> list[tuple[str, Any]]:
 
 
 def _fields(name: str, column: Any) -> list[tuple[Any, Any]] | None:
-    """Return the fields of a column of records; None if it holds something else."""
+    """The fields of a column of records; None if it holds something else."""
     library, dtype = type(column).__module__.partition(".")[0], getattr(column, "dtype", None)
     if library == "polars" and str(dtype).startswith("Struct"):
         return [(f, column.struct.field(f)) for f in column.struct.fields]
@@ -156,12 +156,12 @@ class RowLabels(NamedTuple):
     is_default: bool
 
     def id_of(self, row: int) -> Any:
-        """Return the label of a row as Python has it."""
+        """The label of a row as Python has it."""
         return label_as_python(self.values[row])
 
 
 def row_labels(X: Any) -> RowLabels | None:
-    """Return the index of a pandas frame, or the name of a pandas row; None of other rows.
+    """The index of a pandas frame, or the name of a pandas row; None of other rows.
 
     Labels that are all whole numbers, or all text, are an array of these.
     """
@@ -175,18 +175,18 @@ def row_labels(X: Any) -> RowLabels | None:
 
 
 def index_labels(index: Any) -> RowLabels:
-    """Return the labels of a pandas index."""
+    """The labels of a pandas index."""
     steps = getattr(index, "start", None), getattr(index, "step", None)
     return RowLabels(label_array(index.to_numpy()), steps == (0, 1))
 
 
 def label_as_python(label: Any) -> Any:
-    """Return a label as Python has it; datetimes of NumPy, finer than those of Python, as are."""
+    """A label as Python has it; datetimes of NumPy, finer than those of Python, as are."""
     return label.item() if isinstance(label, np.generic) and label.dtype.kind not in "mM" else label
 
 
 def label_array(labels: Any) -> np.ndarray:
-    """Return labels as an array: of whole numbers or text where all are, tuples as one label each.
+    """Labels as an array: of whole numbers or text where all are, tuples as one label each.
 
     >>> label_array([("a", 1), ("b", 2)]).shape, label_array(["a", "b"]).dtype.kind
     ((2,), 'U')
@@ -208,7 +208,7 @@ def label_array(labels: Any) -> np.ndarray:
 
 
 def is_missing(cell: Any) -> bool:
-    """Tell whether a cell is missing; what can be no category is not."""
+    """Whether a cell is missing; what can be no category is not."""
     try:
         return canonical(cell) is None
     except (TypeError, ValueError):
@@ -216,7 +216,7 @@ def is_missing(cell: Any) -> bool:
 
 
 def in_memory(X: Any) -> bool:
-    """Tell whether X is surely rows at hand; of anything else, engines say what it is."""
+    """Whether X is surely rows at hand; of anything else, engines say what it is."""
     if isinstance(X, list | tuple):
         return bool(X) and isinstance(X[0], list | tuple | Mapping | np.ndarray)
     if isinstance(X, np.ndarray | Mapping):
@@ -284,7 +284,7 @@ def _from_array(X: Any) -> Parts:
 
 
 def _column_alone(X: np.ndarray) -> str:
-    """Say how a list of sets, which is one column, becomes a table."""
+    """How a list of sets, which is one column, becomes a table; empty for others."""
     if X.dtype == object and X.ndim == 1 and len(X) and is_set_type(type(X[0])):
         return f" {_ONE_COLUMN}."
     return ""
@@ -316,7 +316,7 @@ def _from_frame(X: Any) -> Parts:
 
 
 def _remedy(X: Any) -> str:
-    """Return what to do with an object that holds no rows at hand."""
+    """What to do with an object that holds no rows at hand."""
     if isinstance(X, io.IOBase):
         return "; give the path of the file, or read it into a frame"
     if hasattr(X, "cursor"):
@@ -325,7 +325,7 @@ def _remedy(X: Any) -> str:
 
 
 def _has_frame(X: Any) -> bool:
-    """Tell whether narwhals, which copies nothing, takes an object as it is."""
+    """Whether narwhals, which copies nothing, takes an object as it is."""
     import narwhals as nw
 
     frame = nw.from_native(X, pass_through=True, allow_series=True)
@@ -351,12 +351,12 @@ def _names(names: list[Any]) -> list[str] | None:
 
 
 def joined_name(levels: tuple[Any, ...]) -> str:
-    """Return ``upper.lower`` of the name of a column below others, as of fields of records."""
+    """``upper.lower`` of the name of a column below others, as of fields of records."""
     return ".".join(str(level) for level in levels if level != "")
 
 
 def as_column(cells: Any, name: Any) -> Any:
-    """Return one column given as a sequence: arrays and series as they are, lists typed."""
+    """One column given as a sequence: arrays and series as they are, lists typed."""
     # Sets have no order, and the keys of a mapping are not its cells.
     unordered = isinstance(cells, str | bytes | Mapping | Set)
     if unordered or not hasattr(cells, "__len__"):
@@ -419,7 +419,7 @@ def typed(column: Any) -> Any:
 
 
 def _as_pandas(column: Any) -> Any:
-    """Return periods, intervals or categories of them that Arrow keeps for pandas."""
+    """Periods, intervals or categories of them that Arrow keeps for pandas."""
     if _dictionary_type(column) is None:
         return column.to_pandas()
     import pandas as pd
@@ -430,12 +430,12 @@ def _as_pandas(column: Any) -> Any:
 
 
 def _is_object(dtype: Any) -> bool:
-    """Tell whether a type is that of Python objects; NumPy takes long to write its own names."""
+    """Whether a type is that of Python objects; NumPy takes long to write its own names."""
     return dtype.kind == "O" if isinstance(dtype, np.dtype) else str(dtype) == "object"
 
 
 def infer_kind(column: Any) -> str:
-    """Guess nominal, ordinal, numeric or set from the type of a column."""
+    """Nominal, ordinal, numeric or set, by the type of a column."""
     import narwhals as nw
 
     if isinstance(column, np.ndarray):
@@ -491,7 +491,7 @@ TIME_SPANS = "durations"
 
 
 def times_held(column: Any) -> str:
-    """Return which times the type of a column, or of its cells, is one of; empty if of none.
+    """Which times the type of a column, or of its cells, is one of; empty if of none.
 
     They are :data:`DATETIMES` (dates, too), :data:`CLOCK_TIMES` or :data:`TIME_SPANS`.
     """
@@ -517,22 +517,22 @@ def times_held(column: Any) -> str:
 
 
 def _is_text(column: Any) -> bool:
-    """Tell whether a column of pandas or polars is one of text by its type, without narwhals."""
+    """Whether a column of pandas or polars is one of text by its type, without narwhals."""
     return type(getattr(column, "dtype", None)).__name__ in ("StringDtype", "String")
 
 
 def is_period(column: Any) -> bool:
-    """Tell whether a column of pandas holds months, quarters or other spans of time."""
+    """Whether a column of pandas holds months, quarters or other spans of time."""
     return str(getattr(column, "dtype", "")).startswith("period[")
 
 
 def holds_long_periods(column: Any) -> bool:
-    """Tell whether a column of pandas holds weeks, months, quarters or years."""
+    """Whether a column of pandas holds weeks, months, quarters or years."""
     return is_period(column) and bool(re.match(r"period\[\d*[WMQYA]", str(column.dtype)))
 
 
 def is_declared_categorical(column: Any) -> bool:
-    """Tell whether the type of a column says that its values are categories.
+    """Whether the type of a column says that its values are categories.
 
     Arrow also has dictionaries to store text in fewer bytes: those that it makes itself have codes
     of 32 bits, those of categories of pandas, polars and DuckDB the fewest that will do.
@@ -545,18 +545,18 @@ def is_declared_categorical(column: Any) -> bool:
 
 
 def is_ordered(column: Any) -> bool:
-    """Tell whether the type of an Arrow column says that its categories have an order."""
+    """Whether the type of an Arrow column says that its categories have an order."""
     return bool(getattr(_dictionary_type(column), "ordered", False))
 
 
 def _dictionary_type(column: Any) -> Any:
-    """Return the type of an Arrow column that is stored as a dictionary; None of others."""
+    """The type of an Arrow column that is stored as a dictionary; None of others."""
     arrow_type = getattr(column, "type", None)
     return arrow_type if type(arrow_type).__name__ == "DictionaryType" else None
 
 
 def levels_of(column: Any) -> tuple[Label, ...] | None:
-    """Return the order that an ordered categorical column carries itself, if it does.
+    """The order that an ordered categorical column carries itself, if it does.
 
     The parts of an Arrow column may have different categories: the longest list must hold all
     others in its order.
@@ -578,7 +578,7 @@ def levels_of(column: Any) -> tuple[Label, ...] | None:
 
 
 def categories(column: Any, *, empty_is_missing: bool = False) -> tuple[np.ndarray, list[Label]]:
-    """Return (codes, distinct canonical labels) of a column.
+    """Codes and distinct canonical labels of a column.
 
     Codes have the smallest unsigned type; those of at most four bytes that lie in another library's
     memory stay there.
@@ -619,14 +619,14 @@ def encode(column: Any) -> Encoded:
 
 
 def objects(column: Any) -> np.ndarray:
-    """Return the cells of a library's column as Python objects."""
+    """The cells of a library's column as Python objects."""
     if isinstance(column, np.ndarray):
         return column.astype(object, copy=False)
     return object_array(column.to_pylist() if hasattr(column, "to_pylist") else column.to_list())
 
 
 def object_array(cells: Sequence[Any]) -> np.ndarray:
-    """Return cells as an array of Python objects; lists and tuples stay one cell each."""
+    """Cells as an array of Python objects; lists and tuples stay one cell each."""
     out = np.empty(len(cells), dtype=object)
     out[:] = cells
     return out

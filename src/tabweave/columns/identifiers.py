@@ -67,7 +67,7 @@ def _ranks(cells: Any) -> np.ndarray:
 
 
 def _classes(values: np.ndarray) -> np.ndarray:
-    """Return the class of each row as a small integer; of many numbers, its tenth of the rows."""
+    """The class of each row as a small integer; of many numbers, its tenth of the rows."""
     if values.dtype.kind in "iuf" and len(np.unique(values)) > 20:
         return _tenths(values)
     ranks = Table.of({"target": values}, {"target": "nominal"})["target"].ranks()
@@ -75,14 +75,14 @@ def _classes(values: np.ndarray) -> np.ndarray:
 
 
 def _tenths(values: np.ndarray) -> np.ndarray:
-    """Return in which tenth of the rows each value lies; equal ones lie in one."""
+    """In which tenth of the rows each value lies; equal ones lie in one."""
     n_bins = min(10, len(values) // 10)  # of ten rows at least
     below = np.searchsorted(np.sort(values), values)
     return np.unique(below * n_bins // max(len(values), 1), return_inverse=True)[1]
 
 
 def _strength(bins: np.ndarray, classes: np.ndarray) -> float:
-    """Return Cramér's V of bins and classes, corrected for chance; 0 if chance explains it."""
+    """Cramér's V of bins and classes, corrected for chance; 0 if chance explains it."""
     from scipy.stats import chi2
 
     n, n_bins, n_classes = len(bins), bins.max(initial=0) + 1, classes.max(initial=0) + 1

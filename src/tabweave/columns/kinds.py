@@ -151,19 +151,19 @@ class Kinds(tuple[Finding, ...]):
 
 
 def one_line(name: str) -> str:
-    """Return a name as a line of a table shows it: line breaks and an empty one are quoted."""
+    """A name as a line of a table shows it: line breaks and an empty one are quoted."""
     return name if name.strip() and name.isprintable() else repr(name)
 
 
 def dropped_line(dropped: dict[str, str]) -> str:
-    """Return one line that says what was dropped; empty if nothing was."""
+    """One line that says what was dropped; empty if nothing was."""
     shown = [f"{one_line(name)} ({why})" for name, why in list(dropped.items())[:6]]
     more = [f"and {len(dropped) - 6} more"] if len(dropped) > 6 else []
     return f"dropped: {', '.join([*shown, *more])}" if dropped else ""
 
 
 def decide_kind(name: str, data: Any, n_rows: int, rules: Rules) -> Decision | None:
-    """Return what a column of numbers or values is; None if it is what its type says."""
+    """What a column of numbers or values is; None if it is what its type says."""
     enough = n_rows >= (200 if rules == "first" else MIN_ROWS_TO_INFER)
     # Among the first rows of a stream not one value of an identifier repeats.
     least = 1.0 if rules == "first" and n_rows < 10_000 else 0.95
@@ -179,7 +179,7 @@ def decide_kind(name: str, data: Any, n_rows: int, rules: Rules) -> Decision | N
 def _decide_labels(
     name: str, data: Any, least: float, n_rows: int, rules: Rules
 ) -> Decision | None:
-    """Return what labels are: text, numbers beside words, or what only tells rows apart."""
+    """What labels are: text, numbers beside words, or what only tells rows apart."""
     labels = [label for label in data.labels if label is not None]
     types = set(map(type, labels))
     long = int in types and any(isinstance(v, int) and abs(v) > 2**53 for v in labels)
@@ -202,7 +202,7 @@ def _decide_labels(
 
 
 def few_unreadable(data: Any) -> tuple[tuple[str, int], ...]:
-    """Return the texts beside numbers or dates that are neither, and in how many cells they are.
+    """The texts beside numbers or dates that are neither, and in how many cells they are.
 
     Nothing if they are many: more than a fifth of the cells, or of the distinct values if there are
     more than two of them.
@@ -219,7 +219,7 @@ def few_unreadable(data: Any) -> tuple[tuple[str, int], ...]:
 
 
 def unreadable_cells(codes: np.ndarray, labels: Sequence[Any]) -> dict[str, int]:
-    """Return the texts that are neither numbers nor dates, and in how many cells, most first."""
+    """The texts that are neither numbers nor dates, and in how many cells, most first."""
     unreadable = [i for i, v in enumerate(labels) if isinstance(v, str) and is_unreadable(v)]
     if not unreadable:
         return {}
@@ -233,7 +233,7 @@ def _is_missing(label: Any) -> bool:
 
 
 def _but_for(decision: Decision, unreadable: tuple[tuple[str, int], ...]) -> Decision:
-    """Return what a column is but for some values, which are read as missing."""
+    """What a column is but for some values, which are read as missing."""
     why = f"{decision.why}, except {cells_in_words(unreadable)}, read as missing"
     return decision._replace(why=why, question="exceptions", unreadable=unreadable)
 
@@ -245,7 +245,7 @@ def _decide_numbers_and_words(
     n_rows: int,
     unreadable: tuple[tuple[str, int], ...] = (),
 ) -> Decision | None:
-    """Return what numbers are, some of which are text or words for missing, as of a worksheet."""
+    """What numbers are, some of which are text or words for missing, as of a worksheet."""
     words = dict(unreadable)
     labels = [None if label in words else label for label in data.labels]
     texts = [
@@ -341,7 +341,7 @@ _TEXT_RULES: tuple[Callable[[TextColumn], Decision | None], ...] = (
 
 
 def _doubt(name: str, labels: Sequence[str]) -> Decision | None:
-    """Return what text would be but for some of its values, or what is not sure about it."""
+    """What text would be but for some of its values, or what is not sure about it."""
     if len(date_orders(labels)) > 1:
         why = "dates, day or month first? declare format 'dmy' or 'mdy'"
         return Decision("nominal", why, question="order")
@@ -358,7 +358,7 @@ def _doubt(name: str, labels: Sequence[str]) -> Decision | None:
 
 
 def _unclear_text(name: str, labels: Sequence[str]) -> str:
-    """Return what text may be that only its user can tell, or write so that it can be read."""
+    """What text may be that only its user can tell, or write so that it can be read."""
     if are_mixed_dates(labels):
         return "dates written in several ways: write all as 2024-01-31 to have them read as dates"
     if has_both_zones(labels):
@@ -377,7 +377,7 @@ def _unclear_text(name: str, labels: Sequence[str]) -> str:
 
 
 def _exceptions(name: str, labels: Sequence[str]) -> str:
-    """Return what text would be but for a few of its values, and two of these."""
+    """What text would be but for a few of its values, and two of these."""
     codes = NO_AMOUNT.search(name) or has_leading_zeros(labels)
     for what, fits in _TOLD_BY_MOST:
         first_texts = present_texts(labels[:FIRST_TEXTS])

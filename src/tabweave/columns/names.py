@@ -61,5 +61,5 @@ CAMEL_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")  # where a word begins, a
 
 
 def is_index(name: str) -> bool:
-    """Tell whether the name of a column is one that libraries give to the names of rows."""
+    """Whether the name of a column is one that libraries give to the names of rows."""
     return bool(ROW_NAMES.fullmatch(name) or INDEX_NAMES.fullmatch(name))

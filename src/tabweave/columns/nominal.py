@@ -120,7 +120,7 @@ def check_no_gaps(gaps: np.ndarray) -> None:
 
 
 def hardly_repeats(data: Any, least: float) -> bool:
-    """Tell whether the values of a column, but for missing, are distinct in most rows."""
+    """Whether the values of a column, but for missing, are distinct in most rows."""
     seen = np.bincount(data.codes, minlength=len(data.labels))
     if None in data.labels:
         seen[data.labels.index(None)] = 0
@@ -141,7 +141,7 @@ def identifiers(texts: TextColumn) -> Decision | None:
 
 
 def is_one_word(labels: Sequence[str]) -> bool:
-    """Tell whether most labels have no blank in them: names and sentences are no identifiers."""
+    """Whether most labels have no blank in them: names and sentences are no identifiers."""
     return sum(" " in label.strip() for label in labels) < 0.5 * len(labels)
 
 
@@ -178,7 +178,7 @@ def near_duplicates(labels: Sequence[Any]) -> tuple[str, Question]:
 def without_words(
     codes: np.ndarray, labels: list[Label], schema: Schema
 ) -> tuple[np.ndarray, list[Label]]:
-    """Return codes and labels of a column, the words of a schema being missing."""
+    """Codes and labels of a column, the words of a schema being missing."""
     words = set(schema.missing_words).intersection(labels)
     if not words:
         return codes, labels

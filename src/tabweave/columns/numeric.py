@@ -211,7 +211,7 @@ _NO_DIGITS = re.compile(rf"{_UNIT}|[%\s{APOSTROPHES}]")
 
 
 def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
-    """Return how text writes numbers ("numbers", "money", "percents", ...) and its format.
+    """How text writes numbers ("numbers", "money", "percents", ...) and its format.
 
     The format is the decimal mark, then the unit if all have the same one; that of durations is
     ``:``. None if some text is neither a number nor a word for missing, or digits lead with a zero.
@@ -230,7 +230,7 @@ def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
 
 
 def _are_grouped_codes(texts: Sequence[str]) -> bool:
-    """Tell codes and telephone numbers, such as 123 456 789, from amounts: all look alike."""
+    """Whether texts are codes or telephone numbers, such as 123 456 789: all look alike."""
     if not any(map(_BLANK_GROUPS.search, texts)):
         return False
     shapes = {re.sub(r"\d", "0", text) for text in texts}
@@ -252,7 +252,7 @@ def _written_as(texts: Sequence[str]) -> tuple[str, str] | None:
 
 
 def _unit_of(match: re.Match[str] | None) -> str | None:
-    """Return the unit behind a number, in small letters and for one: 3 Days and 1 day are alike."""
+    """The unit behind a number, in small letters and for one: 3 Days and 1 day are alike."""
     if match is None:
         return None
     unit = match["unit"].strip().lower()
@@ -260,35 +260,35 @@ def _unit_of(match: re.Match[str] | None) -> str | None:
 
 
 def _money_marks(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the decimal marks to try: money has cents of two digits, or thousands of three."""
+    """The decimal marks to try: money has cents of two digits, or thousands of three."""
     points = [text.rpartition(".")[2] for text in texts if "." in text]
     thousands = points and all(re.match(r"\d{3}(?!\d)", after) for after in points)
     return (",", ".") if thousands else (".", ",")
 
 
 def has_brackets(labels: Sequence[str]) -> bool:
-    """Tell whether some number is in brackets, as accountants write those below zero."""
+    """Whether some number is in brackets, as accountants write those below zero."""
     return any(map(_IN_BRACKETS.fullmatch, present_texts(labels)))
 
 
 def currencies(labels: Sequence[str]) -> list[str]:
-    """Return the signs of the currencies that amounts of money are written with, sorted."""
+    """The signs of the currencies that amounts of money are written with, sorted."""
     return sorted({sign for text in present_texts(labels) for sign in _CURRENCY.findall(text)})
 
 
 def has_thousands(labels: Iterable[Any]) -> bool:
-    """Tell whether all points in numbers written as text may separate thousands, as in 12.345."""
+    """Whether all points in numbers written as text may separate thousands, as in 12.345."""
     texts = present_texts([label for label in labels if isinstance(label, str)])
     return all(THOUSANDS.fullmatch(_with_minus_first(text)) for text in texts)
 
 
 def has_leading_zeros(labels: Iterable[str]) -> bool:
-    """Tell whether some text is digits that begin with a zero: a code, not a number."""
+    """Whether some text is digits that begin with a zero: a code, not a number."""
     return any(map(_LEADING_ZERO.fullmatch, labels))
 
 
 def is_number(text: str) -> bool:
-    """Tell whether a text is a number: plain, with separated thousands, in percent or money."""
+    """Whether a text is a number: plain, with separated thousands, in percent or money."""
     signed = _with_minus_first(text)
     return any(
         pattern.fullmatch(signed) for marked in _WRITTEN.values() for pattern in marked.values()
@@ -296,18 +296,18 @@ def is_number(text: str) -> bool:
 
 
 def _with_minus_first(text: str) -> str:
-    """Return a number in brackets, or with a minus behind it, with the minus before it."""
+    """A number in brackets, or with a minus behind it, with the minus before it."""
     match = _IN_BRACKETS.fullmatch(text) or _MINUS_BEHIND.fullmatch(text)
     return "-" + "".join(match.groups()) if match else text
 
 
 def have_minus_behind(texts: Sequence[str]) -> bool:
-    """Tell whether some amount has its minus behind it, as in 1,200.50-."""
+    """Whether some amount has its minus behind it, as in 1,200.50-."""
     return any(map(_MINUS_BEHIND.fullmatch, texts))
 
 
 def units_written(labels: Sequence[str]) -> list[str]:
-    """Return the units of numbers in text that differ, if all have one and units are few."""
+    """The units of numbers in text that differ, if all have one and units are few."""
     texts = present_texts(labels)
     for mark in (".", ","):
         if not all(map(_WITH_UNIT[mark].fullmatch, texts[:FIRST_TEXTS])):
@@ -321,7 +321,7 @@ def units_written(labels: Sequence[str]) -> list[str]:
 
 
 def number_of(text: str, format: str = ".") -> float:
-    """Return the number that a text writes, NaN for a word for missing; raise if it is neither."""
+    """The number that a text writes, NaN for a word for missing; raise if it is neither."""
     written = text.strip()
     if written.lower() in MISSING_WORDS:
         return float("nan")
@@ -340,7 +340,7 @@ def number_of(text: str, format: str = ".") -> float:
 
 
 def remark_on_mark(text: Any, mark: str = ".") -> str:
-    """Return what is to be said of a number that is written with the other decimal mark."""
+    """What is to be said of a number that is written with the other decimal mark."""
     other = {".": ",", ",": "."}[mark]
     if not isinstance(text, str) or not _WRITTEN[other]["money"].fullmatch(text.strip()):
         return ""
@@ -366,7 +366,7 @@ _ISO_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:[.,
 
 
 def is_duration(text: str) -> bool:
-    """Tell whether a text is a duration, such as 1h 20m, 36:10:05, 2 days 04:00:00 or PT5M."""
+    """Whether a text is a duration, such as 1h 20m, 36:10:05, 2 days 04:00:00 or PT5M."""
     try:
         parse_duration(text)
     except TypeError:
@@ -375,7 +375,7 @@ def is_duration(text: str) -> bool:
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds of a duration; 3:20 are minutes and seconds."""
+    """The seconds of a duration; 3:20 are minutes and seconds."""
     unsigned = text.strip()
     sign, unsigned = (-1.0, unsigned[1:]) if unsigned[:1] in "-−" and unsigned else (1.0, unsigned)
     if clock := _LONG_CLOCK.fullmatch(unsigned) or _iso_duration(unsigned):
@@ -406,7 +406,7 @@ _PAIR = re.compile(r"\d{1,5}(?:\.\d+)?\s?[/x×]\s?\d{1,5}(?:\.\d+)?")
 
 
 def are_pairs(labels: Sequence[str]) -> bool:
-    """Tell whether texts hold two numbers each, such as 120/80 or 1920x1080."""
+    """Whether texts hold two numbers each, such as 120/80 or 1920x1080."""
     return bool(matching_texts(labels, _PAIR))
 
 
@@ -427,7 +427,7 @@ def codes_of_digits(texts: TextColumn) -> Decision | None:
 
 
 def _numbers_as_text(labels: Sequence[str], what: str, format: str) -> Decision:
-    """Return that texts are numbers, and what else is to be said of them."""
+    """Numbers written as text, and what else is to be said of them."""
     used = currencies(labels) if what == "money" else []
     brackets = ", negative in brackets" * has_brackets(labels)
     merged = f", {', '.join(used)} taken as one currency" if len(used) > 1 else ""
@@ -436,7 +436,7 @@ def _numbers_as_text(labels: Sequence[str], what: str, format: str) -> Decision:
 
 
 def _is_few_digits(labels: Sequence[str]) -> bool:
-    """Tell whether texts are a few whole numbers, as those of codes are; gaps do not count."""
+    """Whether texts are a few whole numbers, as those of codes are; gaps do not count."""
     texts = present_texts(labels)
     return len(texts) <= MAX_CODES and all(map(str.isdecimal, texts))
 
@@ -552,7 +552,7 @@ _NUMBER_RULES: tuple[Callable[[WholeNumberColumn], Decision | None], ...] = (
 def decide_whole_numbers(
     name: str, values: np.ndarray, least: float, n_rows: int
 ) -> Decision | None:
-    """Return what numbers are; of few ones, or of some that are not whole, nothing can be said."""
+    """What numbers are; of few ones, or of some that are not whole, nothing can be said."""
     present = values[~np.isnan(values)]
     if len(present) < MIN_ROWS_TO_INFER:
         return None
@@ -564,7 +564,7 @@ def decide_whole_numbers(
 
 
 def _tell_missing(values: np.ndarray) -> Decision | None:
-    """Return that one of the numbers may stand for missing, if one does."""
+    """Numbers, of which one may stand for missing; None if none does."""
     code = code_for_missing(values)
     if code is None:
         return None
@@ -573,7 +573,7 @@ def _tell_missing(values: np.ndarray) -> Decision | None:
 
 
 def _since_1970(name: str, distinct: np.ndarray) -> str:
-    """Return "seconds" or "milliseconds" if whole numbers may be so many since 1970."""
+    """The unit, "seconds" or "milliseconds", if whole numbers may be so many since 1970."""
     start_of_2001, start_of_2100 = 978_307_200, 4_102_444_800
     for unit, times in (("seconds", 1), ("milliseconds", 1000)):
         if start_of_2001 * times <= distinct[0] and distinct[-1] < start_of_2100 * times:
@@ -582,7 +582,7 @@ def _since_1970(name: str, distinct: np.ndarray) -> str:
 
 
 def _look_like_codes(distinct: np.ndarray, n: int) -> bool:
-    """Tell 200, 301, 404 from counts and measurements: equally long, far apart, not round."""
+    """Whether numbers are codes such as 200, 301, 404: equally long, far apart, not round."""
     if not 3 <= len(distinct) <= MAX_CODES or n < 10 * len(distinct) or distinct[0] < 100:
         return False
     digits = np.floor(np.log10(distinct))
@@ -591,7 +591,7 @@ def _look_like_codes(distinct: np.ndarray, n: int) -> bool:
 
 
 def code_for_missing(values: np.ndarray) -> float | None:
-    """Return the number that may stand for missing: nines, such as -999, far from all others.
+    """The number that may stand for missing: nines, such as -999, far from all others.
 
     They are farther from them than those are from each other; a 9 may be a count.
 
@@ -613,7 +613,7 @@ def code_for_missing(values: np.ndarray) -> float | None:
 
 
 def is_inexact(column: Any) -> bool:
-    """Tell whether a column holds a whole number that no float equals, beyond 2**53.
+    """Whether a column holds a whole number that no float equals, beyond 2**53.
 
     That is a property of single cells: however rows are cut, some part of them has it, or none.
     """
@@ -652,7 +652,7 @@ def is_inexact(column: Any) -> bool:
 def numbers(
     column: Any, *, empty_is_missing: bool = False, format: str | None = None
 ) -> np.ndarray:
-    """Return a column as float64 with NaN for missing; say which value is no number.
+    """A column as float64 with NaN for missing; say which value is no number.
 
     ``format`` says how numbers are written as text (:func:`number_of`).
     """
@@ -687,7 +687,7 @@ def numbers(
 
 
 def seconds_of(times: np.ndarray) -> np.ndarray:
-    """Return NumPy's datetimes (since 1970) or durations as seconds, NaN where missing."""
+    """NumPy's datetimes (since 1970) or durations as seconds, NaN where missing."""
     seconds = times.astype(f"{times.dtype.kind}8[us]").astype(np.int64) / 1e6
     seconds[np.isnat(times)] = np.nan
     return seconds
@@ -722,14 +722,14 @@ def _number(value: Any) -> float:
 
 
 def _interval(value: Any) -> float:
-    """Return the seconds of an interval of a database."""
+    """The seconds of an interval of a database."""
     if value.months:
         raise CellError("a duration", value, ": months have no fixed length")
     return float(86_400 * value.days + value.nanoseconds / 1e9)
 
 
 def _seconds(value: dt.date | dt.time | dt.timedelta) -> float:
-    """Return seconds since 1970 (without a zone: UTC) or midnight, as NumPy's columns count."""
+    """Seconds since 1970 (without a zone: UTC) or midnight, as NumPy's columns count."""
     if isinstance(value, dt.timedelta):
         return value.total_seconds()
     if isinstance(value, dt.time):
@@ -766,7 +766,7 @@ class Knots(NamedTuple):
 
 
 def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
-    """Return coordinates at the knots whose squared distances follow differences of numbers.
+    """Coordinates at the knots whose squared distances follow differences of numbers.
 
     The distance of two numbers is ``|g(x) - g(y)|``, where g is the mean of x in standard
     deviations and of its share of smaller numbers F(x), each scaled to a mean difference of 1 (of
@@ -803,7 +803,7 @@ def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
 
 
 def step_from(x: Any, step: Any = 1.0) -> Any:
-    """Return a step that leads to another number, however large x is; so wide, if that is enough.
+    """A step that leads to another number, however large x is; so wide, if that is enough.
 
     Beyond 2**53 the next float is more than 1 away, and no line goes through two equal knots.
     """
@@ -811,7 +811,7 @@ def step_from(x: Any, step: Any = 1.0) -> Any:
 
 
 def smaller_share(knots: Knots) -> np.ndarray:
-    """Return F(x) at the knots: the share of smaller numbers.
+    """F(x) at the knots: the share of smaller numbers.
 
     Numbers of an outer bin that are heaped up at its end have their mean there: the end is no
     farther from the mean in F than in x, and numbers beyond it are not cast away.

@@ -68,7 +68,7 @@ _LARGE = {"k": 1e3, "m": 1e6}
 
 
 def ranges_in_order(labels: Sequence[str]) -> list[str] | None:
-    """Return texts such as 18-24, <$20k, 65+ or 5 or more in order; None if they are no ranges.
+    """Texts such as 18-24, <$20k, 65+ or 5 or more in order; None if they are no ranges.
 
     There are three or more, and each begins where another ends, or later; single numbers may stand
     among them.
@@ -86,7 +86,7 @@ def ranges_in_order(labels: Sequence[str]) -> list[str] | None:
 
 
 def range_of(text: str) -> tuple[float, float] | None:
-    """Return the ends of a range, of a single number twice; None if a text is neither."""
+    """The ends of a range, of a single number twice; None if a text is neither."""
     stripped = text.strip()
     for pattern in _RANGES:
         if match := pattern.fullmatch(stripped):

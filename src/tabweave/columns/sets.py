@@ -114,7 +114,7 @@ class Sets(Cells):
 
 
 def list_in_text(text: str) -> list[Any] | None:
-    """Return a list that is written as JSON or as Python writes one; None if a text is no list."""
+    """A list that is written as JSON or as Python writes one; None if a text is no list."""
     text = text.strip()
     if not (text.startswith("[") and text.endswith("]")):
         return None
@@ -131,7 +131,7 @@ VECTORS = "vectors, not sets: split them into columns of numbers"
 
 
 def are_vectors(data: Any) -> bool:
-    """Tell vectors, such as those of a model of text or pairs of coordinates, from sets.
+    """Whether sets are vectors, such as those of a model of text or pairs of coordinates.
 
     They are equally long, and most of their numbers occur once; some are not whole.
     """
@@ -145,13 +145,13 @@ def are_vectors(data: Any) -> bool:
 
 
 def are_lists(labels: Sequence[str]) -> bool:
-    """Tell whether texts are lists in brackets, as JSON and Python write them."""
+    """Whether texts are lists in brackets, as JSON and Python write them."""
     texts = [label for label in labels[:SAMPLED_TEXTS] if label.strip()]
     return bool(texts) and all(list_in_text(label) is not None for label in texts)
 
 
 def joined_by(labels: Sequence[str]) -> str:
-    """Return what joins the elements of lists written as text, few of which make up all of them."""
+    """What joins the elements of lists written as text, few of which make up all of them."""
     if are_lists(labels):  # their commas are part of how they are written
         return ""
     for mark in (";", "|", ", "):
@@ -166,7 +166,7 @@ def joined_by(labels: Sequence[str]) -> str:
 def sets(
     column: Any, delimiter: str | None, *, empty_is_missing: bool = False
 ) -> tuple[np.ndarray, np.ndarray, list[Label]]:
-    """Return (row starts, element codes, labels) of a set-valued column, duplicates removed."""
+    """Row starts, element codes and labels of a set-valued column, duplicates removed."""
     if delimiter is not None:
         codes, labels = categories(column, empty_is_missing=empty_is_missing)
         cells = [_split(label, delimiter) for label in labels]
@@ -211,7 +211,7 @@ def _number_sets(
 def take_sets(
     starts: np.ndarray, elements: np.ndarray, index: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return some of the sets that lie one after the other, in the order of an index."""
+    """Some of the sets that lie one after the other, in the order of an index."""
     lengths = np.diff(starts)[index]
     ends = np.concatenate([[0], np.cumsum(lengths)])
     shift = np.repeat(starts[:-1][index] - ends[:-1], lengths)

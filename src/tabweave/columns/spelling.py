@@ -73,13 +73,13 @@ class Spelling:
         return self._weighted(self._buckets) if self.encoder is None else self.points(self.labels)
 
     def points(self, labels: Iterable[Label]) -> Any:
-        """Return any strings as points, a row of length 1 for each; sparse if of n-grams."""
+        """Strings as points, a row of length 1 for each; sparse if of n-grams."""
         if self.encoder is None:
             return self._weighted(ngrams(list(labels)))
         return encoded(self.encoder, labels)
 
     def _weighted(self, buckets: Any) -> Any:
-        """Return rows whose inner products are the shared idf over the root of the product."""
+        """Rows whose inner products are the shared idf over the root of the product."""
         squares = self.idf[buckets.indices]
         total = np.bincount(buckets_row(buckets), squares, buckets.shape[0])
         data = np.sqrt(squares / np.repeat(total, np.diff(buckets.indptr))).astype(np.float32)
@@ -90,7 +90,7 @@ class Spelling:
         return self.matrix.T.tocsr()
 
     def similar(self, labels: Sequence[Label], k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the index of the k strings most alike to each of others, and their cosines."""
+        """The index of the k strings most alike to each of others, and their cosines."""
         points, size = self.points(labels), len(self.labels)
         shape = len(labels), min(k, size)
         index, cosines = np.zeros(shape, np.intp), np.zeros(shape)
@@ -104,7 +104,7 @@ class Spelling:
         return index, cosines
 
     def between(self, labels: Sequence[Label]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the index of the values that strings lie between, the most alike first, and how.
+        """The index of the values that strings lie between, the most alike first, and how.
 
         The weights of a string add up to the square of its largest cosine, in proportion to a high
         power of them; what is left to 1 is that of the column's centroid.
@@ -116,7 +116,7 @@ class Spelling:
         return index, weights * cosines[:, :1].clip(0, 1) ** 2 / np.maximum(total, 1e-300)
 
     def sketch(self) -> np.ndarray:
-        """Return the strings in few dimensions: n-grams added up with signs, by their hash.
+        """The strings in few dimensions: n-grams added up with signs, by their hash.
 
         Inner products are those of :attr:`matrix` up to ``1/√SKETCH_WIDTH`` [Weinberger et al.
         2009]; lengths are the same.
@@ -138,7 +138,7 @@ class Spelling:
 
 
 def _largest(similarities: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the k largest of each row are, and these; of equal ones the first.
+    """Where the k largest of each row are, and these; of equal ones the first.
 
     One after the other: for a few that is several times faster than to sort or to partition.
     """
@@ -170,7 +170,7 @@ def _nearest_plain(
 
 
 def _work(starts: np.ndarray, buckets: np.ndarray, weights: Any, list_starts: Any, *_: Any) -> int:
-    """Return how much there is to do: a share of the products of weights."""
+    """How much there is to do: a share of the products of weights."""
     n_products = int(np.diff(list_starts)[buckets].sum())
     return n_products // 32  # SciPy takes so many as fast as a compiled loop handles one element
 
@@ -207,7 +207,7 @@ def _nearest(
 
 
 def spelling_of(labels: tuple[Label, ...], declared: Any = None) -> Spelling | None:
-    """Return the spelling of a column's values if it has one.
+    """The spelling of a column's values if it has one.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def spelling_of(labels: tuple[Label, ...], declared: Any = None) -> Spelling | N
 
 
 def is_spelled(labels: Sequence[Label]) -> bool:
-    """Tell whether a column is one of many strings, at least half of them with a letter."""
+    """Whether a column is one of many strings, at least half of them with a letter."""
     if len(labels) <= MAX_UNSPELLED_VALUES:
         return False
     words = sum(isinstance(v, str) and _has_letter(v) for v in labels)
@@ -236,7 +236,7 @@ def _has_letter(text: str) -> bool:
 
 
 def folded(labels: Iterable[Label]) -> np.ndarray:
-    """Return strings as code points, each between two ends of line, and the last one more.
+    """Strings as code points, each between two ends of line, and the last one more.
 
     Case, accents and punctuation are folded; numbers are as they are written, missing is empty.
     """
@@ -264,13 +264,13 @@ def folded(labels: Iterable[Label]) -> np.ndarray:
 
 
 def written(label: Label) -> str:
-    """Return a label as text: numbers as they are written, nothing for missing and others."""
+    """A label as text: numbers as they are written, nothing for missing and others."""
     is_text = label is not None and type(label) is not Bucket
     return str(label) if is_text else ""
 
 
 def is_text(labels: Sequence[Label]) -> bool:
-    """Tell whether a column is one of sentences: many strings, of five words on average."""
+    """Whether a column is one of sentences: many strings, of five words on average."""
     if not is_spelled(labels):
         return False
     words = [len(v.split()) for v in labels if isinstance(v, str)]
@@ -278,7 +278,7 @@ def is_text(labels: Sequence[Label]) -> bool:
 
 
 def encoded(encoder: Any, labels: Iterable[Label]) -> np.ndarray:
-    """Return what an encoder makes of labels as text, rows of length 1; missing has 0."""
+    """What an encoder makes of labels as text, rows of length 1; missing has 0."""
     labels = list(labels)
     texts = list(map(written, labels))
     vectors = encoder.transform(texts) if hasattr(encoder, "transform") else encoder(texts)
@@ -293,7 +293,7 @@ def encoded(encoder: Any, labels: Iterable[Label]) -> np.ndarray:
 
 
 def ngrams(labels: Sequence[Label]) -> Any:
-    """Return which buckets of n-grams occur in each string, as a sparse matrix.
+    """Which buckets of n-grams occur in each string, as a sparse matrix.
 
     The ends of a string are part of its first and last n-grams.
     """
@@ -315,12 +315,12 @@ def ngrams(labels: Sequence[Label]) -> Any:
 
 
 def buckets_row(buckets: Any) -> np.ndarray:
-    """Return the row of each entry of a sparse matrix."""
+    """The row of each entry of a sparse matrix."""
     return np.repeat(np.arange(buckets.shape[0]), np.diff(buckets.indptr))
 
 
 def scrambled(x: np.ndarray) -> np.ndarray:
-    """Return 32-bit numbers with their bits mixed well: how MurmurHash3 ends [Appleby 2011]."""
+    """32-bit numbers with their bits mixed well: how MurmurHash3 ends [Appleby 2011]."""
     x = (x ^ (x >> np.uint32(16))) * np.uint32(0x85EBCA6B)
     x = (x ^ (x >> np.uint32(13))) * np.uint32(0xC2B2AE35)
     return x ^ (x >> np.uint32(16))

@@ -142,7 +142,7 @@ class Table:
         return _apply_rules(table, by_name, open_columns, rules, n_rows or n_here)
 
     def kinds(self) -> Kinds:
-        """Return what each column is, why, and whether it is dropped.
+        """What each column is, why, and whether it is dropped.
 
         Of a table that was read by its types alone, this is what the rules of
         :mod:`tabweave.columns.kinds` make of it where any table may come: in
@@ -155,7 +155,7 @@ class Table:
         return Kinds(findings)
 
     def select(self, columns: Sequence[str]) -> Table:
-        """Return the table of some columns, in the order given."""
+        """The table of some columns, in the order given."""
         parts = tuple(self[name] for name in columns)
         return Table(self.schema.select(columns), parts, self.n_rows)
 
@@ -194,13 +194,13 @@ class Table:
 
 
 def _shown(data: Cells, row: int) -> Any:
-    """Return a cell as a notebook shows it."""
+    """A cell as a notebook shows it."""
     cell = data.cell(row)
     return ", ".join(map(str, cell)) if isinstance(cell, list) else cell
 
 
 def _finding(column: Column, data: Any, n_rows: int) -> Finding:
-    """Return what a column is, as the rules see it unless it was declared or inferred before."""
+    """What a column is, as the rules see it unless it was declared or inferred before."""
     if n_rows >= MIN_ROWS_TO_INFER and data.is_constant():
         return Finding(column.name, column.kind, "constant", column.why == "declared")
     decided = column.inferred or column.why in _DECIDED
@@ -219,7 +219,7 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
 def _readable_columns(
     by_name: Mapping[str, Any], schema: Schema, n_rows: int, leave_out: Sequence[str]
 ) -> Table:
-    """Return a table of the columns that can be read, those of ``leave_out`` dropped if not.
+    """A table of the columns that can be read, those of ``leave_out`` dropped if not.
 
     They hold lists of records, nested lists or other objects; a warning names each.
     """
@@ -243,7 +243,7 @@ UNREADABLE = "holds what is neither a category, a number nor a set of them"
 
 
 def _shortened(error: Exception) -> str:
-    """Return the message of an error, a long cell cut."""
+    """The message of an error, a long cell cut."""
     cell = repr(getattr(error, "cell", ""))
     return str(error) if len(cell) < 80 else str(error).replace(cell, f"{cell[:76]} ...")
 
@@ -251,7 +251,7 @@ def _shortened(error: Exception) -> str:
 def _apply_rules(
     table: Table, by_name: Mapping[str, Any], undeclared: Sequence[str], rules: Rules, n_rows: int
 ) -> Table:
-    """Return a table whose columns are what the rules say, identifiers dropped."""
+    """A table whose columns are what the rules say, identifiers dropped."""
     remaining, parts, dropped = [], [], list(table.schema.dropped)
     to_infer = frozenset(undeclared)
     sample = sampled_rows(table.n_rows)
@@ -310,7 +310,7 @@ def _warn_of_exceptions(column: Column) -> None:
 
 
 def _with_decision(column: Column, decision: Decision, position: int | None) -> Column:
-    """Return a column that is what the rules say, and where it was if it is dropped."""
+    """A column that is what the rules say, and where it was if it is dropped."""
     where = position if decision.dropped else None
     origin = Origin(
         decision.why, True, where, decision.question, decision.delimiter, decision.unreadable
@@ -321,7 +321,7 @@ def _with_decision(column: Column, decision: Decision, position: int | None) -> 
 
 
 def _nothing_kept(dropped: Sequence[Column]) -> str:
-    """Return what was dropped, and how to keep the column most worth it."""
+    """What was dropped, and how to keep the column most worth it."""
     named = ", ".join(f"{column.name!r} ({column.why})" for column in dropped)
     keep = max(dropped, key=lambda column: column.kind == "nominal" and not is_index(column.name))
     return (
@@ -331,7 +331,7 @@ def _nothing_kept(dropped: Sequence[Column]) -> str:
 
 
 def _with_near_duplicates(column: Column, labels: Sequence[Any]) -> Column:
-    """Return a column that says of plain values whether some are written alike."""
+    """A column that says of plain values whether some are written alike."""
     if column.why != "values":
         return column
     remark, question = near_duplicates(labels)
@@ -360,7 +360,7 @@ def _with_commas(
 
 
 def _stays(decision: Decision, rules: Rules) -> bool:
-    """Tell whether a column that tells rows apart is kept: numbers of rows may tell of time."""
+    """Whether a column that tells rows apart is kept: numbers of rows may tell of time."""
     return rules == "all" or (rules == "texts" and decision.kind == "numeric")
 
 
@@ -393,7 +393,7 @@ _LIST = re.compile(r"[;|]|, ").search
 
 
 def _is_plain(column: Column, data: Any, cells: Any) -> bool:
-    """Tell at a glance that a column is what its type says, so that no rule need be asked."""
+    """Whether a column is plainly what its type says, so that no rule need be asked."""
     n_first = 1000
     if isinstance(data, Sets):
         return not any(isinstance(label, float) for label in data.labels[:n_first])
@@ -420,7 +420,7 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
 
 
 def _with_format(column: Column, cells: Any) -> Column:
-    """Return a column of datetimes with the time zone of its cells, or the order of their parts."""
+    """A column of datetimes with the time zone of its cells, or the order of their parts."""
     if column.kind != "datetime" or column.format is not None:
         return column
     cells = _readable_cells(cells, column)
@@ -432,7 +432,7 @@ def _with_format(column: Column, cells: Any) -> Column:
 
 
 def _conforming(table: Table, schema: Schema) -> Table:
-    """Return a table that was read before, if it was read as a schema now says."""
+    """A table that was read before, if it was read as a schema now says."""
     for column in schema.columns:
         if column.name not in table.schema.names:
             raise ValueError(
@@ -449,7 +449,7 @@ def _conforming(table: Table, schema: Schema) -> Table:
 
 
 def _matched(by_name: dict[str, Any], schema: Schema, named: bool) -> dict[str, Any]:
-    """Find the columns of a complete schema: by name if both have names, else by position."""
+    """The columns of a complete schema: by name if both have names, else by position."""
     if named and schema.named:
         if not all(name in by_name for name in schema.names):
             by_name = _with_fields(by_name, schema)
@@ -472,7 +472,7 @@ def _matched(by_name: dict[str, Any], schema: Schema, named: bool) -> dict[str, 
 
 
 def _with_optional_keys(by_name: dict[str, Any], schema: Schema, n_rows: int) -> dict[str, Any]:
-    """Return columns of records with those of keys that no record has: they are missing."""
+    """Columns of records with those of keys that no record has: they are missing."""
     if schema.complete and not any(name in schema for name in by_name):
         return by_name
     absent = [name for name in schema.names if name not in by_name]
@@ -493,7 +493,7 @@ def check_keys(X: Any, schema: Schema) -> None:
 
 
 def _with_fields(by_name: dict[str, Any], schema: Schema) -> dict[str, Any]:
-    """Return columns with the fields of records of which none is there: they are missing, too."""
+    """Columns with the fields of records of which none is there: they are missing, too."""
     out = dict(by_name)
     for name, cells in by_name.items():
         fields = schema.fields(name)
@@ -539,7 +539,7 @@ UNORDERED = "categories whose order differs from part to part: declare their lev
 
 
 def _in_words(kind: str, cells: Any) -> str:
-    """Return in words what the type of a column says."""
+    """What the type of a column says, in words."""
     held = times_held(cells) if kind in ("numeric", "nominal") else ""
     if held in (DATETIMES, CLOCK_TIMES) or (held and kind == "numeric"):
         return held
@@ -570,7 +570,7 @@ def _column(cells: Any, column: Column, schema: Schema) -> Cells:
 
 
 def _with_words(column: Column, cells: Any, schema: Schema) -> Column:
-    """Return a column of values that says which words of a schema were read as missing."""
+    """A column of values that says which words of a schema were read as missing."""
     if not schema.missing_words or column.kind not in ("nominal", "ordinal"):
         return column
     codes, labels = categories(cells)
@@ -584,7 +584,7 @@ def _with_words(column: Column, cells: Any, schema: Schema) -> Column:
 
 
 def _readable_cells(cells: Any, column: Column) -> Any:
-    """Return the cells of a column found to hold numbers or dates, missing where a word is.
+    """The cells of a column found to hold numbers or dates, missing where a word is.
 
     Those of a column that was declared, or most of which are words, stay as they are.
     """
@@ -603,7 +603,7 @@ def _readable_cells(cells: Any, column: Column) -> Any:
 
 
 def _with_unreadable(column: Column, cells: Any) -> Column:
-    """Return a column that lists all values that are read as missing, also those not sampled."""
+    """A column that lists all values that are read as missing, also those not sampled."""
     unreadable = tuple(unreadable_cells(*categories(cells)).items())
     why = f"{column.why.partition(', except ')[0]}, except {cells_in_words(unreadable)}"
     origin = column.origin._replace(why=f"{why}, read as missing", unreadable=unreadable)
@@ -625,7 +625,7 @@ def as_values_or_numbers(table: Table) -> Table:
 
 
 def datetime_as_numeric(table: Table) -> Table:
-    """Return a table whose datetime columns are numeric."""
+    """A table whose datetime columns are numeric."""
     columns = tuple(
         Column(c.name, "numeric") if c.kind == "datetime" else c for c in table.schema.columns
     )
@@ -634,12 +634,12 @@ def datetime_as_numeric(table: Table) -> Table:
 
 
 def canonical_codes(table: Table) -> list[np.ndarray]:
-    """Return, per column, codes that follow the canonical order of values, not that of arrival."""
+    """Codes of each column that follow the canonical order of values, not that of arrival."""
     return [column.ranks() for column in table.columns]
 
 
 def distinct_rows(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return where each distinct row first occurs, in the order of codes, and each row's number.
+    """Where each distinct row first occurs, in the order of codes, and each row's number.
 
     Codes are folded into one integer per row; when that would overflow, it is replaced by its
     rank, which keeps the order.
@@ -661,7 +661,7 @@ MAX_SAMPLED_ROWS = 1 << 19  # Kinds and bins follow from so many rows, however m
 
 
 def row_keys(start: int, stop: int) -> np.ndarray:
-    """Return a key for each row number, as if drawn, and no two alike [Steele et al. 2014]."""
+    """A key for each row number, as if drawn, and no two alike [Steele et al. 2014]."""
     key = np.arange(start + 1, stop + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -669,7 +669,7 @@ def row_keys(start: int, stop: int) -> np.ndarray:
 
 
 def sampled_rows(n_rows: int, max_rows: int | None = None) -> np.ndarray | None:
-    """Return the rows that stand for very many: those of the lowest keys; None for all.
+    """The rows that stand for very many: those of the lowest keys; None for all.
 
     A stream gives the same ones, however it is cut.
     """
@@ -681,7 +681,7 @@ def sampled_rows(n_rows: int, max_rows: int | None = None) -> np.ndarray | None:
 
 
 def as_rows(X: Any, schema: Schema) -> Any:
-    """Return one row (a dict of cells, a sequence of cells, a pandas row) as a list of rows.
+    """One row (a dict of cells, a sequence of cells, a pandas row) as a list of rows.
 
     Anything else is returned as it is; a dict of lists is a table of columns.
     """
@@ -699,7 +699,7 @@ def as_rows(X: Any, schema: Schema) -> Any:
 
 
 def _are_sets(X: Mapping[str, Any], schema: Schema) -> bool:
-    """Say whether each list is a set, a cell of a column of lists, and no column of such cells."""
+    """Whether each list is a set, a cell of a column of lists, and no column of such cells."""
     listed = {c.name for c in schema.columns if c.kind == "set" and c.delimiter is None}
     return all(
         name in listed and not any(c is None or isinstance(c, Set) or _is_column(c) for c in cells)
@@ -719,13 +719,13 @@ def take_rows(table: Table, index: np.ndarray) -> Table:
 
 
 def append_rows(table: Table, more: Table) -> Table:
-    """Return the rows of two tables of the same columns; codes of the first stay what they are."""
+    """The rows of two tables of the same columns; codes of the first stay what they are."""
     columns = tuple(a.joined(b) for a, b in zip(table.columns, more.columns, strict=True))
     return Table(table.schema, columns, table.n_rows + more.n_rows)
 
 
 def drop_columns(table: Table, names: Sequence[str], why: str) -> Table:
-    """Return a table some of whose columns are dropped, unless no other is left."""
+    """A table some of whose columns are dropped, unless no other is left."""
     remaining = [column.name for column in table.schema.columns if column.name not in names]
     if not names or not remaining:
         return table
@@ -740,7 +740,7 @@ def drop_columns(table: Table, names: Sequence[str], why: str) -> Table:
 
 
 def values_schema(schema: Schema) -> Schema:
-    """Return a schema of all that is counted, each part as a column of values."""
+    """A schema of all that is counted, each part as a column of values."""
     columns = [
         Column(part) if part in schema.bins or c.kind == "ordinal" else c
         for part, c in schema.parts.items()

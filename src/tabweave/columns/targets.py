@@ -14,7 +14,7 @@ from tabweave.columns.vocabulary import canonical
 
 
 def target_array(y: Any) -> np.ndarray:
-    """Return a target as an array: objects that are all numbers or bools as such."""
+    """A target as an array: objects that are all numbers or bools as such."""
     if isinstance(y, str):
         raise TypeError(
             f"expected y to be an array of targets, one per row, got the string {y!r}; pass the "
@@ -44,7 +44,7 @@ def _unboxed(labels: np.ndarray) -> np.ndarray:
 
 
 def target_numbers(labels: np.ndarray, otherwise: str, name: str = "y") -> np.ndarray:
-    """Return a target as numbers; ``otherwise`` is what to use for classes."""
+    """A target as numbers; ``otherwise`` is what to use for classes."""
     check_unit(labels, name)
     try:
         return labels.astype(np.float64)

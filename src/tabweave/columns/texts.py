@@ -51,18 +51,18 @@ class CellError(TypeError, ValueError):
 
 
 def present_texts(labels: Sequence[str]) -> list[str]:
-    """Return labels without the blanks around them, but for words that stand for missing."""
+    """Labels without the blanks around them, but for words that stand for missing."""
     return [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
 
 
 def looks_missing(label: Any) -> bool:
-    """Tell whether a category may be a word, or a code, for missing: it counts as a value."""
+    """Whether a category may be a word, or a code, for missing: it counts as a value."""
     word = label.strip().lower() if isinstance(label, str) else None
     return word in MISSING_WORDS or word in _MISSING_CODES
 
 
 def cells_in_words(cells: Iterable[tuple[str, int]]) -> str:
-    """Return values and in how many cells they are, the first two of them.
+    """Values and in how many cells they are, the first two of them.
 
     >>> cells_in_words([("TBD", 3), ("soon", 1), ("?!", 1)])
     "'TBD' (3 cells), 'soon' (1 cell) and 1 more"
@@ -72,7 +72,7 @@ def cells_in_words(cells: Iterable[tuple[str, int]]) -> str:
 
 
 def matching_texts(labels: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
-    """Return the texts that are not missing if all of them match, and else none."""
+    """The texts that are not missing if all of them match, and else none."""
     if not all(map(pattern.fullmatch, present_texts(labels[:FIRST_TEXTS]))):
         return []
     texts = present_texts(labels)

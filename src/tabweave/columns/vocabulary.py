@@ -51,7 +51,7 @@ class Bucket(str):
     total: int
 
     def __new__(cls, number: int = 0, total: int = 1) -> Bucket:
-        """Return a bucket."""
+        """A bucket."""
         out = super().__new__(cls, "⟨other⟩" if total == 1 else f"⟨other {number}/{total}⟩")
         out.number, out.total = number, total
         return out
@@ -157,7 +157,7 @@ class Vocabulary:
         return {name: i for i, name in enumerate(self.names)}
 
     def index(self, column: str | int) -> int:
-        """Return the number of a column, by name or number."""
+        """The number of a column, by name or number."""
         if isinstance(column, int | np.integer):
             return range(len(self.names))[column]
         try:
@@ -168,28 +168,28 @@ class Vocabulary:
             ) from None
 
     def span(self, column: str | int) -> slice:
-        """Return the location of a column's values among the V values."""
+        """The location of a column's values among the V values."""
         i = self.index(column)
         return slice(int(self.offsets[i]), int(self.offsets[i + 1]))
 
     def select(self, names: Sequence[str]) -> Vocabulary:
-        """Return the vocabulary of some columns, in the order given."""
+        """The vocabulary of some columns, in the order given."""
         chosen = [self.index(name) for name in names]
         return Vocabulary(tuple(names), tuple(self.labels[i] for i in chosen))
 
     def describe(self, value: int) -> str:
-        """Return the name of one of the V values, for an error."""
+        """The name of one of the V values, for an error."""
         a = int(np.searchsorted(self.offsets, value, side="right")) - 1
         return f"column {self.names[a]!r}, value {self.labels[a][value - self.offsets[a]]!r}"
 
     # -- rows ------------------------------------------------------------------------------
 
     def find(self, table: Any) -> list[Any]:
-        """Return the columns of a table, in the order of this vocabulary."""
+        """The columns of a table, in the order of this vocabulary."""
         return [table[name] for name in self.names]
 
     def positions(self, table: Any, unknown: Unknown = "centroid") -> list[np.ndarray]:
-        """Return, per column, the code of each label of a table; the number of values if unknown.
+        """The code of each label of a table, by column; the number of values if unknown.
 
         Parameters
         ----------
@@ -209,14 +209,14 @@ class Vocabulary:
         return out
 
     def codes(self, table: Any, unknown: Unknown = "centroid") -> list[np.ndarray]:
-        """Return the codes of a table's single-valued columns; unknown values come last."""
+        """The codes of a table's single-valued columns; unknown values come last."""
         return [
             index.astype(np.uint32)[column.codes]
             for index, column in zip(self.positions(table, unknown), self.find(table), strict=True)
         ]
 
     def unknown(self, table: Any) -> dict[str, dict[Label, int]]:
-        """Return the values of a table that are not in the vocabulary, and how often they occur.
+        """The values of a table that are not in the vocabulary, and how often they occur.
 
         Columns without any are left out; of a set-valued column elements are counted.
         """
@@ -225,11 +225,11 @@ class Vocabulary:
         return {name: cells for name, cells in out.items() if cells}
 
     def fold(self, table: Any) -> Any:
-        """Return a table with the values that are not kept in their buckets."""
+        """A table with the values that are not kept in their buckets."""
         return fold(table, self.buckets)
 
     def in_words(self, table: Any) -> Any:
-        """Return a table whose bools are words in the columns that have words for them alone.
+        """A table whose bools are words in the columns that have words for them alone.
 
         Those are columns of text files: data frames have bools there.
         """
@@ -238,7 +238,7 @@ class Vocabulary:
     # -- other vocabularies ----------------------------------------------------------------
 
     def union(self, other: Vocabulary) -> Vocabulary:
-        """Return the values of both, in canonical order."""
+        """The values of both, in canonical order."""
         labels = []
         for first, second in zip(self.labels, other.labels, strict=True):
             both = union(first, second)
@@ -246,7 +246,7 @@ class Vocabulary:
         return Vocabulary(self.names, tuple(labels))
 
     def reindex(self, other: Vocabulary) -> np.ndarray:
-        """Return where each of the V values stands in another vocabulary that has them all."""
+        """Where each of the V values stands in another vocabulary that has them all."""
         parts = [
             start + positions(other_labels, labels)
             for start, other_labels, labels in zip(
@@ -273,7 +273,7 @@ class OfVocabulary:
 
 
 def _same(a: Sequence[Label], b: Sequence[Label]) -> bool:
-    """Tell whether labels are the same in the same order; ``True`` is not ``1``."""
+    """Whether labels are the same in the same order; ``True`` is not ``1``."""
     return a is b or (len(a) == len(b) and all(map(_identical, a, b)))
 
 
@@ -290,7 +290,7 @@ def _unknown(labels: Sequence[Label], column: Any) -> dict[Label, int]:
 
 
 def types_of(labels: Iterable[Label]) -> set[str]:
-    """Return of which types labels are, in words; missing is of every type."""
+    """Of which types labels are, in words; missing is of every type."""
     return {_TYPES[type(label)] for label in labels if label is not None}
 
 
@@ -312,7 +312,7 @@ _TYPES[Bucket] = "buckets"
 
 
 def canonical(value: Any) -> Label:
-    """Return the label of one value; raise ``TypeError`` for what cannot be a category."""
+    """The label of one value; raise ``TypeError`` for what cannot be a category."""
     if value is None or type(value) in (str, Bucket):
         return cast(Label, value)
     if isinstance(value, np.datetime64 | np.timedelta64):
@@ -348,7 +348,7 @@ def canonical(value: Any) -> Label:
 
 
 def _as_python(value: np.datetime64 | np.timedelta64) -> Any:
-    """Return a moment or duration as Python has it, or as text where it has none so fine."""
+    """A moment or duration as Python has it, or as text where it has none so fine."""
     unit = np.datetime_data(value.dtype)[0]
     if unit in ("Y", "M"):  # of no fixed length, or no date
         return str(value)
@@ -359,7 +359,7 @@ def _as_python(value: np.datetime64 | np.timedelta64) -> Any:
 
 
 def _from_decimal(value: decimal.Decimal) -> int | float:
-    """Return whole numbers exactly, others as float64; none may turn into infinity."""
+    """Whole numbers exactly, others as float64; none may turn into infinity."""
     if value.is_nan():
         return float("nan")
     if value.is_finite() and abs(value.adjusted()) < 400 and value == value.to_integral_value():
@@ -371,7 +371,7 @@ def _from_decimal(value: decimal.Decimal) -> int | float:
 
 
 def _duration(value: dt.timedelta) -> str:
-    """Write a duration in one way, whichever library's subclass it is."""
+    """A duration as text, written in one way, whichever library's subclass it is."""
     text = str(dt.timedelta(value.days, value.seconds, value.microseconds))
     nanoseconds = getattr(value, "nanoseconds", 0)
     return f"{text} + {nanoseconds} ns" if nanoseconds else text
@@ -383,7 +383,7 @@ def identity(label: Label) -> tuple[float, Label]:
 
 
 def order(labels: Sequence[Label], levels: Sequence[Label] | None = None) -> np.ndarray:
-    """Return the permutation that sorts labels: by level if given, else canonically."""
+    """The permutation that sorts labels: by level if given, else canonically."""
     keys: list[Any]
     if levels is not None:
         index = {identity(level): i for i, level in enumerate(levels)}
@@ -407,7 +407,7 @@ def positions(labels: Sequence[Label], queries: Iterable[Label]) -> np.ndarray:
 
 
 def union(*vocabularies: Sequence[Label]) -> list[Label]:
-    """Return every label of several vocabularies once, in order of first appearance."""
+    """Every label of several vocabularies once, in order of first appearance."""
     if _is_text(*vocabularies):
         return list(dict.fromkeys(chain.from_iterable(vocabularies)))
     return [
@@ -416,12 +416,12 @@ def union(*vocabularies: Sequence[Label]) -> list[Label]:
 
 
 def _is_text(*vocabularies: Sequence[Label]) -> bool:
-    """Tell whether labels are text or missing only, which Python itself tells apart."""
+    """Whether labels are text or missing only, which Python itself tells apart."""
     return set(map(type, chain.from_iterable(vocabularies))) <= {str, type(None)}
 
 
 def code_type(n_labels: int) -> np.dtype:
-    """Return the smallest unsigned integer type that can number ``n_labels`` labels."""
+    """The smallest unsigned integer type that can number ``n_labels`` labels."""
     for candidate in (np.uint8, np.uint16, np.uint32):
         if n_labels <= np.iinfo(candidate).max + 1:
             return np.dtype(candidate)
@@ -429,13 +429,13 @@ def code_type(n_labels: int) -> np.dtype:
 
 
 def slices(n: int, width: int, cells: int) -> list[slice]:
-    """Cut n rows of so many cells into runs of at most ``cells``, and of at least one row."""
+    """Slices of n rows of ``width`` cells, each of at most ``cells``, and of one row at least."""
     step = max(cells // max(width, 1), 1)
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 def take(table: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Look up ``table[codes]`` in blocks, so that only the result is as long as the column."""
+    """``table[codes]``, looked up in blocks, so that only the result is as long as the column."""
     out = np.empty(len(codes), dtype=table.dtype)
     for part in slices(len(codes), 1, BLOCK_CODES):
         np.take(table, codes[part], out=out[part], mode="clip")
@@ -446,7 +446,7 @@ def take(table: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def _rule(labels: Sequence[Label]) -> Rule | None:
-    """Return how the values of a column were put into buckets, if they were."""
+    """How the values of a column were put into buckets, if they were."""
     first_bucket = next((label for label in labels if type(label) is Bucket), None)
     if first_bucket is None:
         return None
@@ -454,7 +454,7 @@ def _rule(labels: Sequence[Label]) -> Rule | None:
 
 
 def bucket(label: Label, rule: Rule) -> Label:
-    """Return the label itself, or that of its bucket; missing stays missing."""
+    """The label itself, or that of its bucket; missing stays missing."""
     if label is None or type(label) is Bucket:
         return label
     if isinstance(rule, int):
@@ -464,7 +464,7 @@ def bucket(label: Label, rule: Rule) -> Label:
 
 
 def fold(table: Any, rules: Mapping[str, Rule]) -> Any:
-    """Return a table with the values of some columns in buckets."""
+    """A table with the values of some columns in buckets."""
     if not rules:
         return table
     columns = [
@@ -474,7 +474,7 @@ def fold(table: Any, rules: Mapping[str, Rule]) -> Any:
 
 
 def _words_for_bools(labels: Sequence[Label]) -> dict[str, Label]:
-    """Return the words for bools of a column that has nothing else, as one of a text file."""
+    """The words for bools of a column that has nothing else, as one of a text file."""
     if len(labels) > 4:
         return {}
     words = {label.lower(): label for label in labels if label and isinstance(label, str)}
@@ -502,7 +502,7 @@ def _fold(column: Any, rule: Rule) -> Any:
 
 
 def _relabelled(column: Any, names: Sequence[Label]) -> Any:
-    """Return a column with other labels, of which some may be the same."""
+    """A column with other labels, of which some may be the same."""
     distinct = union(names)
     codes = take(positions(distinct, names).astype(code_type(len(distinct))), column.codes)
     if not hasattr(column, "starts"):
@@ -515,7 +515,7 @@ def _relabelled(column: Any, names: Sequence[Label]) -> Any:
 def distinct_elements(
     sizes: np.ndarray | Sequence[int], codes: np.ndarray, n_labels: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the starts and codes of sets of some sizes, one after the other, each element once.
+    """The starts and codes of sets of some sizes, one after the other, each element once.
 
     One sorted key per (row, element) drops duplicates and fixes the order within a set.
     """

@@ -33,7 +33,6 @@ from tabweave.columns.numeric import (
     seconds_of,
     sql_unless_missing,
 )
-from tabweave.columns.numeric import numbers as cells_numbers
 from tabweave.columns.texts import (
     FIRST_TEXTS,
     MISSING_WORDS,
@@ -871,7 +870,7 @@ def format_of_dates(cells: Any) -> str | None:
     if times_held(cells) in (DATETIMES, CLOCK_TIMES):
         return None
     if infer_kind(cells) == "numeric":
-        return date_format(digits_of(cells_numbers(cells)))
+        return date_format(digits_of(numbers(cells)))
     return date_format([label for label in categories(cells)[1] if isinstance(label, str)])
 
 

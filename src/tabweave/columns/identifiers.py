@@ -87,8 +87,8 @@ def _strength(bins: np.ndarray, classes: np.ndarray) -> float:
 
     n, n_bins, n_classes = len(bins), bins.max(initial=0) + 1, classes.max(initial=0) + 1
     freedom = (n_bins - 1) * (n_classes - 1)
-    most = n * (min(n_bins, n_classes) - 1)
-    if freedom == 0 or most <= freedom:
+    max_statistic = n * (min(n_bins, n_classes) - 1)
+    if freedom == 0 or max_statistic <= freedom:
         return 0.0
     joint = np.bincount(bins * n_classes + classes, minlength=n_bins * n_classes)
     joint = joint.reshape(n_bins, n_classes).astype(np.float64)
@@ -96,4 +96,4 @@ def _strength(bins: np.ndarray, classes: np.ndarray) -> float:
     statistic = float(((joint - expected) ** 2 / expected).sum())
     if chi2.sf(statistic, freedom) > 1e-6:
         return 0.0
-    return float(np.sqrt((statistic - freedom) / (most - freedom)))
+    return float(np.sqrt((statistic - freedom) / (max_statistic - freedom)))

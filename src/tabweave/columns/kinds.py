@@ -166,37 +166,39 @@ def decide_kind(name: str, data: Any, n_rows: int, rules: Rules) -> Decision | N
     """What a column of numbers or values is; None if it is what its type says."""
     enough = n_rows >= (200 if rules == "first" else MIN_ROWS_TO_INFER)
     # Among the first rows of a stream not one value of an identifier repeats.
-    least = 1.0 if rules == "first" and n_rows < 10_000 else 0.95
+    min_distinct = 1.0 if rules == "first" and n_rows < 10_000 else 0.95
     if hasattr(data, "values"):
         dated = dates_of_digits(name, digits_of(data.values), "whole numbers")
-        return dated or (decide_whole_numbers(name, data.values, least, n_rows) if enough else None)
+        return dated or (
+            decide_whole_numbers(name, data.values, min_distinct, n_rows) if enough else None
+        )
     if hasattr(data, "starts"):
         return Decision("set", VECTORS, dropped=True) if enough and are_vectors(data) else None
-    least = least if enough else 2.0  # which no column has
-    return _decide_labels(name, data, least, n_rows if enough else 0, rules)
+    min_distinct = min_distinct if enough else 2.0  # which no column has
+    return _decide_labels(name, data, min_distinct, n_rows if enough else 0, rules)
 
 
 def _decide_labels(
-    name: str, data: Any, least: float, n_rows: int, rules: Rules
+    name: str, data: Any, min_distinct: float, n_rows: int, rules: Rules
 ) -> Decision | None:
     """What labels are: text, numbers beside words, or what only tells rows apart."""
     labels = [label for label in data.labels if label is not None]
     types = set(map(type, labels))
     long = int in types and any(isinstance(v, int) and abs(v) > 2**53 for v in labels)
     if types == {bytes} or (long and types <= {int, str}):
-        is_identifier = hardly_repeats(data, least)
+        is_identifier = hardly_repeats(data, min_distinct)
         return Decision("nominal", IDENTIFIER, dropped=True) if is_identifier else None
     if long or str not in types or not types <= {str, int, float}:
         return None
     texts = [label if isinstance(label, str) else f"{label:.15g}" for label in labels]
     complete = rules not in ("first", "sample")
     if types != {str} and (unreadable := few_unreadable(data)):
-        return _decide_numbers_and_words(name, data, least, n_rows, unreadable)
-    decision = first_decision(_TEXT_RULES, TextColumn(name, texts, data, least, complete))
+        return _decide_numbers_and_words(name, data, min_distinct, n_rows, unreadable)
+    decision = first_decision(_TEXT_RULES, TextColumn(name, texts, data, min_distinct, complete))
     if types == {str} or (decision is not None and decision.kind == "datetime"):
         return decision
     if numbers_written(texts) == ("numbers", "."):
-        return _decide_numbers_and_words(name, data, least, n_rows)
+        return _decide_numbers_and_words(name, data, min_distinct, n_rows)
     sure = decision is None or not (decision.kind == "numeric" or decision.question)
     return None if sure else decision
 
@@ -213,8 +215,10 @@ def few_unreadable(data: Any) -> tuple[tuple[str, int], ...]:
     unreadable = unreadable_cells(data.codes, data.labels)
     cells = np.bincount(data.codes, minlength=len(data.labels)).tolist()
     counts = [n for v, n in zip(data.labels, cells, strict=True) if n and not _is_missing(v)]
-    most = MAX_EXCEPTION_SHARE * len(counts) if len(unreadable) > 2 else (len(counts) - 3) / 2
-    few = len(unreadable) <= most and sum(unreadable.values()) <= MAX_EXCEPTION_SHARE * sum(counts)
+    n_values, n_unreadable = len(counts), len(unreadable)
+    max_unreadable = MAX_EXCEPTION_SHARE * n_values if n_unreadable > 2 else (n_values - 3) / 2
+    few = n_unreadable <= max_unreadable
+    few = few and sum(unreadable.values()) <= MAX_EXCEPTION_SHARE * sum(counts)
     return tuple(unreadable.items()) if few else ()
 
 
@@ -241,7 +245,7 @@ def _but_for(decision: Decision, unreadable: tuple[tuple[str, int], ...]) -> Dec
 def _decide_numbers_and_words(
     name: str,
     data: Any,
-    least: float,
+    min_distinct: float,
     n_rows: int,
     unreadable: tuple[tuple[str, int], ...] = (),
 ) -> Decision | None:
@@ -257,7 +261,9 @@ def _decide_numbers_and_words(
         return None
     values = [_plain_number(label) for label in labels]
     decision = (
-        decide_whole_numbers(name, np.array(values)[data.codes], least, n_rows) if n_rows else None
+        decide_whole_numbers(name, np.array(values)[data.codes], min_distinct, n_rows)
+        if n_rows
+        else None
     )
     if decision is not None and decision.kind == "nominal":
         return decision
@@ -284,7 +290,7 @@ class TextColumn:
     name: str
     labels: list[str]
     data: Any
-    least: float  # share of rows with distinct values that an identifier has
+    min_distinct: float  # share of rows with distinct values that an identifier has
     complete: bool  # whether all values are there
 
     @cached_property
@@ -300,7 +306,7 @@ class TextColumn:
     @property
     def hardly_repeat(self) -> bool:
         """Whether the values are distinct in most rows."""
-        return hardly_repeats(self.data, self.least)
+        return hardly_repeats(self.data, self.min_distinct)
 
 
 def _readable_but_for_few(texts: TextColumn) -> Decision | None:

@@ -119,12 +119,12 @@ def check_no_gaps(gaps: np.ndarray) -> None:
         )
 
 
-def hardly_repeats(data: Any, least: float) -> bool:
+def hardly_repeats(data: Any, min_distinct: float) -> bool:
     """Whether the values of a column, but for missing, are distinct in most rows."""
     seen = np.bincount(data.codes, minlength=len(data.labels))
     if None in data.labels:
         seen[data.labels.index(None)] = 0
-    return bool(np.count_nonzero(seen) >= least * max(seen.sum(), MIN_ROWS_TO_INFER))
+    return bool(np.count_nonzero(seen) >= min_distinct * max(seen.sum(), MIN_ROWS_TO_INFER))
 
 
 def names_of_rows(texts: TextColumn) -> Decision | None:

@@ -452,7 +452,7 @@ class WholeNumberColumn:
     values: np.ndarray
     distinct: np.ndarray
     n_present: int
-    least: float  # share of rows with distinct values that an identifier has
+    min_distinct: float  # share of rows with distinct values that an identifier has
     n_rows: int
 
     @property
@@ -505,7 +505,7 @@ def _row_counts(numbers: WholeNumberColumn) -> Decision | None:
 
 
 def _numeric_identifiers(numbers: WholeNumberColumn) -> Decision | None:
-    hardly_repeat = len(numbers.distinct) >= numbers.least * numbers.n_present
+    hardly_repeat = len(numbers.distinct) >= numbers.min_distinct * numbers.n_present
     named = numbers.named_as_codes and hardly_repeat
     return Decision("numeric", IDENTIFIER, dropped=True) if named else None
 
@@ -550,7 +550,7 @@ _NUMBER_RULES: tuple[Callable[[WholeNumberColumn], Decision | None], ...] = (
 
 
 def decide_whole_numbers(
-    name: str, values: np.ndarray, least: float, n_rows: int
+    name: str, values: np.ndarray, min_distinct: float, n_rows: int
 ) -> Decision | None:
     """What numbers are; of few ones, or of some that are not whole, nothing can be said."""
     present = values[~np.isnan(values)]
@@ -559,7 +559,7 @@ def decide_whole_numbers(
     if (present != np.floor(present)).any():
         return _tell_missing(present)
     distinct = np.unique(present)
-    column = WholeNumberColumn(name, values, distinct, len(present), least, n_rows)
+    column = WholeNumberColumn(name, values, distinct, len(present), min_distinct, n_rows)
     return first_decision(_NUMBER_RULES, column)
 
 
@@ -795,8 +795,8 @@ def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
     leading = leading * np.copysign(1.0, leading[-1])  # high numbers are on one side
     beyond = g - np.clip(g, *g[knots.share > 0][[0, -1]])
     g = g - knots.share @ g
-    rest = (length[MAX_RUNGS:] ** 2).sum()
-    straight = np.sqrt(rest / (knots.share @ g**2)) * g if rest > 0 else beyond
+    other_inertia = (length[MAX_RUNGS:] ** 2).sum()
+    straight = np.sqrt(other_inertia / (knots.share @ g**2)) * g if other_inertia > 0 else beyond
     rows = np.column_stack([leading, straight])
     inertia = knots.share @ (rows**2).sum(axis=1)
     return rows / np.sqrt(2 * inertia) if inertia > 0 else rows

@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from _hemap_data import Task
 from _report import FOLDER, Report
 from tabweave import HeMap
-from tabweave.papers.projections import at_random
+from tabweave.papers.sources import at_random
 from tabweave.sources.hemap import Align, TargetRows
 
 

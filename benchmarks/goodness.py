@@ -30,7 +30,7 @@ from tabweave.papers import (
     inter_coupling_heterogeneity,
     intra_coupling_heterogeneity,
 )
-from tabweave.papers.untie import BOUNDED, descend_in_batches, kernel_columns
+from tabweave.papers.categories import BOUNDED, descend_in_batches, kernel_columns
 from tabweave.plots import epsilon_gamma_curve
 from tabweave.space.value_tables import cdist_squared
 

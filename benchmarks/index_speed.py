@@ -23,7 +23,7 @@ from _report import Report, best_of
 from tabweave import SimilarityIndex, Weave
 from tabweave.counts.counting import n_threads
 from tabweave.datasets import make_coupled
-from tabweave.datasets.synthetic import make_codes
+from tabweave.datasets.generated import make_codes
 
 K = 10
 N_QUERIES = 500

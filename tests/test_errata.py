@@ -123,7 +123,7 @@ def test_5_25_the_digamma_runs_over_the_values_of_a_column():
 
 
 def test_5_31_the_spread_is_over_all_subspaces_with_k_minus_1():
-    from tabweave.papers.nonbend import column_weight
+    from tabweave.papers.categories import column_weight
 
     theta = RNG.dirichlet(np.ones(4), 5).T  # values × subspaces
     assert column_weight(theta) == pytest.approx(theta.std(axis=1, ddof=1).mean())

@@ -99,8 +99,8 @@ _NAMES = {
     "tasks.impute": "Imputer",
     "tasks.outliers": "OutlierCells",
 }
-# Rooms that are reached by a shorter way than they lie.
-_SHORT = {"report": "apps.report", "studio": "apps.studio"}
+# Rooms that are no folder here: one file, or reached by a shorter way than they lie.
+_SHORT = {"evaluate": "evaluate", "report": "apps.report", "studio": "apps.studio"}
 
 
 def __getattr__(name: str) -> Any:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tabweave import Table
-from tabweave.cluster.mixtures import OF_MIXTURES, in_bins, mixture_scores
+from tabweave.cluster.kmodes import OF_MIXTURES, in_bins, mixture_scores
 
 from .conftest import planted
 

@@ -8,7 +8,7 @@ import pytest
 
 from tabweave import KModes, Table
 from tabweave.cluster import number_of_clusters
-from tabweave.cluster.mixtures import chosen, some_rows
+from tabweave.cluster.kmodes import chosen, some_rows
 from tabweave.cluster.number import best_k, within_entropy
 
 from .conftest import planted

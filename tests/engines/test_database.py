@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tabweave import UNTIE, Counts, Table, count
-from tabweave.engines import batches, database, transform
+from tabweave.engines import batches, opening, transform
 
 pytest.importorskip("pyarrow", reason="the tests write Arrow files")
 
@@ -58,7 +58,7 @@ def test_a_password_is_never_shown(filled):
     ],
 )  # fmt: skip
 def test_passwords_are_hidden_wherever_they_stand(address, shown):
-    assert database._without_password(address) == shown
+    assert opening._without_password(address) == shown
 
 
 def test_a_server_that_goes_away_in_the_middle(filled, tmp_path):
@@ -162,9 +162,9 @@ def test_what_sqlalchemy_connects_to_is_read(tmp_path):
 
 
 def test_an_address_nobody_knows_names_sqlalchemy(monkeypatch):
-    from tabweave.engines import database
+    from tabweave.engines import opening
 
-    monkeypatch.setattr(database, "find_spec", lambda name: None)
+    monkeypatch.setattr(opening, "find_spec", lambda name: None)
     with pytest.raises(
         ValueError, match=r"mysql://me:\*\*\*@host/db: expected .*install sqlalchemy"
     ):
@@ -255,6 +255,6 @@ def test_drivers_of_spark_write_names_in_backticks():
 
     for module in ("databricks.sql.client", "pyhive.hive", "google.cloud.bigquery.dbapi"):
         Connection.__module__ = module
-        assert database._selected(Connection(), ["a b", "c"]) == "`a b`, `c`"
+        assert opening._selected(Connection(), ["a b", "c"]) == "`a b`, `c`"
     Connection.__module__ = "pymysql.connections"
-    assert database._selected(Connection(), ["a b", "c"]) == "*"
+    assert opening._selected(Connection(), ["a b", "c"]) == "*"

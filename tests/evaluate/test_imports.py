@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import tabweave.evaluate
 
@@ -17,7 +18,7 @@ assert all(name.startswith("tabweave.evaluate") for name in rooms), rooms
 
 def test_only_numpy_is_loaded_and_no_other_room():
     # tabweave/__init__ is emptied so that its own imports do not count against evaluate.
-    path = tabweave.evaluate.__path__[0].rsplit("/", 1)[0]
+    path = str(Path(tabweave.evaluate.__file__).parent)
     stub = f"import sys, types; m = types.ModuleType('tabweave'); m.__path__ = [{path!r}]; "
     code = stub + "sys.modules['tabweave'] = m\n" + PROGRAM
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600)

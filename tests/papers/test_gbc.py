@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tabweave import Sources, papers
-from tabweave.papers.gbc import SignedLogistic, SummedTeam, normalized, search_step
+from tabweave.papers.sources import SignedLogistic, SummedTeam, normalized, search_step
 from tabweave.sources.graphs import blend
 from tabweave.sources.team import Logistic, Squared, Team, Terms
 
@@ -146,7 +146,7 @@ def test_there_is_no_auto():
 def test_trees_are_as_long_as_the_search_says(monkeypatch):
     sources, y = drawn()
     still = papers.GBCClassifier(3, consensus=0, connectivity=0, params=ONE_THREAD)
-    monkeypatch.setattr("tabweave.papers.gbc.search_step", lambda *given: np.zeros(1))
+    monkeypatch.setattr("tabweave.papers.sources.search_step", lambda *given: np.zeros(1))
     still.fit(sources, dict(enumerate(y[:100].tolist())))
     for scores in still.source_scores(sources).values():
         np.testing.assert_allclose(scores, scores[0, 0])

@@ -7,8 +7,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from tabweave import Counts
 from tabweave.embed.helic import LINEAR, RowPairs
-from tabweave.papers.helic import HELIC, batch_gradient, descend, hinge
-from tabweave.papers.untie import kernel_columns
+from tabweave.papers.categories import HELIC, batch_gradient, descend_helic, hinge, kernel_columns
 
 
 def small(n=60, seed=0):
@@ -50,7 +49,7 @@ def test_it_lowers_its_objective_and_stops():
         kernel_columns(model.counts_, a, model._kernels(), with_classes=True).stack
         for a in range(3)
     ]
-    few, _, trace = descend(features, model.pairs_, 0.0, 60, 0)
+    few, _, trace = descend_helic(features, model.pairs_, 0.0, 60, 0)
     assert [len(w) for w in few] == [f.shape[1] for f in features] and len(trace) == 2
 
 
@@ -102,7 +101,7 @@ def test_adam_by_hand():
         move = mean / (1 - 0.9**step) / (np.sqrt(size / (1 - 0.999**step)) + 1e-8)
         point = point - 1e-3 * move
         point[:-1] = np.maximum(point[:-1], 0)
-    weights, b, trace = descend(features, pairs, 0.3, 51, 5)
+    weights, b, trace = descend_helic(features, pairs, 0.3, 51, 5)
     assert trace[1] < trace[0]  # so the second look is what is returned
     np.testing.assert_allclose(np.concatenate(weights), point[:-1], rtol=1e-10)
     assert b == pytest.approx(point[-1])

@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tabweave
 from tabweave.embed.nonbend import VI, Gibbs
-from tabweave.papers.nonbend import NonBEND, column_weight, pseudo_counts
+from tabweave.papers.categories import NonBEND, column_weight, pseudo_counts
 
 
 def planted(seed=5, n=200, n_columns=4, n_values=4, k=3):

@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 
 import tabweave
 from tabweave import Sources, papers
-from tabweave.papers.projections import at_random
+from tabweave.papers.sources import at_random
 from tabweave.sources.hemap import Scaled
 
 N = 60

@@ -9,8 +9,14 @@ import tabweave
 from tabweave import Counts, OneHot, Table
 from tabweave.counts.couplings import kernel_family
 from tabweave.datasets import led24
-from tabweave.papers.unicorn import UNICORN, Window, WindowBefore, descend, objective
-from tabweave.papers.untie import kernel_columns
+from tabweave.papers.categories import (
+    UNICORN,
+    Window,
+    WindowBefore,
+    descend_unicorn,
+    kernel_columns,
+    objective,
+)
 
 FEW = kernel_family([0.5, 2.0], [1])
 
@@ -116,7 +122,7 @@ def test_a_window_takes_the_steps_of_section_8_4_2():
     counts = Counts.of(Table.of(windows(1, 60)[0], numbers="nominal"))
     columns = [kernel_columns(counts, a, FEW) for a in range(len(counts.names))]
     window = Window.of(counts, None, 1.0, False)
-    omegas, trace = descend(columns, window, None, 0.0, 0.5)
+    omegas, trace = descend_unicorn(columns, window, None, 0.0, 0.5)
     assert len(trace) == 250 and trace[-1] < trace[0]
     moved = np.abs(np.concatenate(omegas) - 1)
     assert 0.2 < moved.max() <= 0.251  # at most 10⁻³ a step

@@ -8,11 +8,11 @@ from tabweave import Counts, OneHot, Table, papers
 from tabweave.counts import counting, couplings
 from tabweave.datasets import make_coupled
 from tabweave.embed.nonbend import WeightedRows
-from tabweave.papers.untie import (
+from tabweave.papers.categories import (
     BOUNDED,
     UNTIE,
-    descend,
     descend_in_batches,
+    descend_untie,
     gradient,
     kernel_columns,
 )
@@ -67,7 +67,7 @@ def test_erratum_the_gradient_is_never_negative_and_zero_is_the_minimum():
         value = omega @ slopes
         smaller = gradient(counts, columns, omega / 2, edges, 2) @ (omega / 2)
         assert smaller == pytest.approx(value / 2) and value > 0  # it scales: 0 is the least
-    omegas, trace = descend(counts, columns, 2, 10)
+    omegas, trace = descend_untie(counts, columns, 2, 10)
     assert all((w < 1).all() for w in omegas)  # Adam walks towards 0
     ones = np.ones(X.shape[1])
     assert trace[0] == pytest.approx(ones @ gradient(counts, columns, ones, edges, 2))
@@ -77,7 +77,7 @@ def test_the_representation_is_7_23():
     X = table(2)
     untie = UNTIE(3, batch_size=None, kernels=SMALL, max_iter=2).fit(X)
     counts, columns, _, wide = prepared(2)
-    omegas, _ = descend(counts, columns, 3, 2)
+    omegas, _ = descend_untie(counts, columns, 3, 2)
     x = wide * np.sqrt(np.concatenate(omegas))
     expected = ((x[:, None] - x[None]) ** 2).sum(axis=2)
     assert np.allclose(untie.pairwise_distances(X) ** 2, expected, atol=1e-8)
@@ -156,7 +156,7 @@ def test_adam_moves_a_weight_by_a_thousandth_a_step():
     """While the gradient stays the same, Adam's step is its rate, whatever the gradient's size."""
     counts, columns, edges, _ = prepared(1)
     slopes = gradient(counts, columns, np.ones(edges[-1]), edges, 2)
-    omegas, _ = descend(counts, columns, 2, 1)
+    omegas, _ = descend_untie(counts, columns, 2, 1)
     moved = 1 - np.concatenate(omegas)
     np.testing.assert_allclose(moved[slopes > 1e-3], 20 * 1e-3, rtol=1e-4)
 

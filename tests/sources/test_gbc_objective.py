@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tabweave.papers.gbc import SignedLogistic
+from tabweave.papers.sources import SignedLogistic
 from tabweave.sources.team import (
     ClassSmoother,
     Fusion,

@@ -45,7 +45,7 @@ def learns_from_classes(method: str) -> bool:
 
 def learns_from_counts(embedder: Any) -> bool:
     """Whether counts of the values are all that an embedder needs."""
-    base, rows = import_module("tabweave.base"), import_module("tabweave.embed.row_embedder")
+    base, rows = import_module("tabweave.base"), import_module("tabweave.base")
     return isinstance(embedder, base.ValueEmbedder) and not rows.learns_from_rows(embedder)
 
 

@@ -16,9 +16,9 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from tabweave._compat import one_thread, seed_of
-from tabweave.cluster.kmodes import KModes
-from tabweave.cluster.mixtures import (
+from tabweave.cluster.kmodes import (
     OF_MIXTURES,
+    KModes,
     chosen,
     in_bins,
     mixture_scores,

@@ -3,19 +3,23 @@
 Generators need no files and no network; `load` reads a directory of compressed CSV files.
 """
 
-from tabweave.datasets.classic import (
+from tabweave.datasets.dataset import Dataset
+from tabweave.datasets.files import available, load
+from tabweave.datasets.generated import (
     balance,
     car,
     krkopt,
+    led24,
+    make_codes,
+    make_coupled,
+    mofn_3_7_10,
     monks,
     nursery,
     three_of_9,
     tictactoe,
     titanic,
+    waveform,
 )
-from tabweave.datasets.dataset import Dataset
-from tabweave.datasets.files import available, load
-from tabweave.datasets.synthetic import led24, make_codes, make_coupled, mofn_3_7_10, waveform
 
 __all__ = [
     "Dataset",

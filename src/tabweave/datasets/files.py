@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tabweave._compat import require
-from tabweave.datasets import classic
+from tabweave.datasets import generated
 from tabweave.datasets.dataset import Dataset
 from tabweave.io.dialects import sql_path
 from tabweave.io.files import csv_header
@@ -37,16 +37,16 @@ KINDS = {
     "target": "target",
 }
 EXACT: dict[str, Callable[[], Dataset]] = {
-    "balance": classic.balance,
-    "car": classic.car,
-    "krkopt": classic.krkopt,
-    "monks1": partial(classic.monks, 1),
-    "monks2": partial(classic.monks, 2),
-    "monks3": partial(classic.monks, 3),
-    "nursery": classic.nursery,
-    "three_of_9": classic.three_of_9,
-    "tictactoe": classic.tictactoe,
-    "titanic": classic.titanic,
+    "balance": generated.balance,
+    "car": generated.car,
+    "krkopt": generated.krkopt,
+    "monks1": partial(generated.monks, 1),
+    "monks2": partial(generated.monks, 2),
+    "monks3": partial(generated.monks, 3),
+    "nursery": generated.nursery,
+    "three_of_9": generated.three_of_9,
+    "tictactoe": generated.tictactoe,
+    "titanic": generated.titanic,
 }
 
 

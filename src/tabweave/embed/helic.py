@@ -25,7 +25,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from tabweave._compat import Interval, StrOptions, seed_of
-from tabweave.base import ValueEmbedder
+from tabweave.base import RowEmbedder, ValueEmbedder
 from tabweave.columns.nominal import Codes
 from tabweave.columns.table import Table, distinct_rows
 from tabweave.columns.vocabulary import Label, positions, union
@@ -33,7 +33,6 @@ from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import Factors, check_no_sets, named_weights
 from tabweave.embed.register import embedder
-from tabweave.embed.row_embedder import RowEmbedder
 from tabweave.io.register import storable
 from tabweave.space.value_tables import ValueTables, gram_factor
 

@@ -25,7 +25,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions, one_blas_thread, require, seed_of
-from tabweave.base import Embedder, Estimator, TabularInput
+from tabweave.base import Embedder, Estimator, TabularInput, readable
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.nominal import Codes, check_codes
 from tabweave.columns.numeric import Numbers
@@ -36,7 +36,6 @@ from tabweave.counts.counting import n_threads
 from tabweave.counts.counts import Counts, counted_schema
 from tabweave.counts.couplings import partners, shares
 from tabweave.embed.register import embedder
-from tabweave.embed.row_embedder import readable
 from tabweave.engines.reading import hold_counts, read_fitted, read_rows, start_counts
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved

@@ -19,7 +19,7 @@ from scipy.special import betaln, digamma, gammaln
 from sklearn.utils import check_random_state
 
 from tabweave._compat import Interval, StrOptions, njit, validate_parameter_constraints
-from tabweave.base import ValueEmbedder
+from tabweave.base import RowEmbedder, ValueEmbedder
 from tabweave.columns.column import Schema
 from tabweave.columns.inputs import check_categorical
 from tabweave.columns.nominal import Codes
@@ -29,7 +29,6 @@ from tabweave.columns.vocabulary import Vocabulary
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_table_size
 from tabweave.embed.register import embedder
-from tabweave.embed.row_embedder import RowEmbedder
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.engines.reading import read_fitted, read_rows
 from tabweave.io.register import storable

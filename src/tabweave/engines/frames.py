@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import io
+import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -11,12 +12,86 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tabweave._compat import require
 from tabweave.columns.frames import named_columns
+from tabweave.columns.vocabulary import slices
+from tabweave.counts.unknown import UnknownTally, tallying
 from tabweave.engines.duck import relation_batches
+from tabweave.engines.progress import progress_reporter
 from tabweave.engines.pushdown import NAME, SqlTable, temporary_table
-from tabweave.engines.source import BATCH_ROWS, Source, errors_naming
+from tabweave.engines.source import (
+    BATCH_ROWS,
+    Source,
+    as_arrow,
+    errors_naming,
+    has_arrow,
+    text_of_cells,
+)
 from tabweave.io.dialects import sql_name
+
+# -- Vectors of one batch, beside the columns that are kept ---------------------------------------
+
+
+def vector_batch(
+    embedder: Any,
+    batch: Any,
+    keep: Sequence[str],
+    names: Sequence[str],
+    vector: str | None = None,
+    texts: Sequence[str] = (),
+) -> Any:
+    """The kept columns and the vectors of a batch: as Arrow, or else as a mapping.
+
+    Those of the kept columns that are in ``texts`` hold cells of several types, and become text.
+    """
+    by_name, _ = named_columns(batch)
+    columns_read = fitted_names(embedder) or [n for n in by_name if n not in keep]
+    vectors = np.asarray(embedder.transform({name: by_name[name] for name in columns_read}))
+    out = {n: text_of_cells(by_name[n]) if n in texts else by_name[n] for n in keep}
+    if vector is None:
+        out |= dict(zip(names, _by_dimension(vectors), strict=True))
+    else:
+        arrow = require("pyarrow", "frames")
+        flat = arrow.array(np.ascontiguousarray(vectors).reshape(-1))
+        out[vector] = arrow.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+    if not has_arrow():
+        return out
+    import pyarrow as pa
+
+    columns = map(_arrow_column, out.values())
+    return pa.Table.from_arrays(list(columns), names=list(out)).combine_chunks().to_batches()[0]
+
+
+def _by_dimension(vectors: np.ndarray) -> np.ndarray:
+    """Vectors with the numbers of each dimension side by side, as columns have them.
+
+    Blocks of rows stay in the cache while they are turned.
+    """
+    out = np.empty(vectors.shape[::-1], vectors.dtype)
+    for rows in slices(len(vectors), 1, 512):
+        out[:, rows] = vectors[rows].T
+    return out
+
+
+def _arrow_column(column: Any) -> Any:
+    """A column as Arrow has it, text spelled out: dictionaries differ between batches."""
+    import pyarrow as pa
+
+    if not type(column).__module__.startswith("pyarrow"):
+        return as_arrow(column)
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def fitted_names(embedder: Any) -> list[str] | None:
+    """The columns that an embedder reads, None if they have no names; none that was dropped."""
+    names = getattr(embedder, "feature_names_in_", None)
+    unused = {column.name for column in getattr(getattr(embedder, "schema_", None), "dropped", ())}
+    return None if names is None else [str(name) for name in names if name not in unused]
+
+
+# -- frames in memory -----------------------------------------------------------------------------
 
 _PROTOCOLS = ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
 
@@ -297,3 +372,160 @@ def gathered(batches: Iterable[Any], batch_rows: int = BATCH_ROWS) -> Iterator[A
             small, total = [], 0
     if small:
         yield pa.Table.from_batches(small)
+
+
+# -- Distributed: frames of Dask and Spark; partitions are counted by the workers that hold them.
+#
+# Rows stay where they are: only counts travel, merged in a tree on the way.
+
+
+class DaskSource(Source):
+    """A Dask frame; work is done by the workers of its scheduler."""
+
+    def __init__(self, frame: Any) -> None:
+        super().__init__("Dask frame", dict.fromkeys(frame.columns, ""))
+        self.frame = frame
+
+    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        for part in self.frame[list(columns)].to_delayed():
+            yield part.compute()
+
+    def collect(self, columns: Sequence[str]) -> Any:
+        """All rows as a pandas frame or a mapping of columns."""
+        return FrameSource(self.frame[list(columns)].compute()).collect(columns)
+
+    def run(
+        self, work: Any, columns: Sequence[str], progress: Any = None, step: str = "counting"
+    ) -> Any:
+        """Do the work on each partition, merge in a tree, and bring back the one result."""
+        dask = require("dask", "dask")
+        report = progress_reporter(progress, "partitions", self.frame.npartitions)
+        start = dask.delayed(work, pure=False, traverse=False)
+        merge = dask.delayed(work.merge, pure=False, traverse=False)
+        parts = [start([part]) for part in self.frame[list(columns)].to_delayed()]
+        while len(parts) > 1:  # eight results are merged at a time
+            parts = [merge(parts[i : i + 8]) for i in range(0, len(parts), 8)]
+        report(step, 0)
+        result = dask.compute(parts[0])[0]
+        report(step, self.frame.npartitions)
+        return result
+
+    def vectors(
+        self, embedder: Any, keep: Sequence[str], names: Sequence[str], vector: str | None
+    ) -> Any:
+        """The vectors of the rows as another frame, partition by partition."""
+        pandas = require("pandas", "frames")
+        passed = self.frame._meta[list(keep)]
+        types = dict.fromkeys(names, embedder.dtype) if vector is None else {vector: object}
+        empty = pandas.DataFrame({n: pandas.Series([], dtype=kind) for n, kind in types.items()})
+        meta = pandas.concat([passed, empty.set_index(passed.index[:0])], axis=1)
+        work = partial(pandas_vectors, embedder, list(keep), list(names), vector)
+        return self.frame.map_partitions(work, meta=meta)
+
+
+def pandas_vectors(
+    embedder: Any, keep: list[str], names: list[str], vector: str | None, part: Any
+) -> Any:
+    """The vectors of one partition, beside the columns that are kept."""
+    import pandas
+
+    fitted = fitted_names(embedder)
+    with tallying(UnknownTally()):
+        vectors = embedder.transform(part.drop(columns=keep) if fitted is None else part[fitted])
+    if vector is None:
+        frame = pandas.DataFrame(vectors, columns=names, index=part.index)
+    else:
+        frame = pandas.Series(list(vectors), index=part.index, dtype=object).to_frame(vector)
+    return pandas.concat([part[keep], frame], axis=1)
+
+
+class SparkSource(Source):
+    """A Spark frame; work is done by the executors of its session."""
+
+    def __init__(self, frame: Any) -> None:
+        super().__init__("Spark frame", dict.fromkeys(frame.columns, ""))
+        self.frame = frame
+
+    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        yield self._select(columns).toArrow()
+
+    def _select(self, columns: Sequence[str]) -> Any:
+        return self.frame.select(*(sql_name(name, "`") for name in columns))
+
+    def collect(self, columns: Sequence[str]) -> Any:
+        """All rows as an Arrow table, a pandas frame or a mapping of columns."""
+        frame = self._select(columns)
+        rows = frame.toArrow() if hasattr(frame, "toArrow") else frame.toPandas()
+        return FrameSource(rows).collect(columns)
+
+    def run(
+        self, work: Any, columns: Sequence[str], progress: Any = None, step: str = "counting"
+    ) -> Any:
+        """Do the work on each partition, merge groups of results there, and the rest here.
+
+        It is one action, so Spark runs all partitions side by side, and what the frame is computed
+        from once. Results are merged in the order of their partitions: sums keep their bits.
+        """
+        report = progress_reporter(progress, "rows", None)
+        report(step, 0)
+        row = "part int, result binary"  # what a partition gives
+        results = self._select(columns).mapInArrow(partial(partition_result, work), row)
+        groups = results.repartition(16, "part").mapInArrow(partial(merged_results, work), row)
+        parts = sorted(groups.collect(), key=lambda row: row.part)
+        return work.merge([pickle.loads(row.result) for row in parts])  # noqa: S301
+
+    def vectors(
+        self, embedder: Any, keep: Sequence[str], names: Sequence[str], vector: str | None
+    ) -> Any:
+        """The vectors of the rows as another frame, computed by the executors."""
+        types = require("pyspark.sql.types", "spark")
+        number = types.FloatType() if embedder.dtype == "float32" else types.DoubleType()
+        if vector is None:
+            fields = [types.StructField(name, number) for name in names]
+        else:
+            fields = [types.StructField(vector, types.ArrayType(number))]
+        schema = types.StructType([*(self.frame.schema[name] for name in keep), *fields])
+        work = partial(arrow_vectors, embedder, list(keep), list(names), vector)
+        return self.frame.mapInArrow(work, schema)
+
+
+def partition_result(work: Any, batches: Iterator[Any]) -> Iterator[Any]:
+    """The work on the Arrow batches of one partition; its result as one row of bytes."""
+    from pyspark import TaskContext
+
+    yield _row(TaskContext.get().partitionId(), work(gathered(batches)))
+
+
+def merged_results(work: Any, batches: Iterator[Any]) -> Iterator[Any]:
+    """The results that one partition holds, merged to one."""
+    rows = (row for batch in batches for row in batch.to_pylist())
+    if parts := sorted(rows, key=lambda row: row["part"]):
+        results = [pickle.loads(row["result"]) for row in parts]  # noqa: S301
+        yield _row(parts[0]["part"], work.merge(results))
+
+
+def _row(part: int, result: Any) -> Any:
+    import pyarrow as pa
+
+    cells = pa.array([part], pa.int32()), pa.array([pickle.dumps(result)], pa.binary())
+    return pa.RecordBatch.from_arrays(list(cells), ["part", "result"])
+
+
+def arrow_vectors(
+    embedder: Any, keep: list[str], names: list[str], vector: str | None, batches: Iterator[Any]
+) -> Iterator[Any]:
+    """The vectors of Arrow batches, beside the columns that are kept."""
+    for batch in batches:
+        if len(batch):
+            with tallying(UnknownTally()):
+                part = vector_batch(embedder, batch, keep, names, vector)
+            yield part if vector is None else _with_lists(part, vector)
+
+
+def _with_lists(batch: Any, name: str) -> Any:
+    """A batch whose lists of a fixed size are plain ones, which Spark reads."""
+    import pyarrow as pa
+
+    i = batch.schema.get_field_index(name)
+    vectors = batch.column(i)
+    return batch.set_column(i, name, vectors.cast(pa.list_(vectors.type.value_type)))

@@ -14,6 +14,7 @@ import numpy as np
 
 from tabweave._compat import require
 from tabweave.counts.unknown import UnknownTally, tallying
+from tabweave.engines.frames import fitted_names, vector_batch
 from tabweave.engines.opening import kind_of, open_fitted, open_source
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.engines.source import (
@@ -22,7 +23,6 @@ from tabweave.engines.source import (
     has_arrow,
     n_rows_of,
 )
-from tabweave.engines.vectors import fitted_names, vector_batch
 from tabweave.io.files import replacing
 
 MAX_VECTOR_BYTES = 1 << 27  # Vectors of a batch; three times as many while the next is made.

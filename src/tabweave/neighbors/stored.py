@@ -37,8 +37,8 @@ from tabweave.columns.table import Table, append_rows, as_rows, require_rows, ta
 from tabweave.columns.vocabulary import Label, Unknown, positions
 from tabweave.counts.unknown import report_unknown, spelled_columns, value_vocabulary
 from tabweave.embed.weave import Weave
+from tabweave.engines.frames import fitted_names
 from tabweave.engines.reading import reading_of
-from tabweave.engines.vectors import fitted_names
 from tabweave.io.register import storable
 from tabweave.neighbors.filters import hint, matching
 from tabweave.space.block import Block

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.evaluate.scores import encode, is_missing
+from tabweave.evaluate import encode, is_missing
 
 
 def relative_distance(distances: Any, labels: Any) -> float:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from tabweave.evaluate.scores import encode, macro_f
+from tabweave.evaluate import encode, macro_f
 
 Fit = TypeVar("Fit")
 

@@ -213,7 +213,7 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
         if spelled := spelling_note(column, labels):
             return Finding(column.name, column.kind, spelled)
         return _with_near_duplicates(column, labels).finding()
-    return _with_decision(column, decision, None).finding(kept=not decision.dropped)
+    return _with_decision(column, decision).finding(kept=not decision.dropped)
 
 
 def _readable_columns(
@@ -265,7 +265,6 @@ def _apply_rules(
     )
     names = table.schema.given
     for column, data in table:
-        position = names.index(column.name)
         decision = decisions.get(column.name)
         if decision is not None and decision.dropped and _stays(decision, rules):
             decision = None
@@ -275,18 +274,12 @@ def _apply_rules(
             column = replace(column, origin=column.origin._replace(inferred=True))
             if rules == "whole" and table.n_rows >= MIN_ROWS_TO_INFER and data.is_constant():
                 decision = Decision(column.kind, "constant", dropped=True, format=column.decimal)
+        if decision is not None and decision.dropped:
+            dropped.append(_with_decision(column, decision, names.index(column.name)))
+            continue
         if decision is not None:
-            decided = _with_decision(column, decision, position)
-            if decision.dropped:
-                dropped.append(decided)
-                continue
-            try:
-                column, data = _as_decided(decided, by_name[column.name], table.schema)
-            except (TypeError, ValueError) as error:  # one of many dates does not exist
-                why = f"dates, but for one: {error}"
-                column = replace(column, origin=Origin(why, inferred=True, question="exceptions"))
-            if column.question == "exceptions":
-                _warn_of_exceptions(column)
+            cells = by_name[column.name]
+            column, data = _as_decided(column, data, decision, cells, table.schema)
         remaining.append(column)
         parts.append(data)
     if not remaining and all(column.why == "constant" for column in dropped):
@@ -296,6 +289,20 @@ def _apply_rules(
     dropped.sort(key=lambda column: column.position or 0)
     schema = replace(table.schema, columns=tuple(remaining), dropped=tuple(dropped))
     return Table(schema, tuple(parts), table.n_rows)
+
+
+def _as_decided(
+    column: Column, data: Any, decision: Decision, cells: Any, schema: Schema
+) -> tuple[Column, Any]:
+    """The column and its cells as the rules say; as they were if one of many dates is none."""
+    try:
+        column, data = _read_as_decided(_with_decision(column, decision), cells, schema)
+    except (TypeError, ValueError) as error:
+        why = f"dates, but for one: {error}"
+        column = replace(column, origin=Origin(why, inferred=True, question="exceptions"))
+    if column.question == "exceptions":
+        _warn_of_exceptions(column)
+    return column, data
 
 
 def _warn_of_exceptions(column: Column) -> None:
@@ -309,15 +316,11 @@ def _warn_of_exceptions(column: Column) -> None:
     warn_caller(f"column {column.name!r} holds {column.why}; {remedy}")
 
 
-def _with_decision(column: Column, decision: Decision, position: int | None) -> Column:
+def _with_decision(column: Column, decision: Decision, position: int | None = None) -> Column:
     """A column that is what the rules say, and where it was if it is dropped."""
-    where = position if decision.dropped else None
-    origin = Origin(
-        decision.why, True, where, decision.question, decision.delimiter, decision.unreadable
-    )
-    return replace(
-        column, kind=decision.kind, format=decision.format, levels=decision.levels, origin=origin
-    )
+    kind, why, _, format, levels, question, delimiter, unreadable = decision
+    origin = Origin(why, True, position, question, delimiter, unreadable)
+    return replace(column, kind=kind, format=format, levels=levels, origin=origin)
 
 
 def _nothing_kept(dropped: Sequence[Column]) -> str:
@@ -368,7 +371,7 @@ def _sampled(data: Cells, rows: np.ndarray | None) -> Cells:
     return data if rows is None else data.take(rows)
 
 
-def _as_decided(column: Column, cells: Any, schema: Schema) -> tuple[Column, Any]:
+def _read_as_decided(column: Column, cells: Any, schema: Schema) -> tuple[Column, Any]:
     """Read a column as the rules say; raise if one of its dates does not exist."""
     if column.kind != "datetime":
         return column, _column(cells, column, schema)

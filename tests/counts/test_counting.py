@@ -18,10 +18,10 @@ from tabweave.counts import counting
 
 LIMITS = {  # what decides how pairs are counted, from what it is down to almost nothing
     "DENSE_VALUES": (2048, 0),
-    "GROUP": (128, 6),
-    "_DENSE_CELLS": (1 << 22, 1),
-    "_MANY_ROWS": (1 << 16, 1),
-    "_HISTOGRAM_CELLS": (1 << 24, 1),
+    "GROUP_CODES": (128, 6),
+    "BLOCK_ENTRIES": (1 << 22, 1),
+    "MIN_ROWS_FOR_THREADS": (1 << 16, 1),
+    "HISTOGRAM_ENTRIES": (1 << 24, 1),
 }
 
 
@@ -166,7 +166,7 @@ def test_sums_of_floats_do_not_depend_on_how_many_rows_are_many(monkeypatch):
     weight = rng.random(300) * 10.0 ** rng.integers(-9, 9, 300)
     monkeypatch.setattr(counting, "_is_product_cheap", lambda *_: False)
     before = Counts.of(rows, sample_weight=weight)
-    monkeypatch.setattr(counting, "_MANY_ROWS", 1)
+    monkeypatch.setattr(counting, "MIN_ROWS_FOR_THREADS", 1)
     assert Counts.of(rows, sample_weight=weight) == before
 
 
@@ -187,7 +187,7 @@ def test_groups_hold_as_many_joint_codes_as_fit():
 def test_batches_of_histograms_are_as_large_as_fits(sizes, limit):
     pairs, joint = list(combinations(range(len(sizes)), 2)), np.array(sizes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "_HISTOGRAM_CELLS", limit)
+        patch.setattr(counting, "HISTOGRAM_ENTRIES", limit)
         batches = [
             [tuple(pair) for pair in batch.tolist()]
             for batch in counting._batches(np.array(pairs), joint)
@@ -199,7 +199,7 @@ def test_batches_of_histograms_are_as_large_as_fits(sizes, limit):
 
 
 def test_two_large_columns_are_counted_in_a_full_table_if_it_is_no_larger_than_rows(monkeypatch):
-    monkeypatch.setattr(counting, "_DENSE_CELLS", 12)
+    monkeypatch.setattr(counting, "BLOCK_ENTRIES", 12)
     left, right = np.array([0, 2, 2], np.uint16), np.array([1, 0, 3], np.uint16)
     full, thin = (counting._one_pair(left, right, (3, n), None) for n in (4, 5))
     assert isinstance(full, np.ndarray) and sparse.issparse(thin)
@@ -265,9 +265,9 @@ def test_slabs_of_rows_add_up_whatever_the_threads(monkeypatch, exact):
 
 def test_an_eighth_of_the_free_memory_may_be_taken(monkeypatch):
     monkeypatch.setattr(counting, "available_memory", lambda: 8007)
-    wide = counting.WIDE + 1
+    wide = counting.WIDE_TABLE_COLUMNS + 1
     counting.check_wide(wide, 2 * wide, 1000)
-    counting.check_wide(counting.WIDE, 2 * wide, 1001)
+    counting.check_wide(counting.WIDE_TABLE_COLUMNS, 2 * wide, 1001)
     with pytest.raises(MemoryError, match="more than an eighth"):
         counting.check_wide(wide, 2 * wide, 1001)
     monkeypatch.setattr(counting, "available_memory", lambda: None)

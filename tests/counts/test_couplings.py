@@ -341,7 +341,7 @@ def test_sums_are_the_same_a_value_at_a_time(monkeypatch):
     rows = {"a": list("xyzx"), "b": list("uvuu")}
     counts = Counts.of(Table.of(rows)) - Counts.of(Table.of({"a": ["z"], "b": ["u"]}))
     expected = couplings.block_sums(counts, np.square), value_sums(counts, np.asarray)
-    monkeypatch.setattr(couplings, "_CELLS", 1)
+    monkeypatch.setattr(couplings, "BLOCK_ENTRIES", 1)
     np.testing.assert_array_equal(couplings.block_sums(counts, np.square), expected[0])
     np.testing.assert_array_equal(value_sums(counts, np.asarray), expected[1])
     assert (counts.value_counts > 0).all()
@@ -405,17 +405,16 @@ def test_ties_of_a_context_are_judged_on_twelve_digits():
 @pytest.mark.parametrize(("share", "full"), [(1.0, True), (1.01, False)])
 def test_blocks_that_are_full_enough_are_worked_on_with_their_zeros(share, full, monkeypatch):
     monkeypatch.setattr(_counting, "DENSE_VALUES", 0)
-    monkeypatch.setattr(couplings, "_DENSE", share)
+    monkeypatch.setattr(couplings, "MIN_DENSE_SHARE", share)
     counts = Counts.of(Table.of({"a": list("uvuv"), "b": list("xxyy")}))
     block, others = couplings._with_others(counts, 0)
     assert sparse.issparse(block) != full and others.tolist() == [2, 2]
-    monkeypatch.setattr(couplings, "_MOST_CELLS", 3)
-    assert sparse.issparse(couplings._with_others(counts, 0)[0])
+    assert sparse.issparse(couplings._with_others(counts, 0, max_dense_entries=3)[0])
 
 
 @pytest.mark.parametrize("shared", [1 << 22, 0])
 def test_every_kernel_of_every_space_is_its_formula(shared, monkeypatch):
-    monkeypatch.setattr(couplings, "_SHARED", shared)
+    monkeypatch.setattr(couplings, "BLOCK_ENTRIES", shared)
     counts = Counts.of(Table.of(rows_of(2)))
     spaces = {"intra": couplings.intra(counts, 2), "inter": couplings.inter(counts, 2, 5.0)}
     marks = np.array([0, 3, 4])
@@ -433,7 +432,7 @@ def test_every_kernel_of_every_space_is_its_formula(shared, monkeypatch):
     assert seen == 28
 
 
-def test_kernels_add_up_at_unit_inertia(monkeypatch):
+def test_kernels_add_up_at_unit_inertia():
     counts = Counts.of(Table.of(rows_of(5)))
     f, marks, kernels = (
         counts.frequencies[1],
@@ -447,20 +446,17 @@ def test_kernels_add_up_at_unit_inertia(monkeypatch):
     np.testing.assert_allclose(diagonal, np.diag(total))
     centre = np.eye(4) - np.outer(np.ones(4), f)
     assert np.diag(centre @ total @ centre.T) @ f == pytest.approx(9)
-    monkeypatch.setattr(couplings, "_ROWS", 3)  # some values at a time
-    np.testing.assert_array_equal(
-        couplings.summed_kernels(counts, 1, marks, kernels, 5.0)[0], total
-    )
+    a_value_at_a_time = couplings.summed_kernels(counts, 1, marks, kernels, 5.0, cached_entries=4)
+    np.testing.assert_allclose(a_value_at_a_time[0], total, rtol=1e-12)
 
 
 @pytest.mark.parametrize("cached", [1 << 15, 8])
-def test_sums_of_kernels_keep_their_digits(cached, monkeypatch):
+def test_sums_of_kernels_keep_their_digits(cached):
     """Against 50 digits: wide Gaussians of frequencies are 1 up to 1e-8, which is all of them."""
-    monkeypatch.setattr(couplings, "_CACHED", cached)
     a = [v for v, times in {"p": 40, "q": 41, "r": 45, "s": 74}.items() for _ in range(times)]
     counts = Counts.of(Table.of({"a": a}))
     kernels, marks = couplings.kernel_family(), np.array([0, 2, 3])
-    total, diagonal, n_kernels = couplings.summed_kernels(counts, 0, marks, kernels, 5.0)
+    total, diagonal, n_kernels = couplings.summed_kernels(counts, 0, marks, kernels, 5.0, cached)
     with localcontext(prec=50):
         f = np.array([Decimal(int(c)) / len(a) for c in counts.value_counts])
         exact, own, seen = np.full((4, 3), Decimal(0)), np.full(4, Decimal(0)), 0
@@ -471,7 +467,7 @@ def test_sums_of_kernels_keep_their_digits(cached, monkeypatch):
             else:
                 gram = np.outer(f, f) ** int(number)
             inertia = f @ np.diagonal(gram) - f @ gram[:, marks] @ f[marks] / f[marks].sum()
-            if inertia > couplings.NEGLIGIBLE:
+            if inertia > couplings.NEGLIGIBLE_INERTIA:
                 exact, own = exact + gram[:, marks] / inertia, own + np.diagonal(gram) / inertia
                 seen += 1
     assert n_kernels == seen
@@ -500,13 +496,13 @@ def gaussian_kernel(n):
     return np.exp(-((x[:, None] - x[None]) ** 2).sum(axis=2) / 2)
 
 
-@pytest.mark.parametrize("n", [3, couplings.WIDEST + 1, couplings.WIDEST + 2])
+@pytest.mark.parametrize("n", [3, couplings.MAX_COORDINATES + 1, couplings.MAX_COORDINATES + 2])
 def test_factors_have_the_inner_products_of_kernel_and_identity(n):
     gram, marks = gaussian_kernel(n), np.arange(n)
     found = couplings.Factors.of(gram, np.diag(gram), 0.5, marks)
     whole = found.common @ found.common.T + np.diag(found.own)
     np.testing.assert_allclose(whole, gram + 0.5 * np.eye(n), atol=1e-9)
-    assert found.own.any() == (n > couplings.WIDEST + 1)
+    assert found.own.any() == (n > couplings.MAX_COORDINATES + 1)
     scaled = found.scaled(3.0)
     np.testing.assert_allclose(scaled.common @ scaled.common.T + np.diag(scaled.own), 3 * whole)
     alone = couplings.Factors.of(np.zeros((n, n)), np.zeros(n), 0.5, marks)
@@ -525,15 +521,15 @@ def test_what_landmarks_do_not_explain_of_a_value_is_its_own():
     np.testing.assert_array_equal(found.own[marks], 0.25)
 
 
-@pytest.mark.parametrize("n", [4, couplings.WIDEST + 1, couplings.WIDEST + 2])
+@pytest.mark.parametrize("n", [4, couplings.MAX_COORDINATES + 1, couplings.MAX_COORDINATES + 2])
 def test_bounded_factors_keep_distances_of_few_values_and_lengths_of_many(n, monkeypatch):
-    monkeypatch.setattr(couplings, "_ROWS", 50)
+    monkeypatch.setattr(couplings.Factors._leading, "__defaults__", (50,))
     rng = np.random.default_rng(n)
     f = rng.random(n)
     common, own = rng.normal(size=(n, 70)) * 0.9 ** np.arange(70), rng.random(n)
     own[1] = 0
     found = couplings.Factors(common, own).bounded(f)
-    if n <= couplings.WIDEST + 1:
+    if n <= couplings.MAX_COORDINATES + 1:
         assert found.common.shape == (n, 70 + n - 1) and not found.own.any()
         whole = common @ common.T + np.diag(own)
         np.testing.assert_allclose(found.common @ found.common.T, whole, atol=1e-9)
@@ -649,7 +645,7 @@ def test_the_spread_of_information_is_that_of_shuffled_columns(n, sizes, skew):
 def test_the_series_goes_on_where_the_sum_ends(monkeypatch):
     counts = nominal(of_sizes((2, 3, 4, 9), 20_000, skew=0.5))
     series = chance_information(counts)
-    monkeypatch.setattr(couplings, "_OFTEN", 1 << 14)
+    monkeypatch.setattr(couplings, "MAX_SUMMED_MEETINGS", 1 << 14)
     for ours, exact in zip(series, chance_information(counts), strict=True):
         np.testing.assert_allclose(ours, exact, rtol=2e-3)
     np.testing.assert_allclose(series[0], chance_information(counts)[0], rtol=1e-4)
@@ -658,7 +654,7 @@ def test_the_series_goes_on_where_the_sum_ends(monkeypatch):
 def test_blocks_of_chance_change_nothing(monkeypatch):
     counts = nominal(of_sizes((2, 3, 40, 900), 1500, skew=1.0))
     whole = chance_information(counts)
-    monkeypatch.setattr(couplings, "_CELLS", 1)
+    monkeypatch.setattr(couplings, "BLOCK_ENTRIES", 1)
     for moment, other in zip(whole, chance_information(counts), strict=True):
         np.testing.assert_allclose(moment, other, rtol=1e-12, atol=1e-18)
 

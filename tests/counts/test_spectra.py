@@ -258,7 +258,7 @@ def test_cells_of_sets_are_the_means_of_their_elements(n_empty, many):
 
 @pytest.mark.parametrize("gaps", [(), (1,), (0, 2), (0, 1, 2)])
 def test_cross_moments_are_sums_over_the_rows_that_have_both(gaps, monkeypatch):
-    monkeypatch.setattr(spectra, "_ROWS", 64)  # several blocks, some of them without a gap
+    monkeypatch.setattr(spectra, "SUMMED_ROWS", 64)  # several blocks, some of them without a gap
     rng = np.random.default_rng(len(gaps))
     x = rng.normal(size=(200, 3)) * [1, 1e3, 1e-3] + [0, 5, -2]
     for j in gaps:
@@ -393,7 +393,7 @@ def test_sums_of_large_numbers_are_floats_in_deviations():
 
 
 def test_gaps_of_the_first_rows_do_not_hide_the_numbers_after(monkeypatch):
-    monkeypatch.setattr(spectra, "_ROWS", 4)
+    monkeypatch.setattr(spectra, "SUMMED_ROWS", 4)
     x = np.array([np.nan] * 6 + [8.0, 2.0, 5.0])
     moments = CrossMoments.of(Table.of({"x": x, "y": np.arange(9.0)}))
     assert moments.origin.tolist() == [5, 1.5] and moments.unit.tolist() == [4, 2]
@@ -402,7 +402,7 @@ def test_gaps_of_the_first_rows_do_not_hide_the_numbers_after(monkeypatch):
 @pytest.mark.parametrize("joint", [256, 1])
 def test_sums_by_value_are_those_of_pandas(joint, monkeypatch):
     pd = pytest.importorskip("pandas")
-    monkeypatch.setattr(spectra, "_JOINT", joint)  # columns together, or each alone
+    monkeypatch.setattr(spectra.pack_columns, "__defaults__", (joint,))  # together or not
     rng = np.random.default_rng(joint)
     frame = pd.DataFrame(
         {f"c{i}": rng.integers(0, s, 500).astype(str) for i, s in enumerate((3, 300, 17, 5, 2))}

@@ -485,7 +485,7 @@ def test_sparse_counts_give_the_same(k, filled, monkeypatch):
     X = table(2)
     dense = Weave(k).fit(X)
     monkeypatch.setattr(_counting, "DENSE_VALUES", 0)
-    monkeypatch.setattr("tabweave.counts.couplings._DENSE", filled)  # at 2 no block is dense
+    monkeypatch.setattr("tabweave.counts.couplings.MIN_DENSE_SHARE", filled)  # 2: never
     thin = Weave(k).fit(X)
     assert not isinstance(thin.counts_.pairs, np.ndarray)
     assert np.allclose(thin.pairwise_distances(X), dense.pairwise_distances(X), atol=1e-8)
@@ -748,7 +748,7 @@ class TestWideTables:
         X = self.rows(120, 12)
         full = Weave().fit(X)
         assert repr(full) == "Weave()"
-        monkeypatch.setattr(_counting, "_ALL_PAIRED", 96)
+        monkeypatch.setattr(_counting, "MAX_PAIRED_BUCKETS", 96)
         few = Weave().fit(X)
         assert max(few.counts_.sizes) == 8
         factor = np.array(list(few.weights_.values())) / list(full.weights_.values())
@@ -758,7 +758,7 @@ class TestWideTables:
         assert repr(few) == "Weave()\ncoupled in at most 8 bins each: 12 numbers"
 
     def test_parts_of_rows_add_up_to_all(self, monkeypatch):
-        monkeypatch.setattr(_counting, "_ALL_PAIRED", 96)
+        monkeypatch.setattr(_counting, "MAX_PAIRED_BUCKETS", 96)
         X = self.rows(120, 12)
         X[::7, 3] = np.nan
         model = Weave().fit(X)
@@ -770,7 +770,7 @@ class TestWideTables:
 
     def test_components_of_fewer_bins_are_those_of_the_rows(self, monkeypatch):
         X = self.rows(400, 12)
-        monkeypatch.setattr(_counting, "_ALL_PAIRED", 192)
+        monkeypatch.setattr(_counting, "MAX_PAIRED_BUCKETS", 192)
         vectors = Weave().fit_transform(X)
         centred = vectors - vectors.mean(axis=0)
         exact = np.linalg.svd(centred, compute_uv=False)[:5] ** 2

@@ -301,9 +301,8 @@ def test_a_ladder_is_that_of_classical_scaling(n, variance):
 
 
 @pytest.mark.parametrize("n_edges", [0, 1, 15, 40])
-def test_the_bin_of_a_number_is_that_of_a_binary_search(n_edges, monkeypatch):
-    monkeypatch.setattr(numbers_, "_BLOCK", 64)
-    values = np.random.default_rng(n_edges).normal(size=1000).round(1)
+def test_the_bin_of_a_number_is_that_of_a_binary_search(n_edges):
+    values = np.random.default_rng(n_edges).normal(size=20_000).round(1)
     edges = np.unique(values)[:: max(1, 60 // max(n_edges, 1))][:n_edges]
     values[::9] = np.nan
     table = np.stack([values, -values], axis=1)

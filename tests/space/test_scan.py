@@ -75,7 +75,7 @@ def test_a_sketch_changes_no_bit(monkeypatch, given, k, root):
     nodes = Nodes.of(stored, (3, 40), line, root=root)
     assert nodes.sketch is None or given.get("unit") != 1e200
     found = [nearest_nodes(nodes, queries, k, own) for own in (None, first)]
-    monkeypatch.setattr(scan, "MIN_SKETCHED_NODES", 10**9)
+    monkeypatch.setattr(scan.Sketch, "of", lambda _: None)
     plain = Nodes.of(stored, (3, 40), line, root=root)
     assert plain.sketch is None
     for own, one in zip((None, first), found, strict=True):

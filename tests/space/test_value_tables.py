@@ -12,7 +12,6 @@ from tabweave import Counts, Table, ValueMetric, ValueTables
 from tabweave.columns.spelling import Spelling
 from tabweave.columns.table import take_rows
 from tabweave.counts.couplings import Factors
-from tabweave.space import value_tables as tables
 from tabweave.space.value_tables import along_values, code_words, compacted, gram_factor
 
 seeds = st.integers(0, 2**32 - 1)
@@ -267,10 +266,11 @@ class TestSets:
 
 
 class TestPairwise:
-    @pytest.mark.parametrize("lookup", [1024, 0], ids=["lookup", "vectors"])
+    @pytest.mark.parametrize("lookup", [True, False], ids=["lookup", "vectors"])
     @pytest.mark.parametrize("combine", ["concat", "sum"])
     def test_equals_brute_force(self, lookup, combine, monkeypatch):
-        monkeypatch.setattr(tables, "_LOOKUP_VALUES", lookup)
+        if not lookup:
+            monkeypatch.setattr(ValueTables, "_is_small", lambda *_: False)
         codes, table, counts, features = world(1, n=700, columns=5, sizes=(2, 9))
         built = ValueTables.from_features(features, counts, combine=combine, compact=False)
         parts = vectors(codes, counts, features)
@@ -291,7 +291,7 @@ class TestPairwise:
         table = Table.of(codes, numbers="nominal")
         features = [rng.normal(size=(1500, 4)), rng.normal(size=(3, 4))]
         built = ValueTables.from_features(features, Counts.of(table), compact=False)
-        assert max(map(len, built.tables)) > tables._LOOKUP_VALUES
+        assert max(map(len, built.tables)) > 1024
         rows = np.hstack([features[0][codes[:, 0]], features[1][codes[:, 1]]])
         distances = built.distances(table)
         np.testing.assert_allclose(distances, cdist(rows, rows), atol=1e-12)

@@ -26,18 +26,22 @@ from tabweave.columns.sets import Sets
 from tabweave.columns.vocabulary import Label, Vocabulary, identity, order, slices
 from tabweave.io.register import storable
 
-DENSE_VALUES = 2048  # a dense V×V matrix up to here (32 MB), a sparse one beyond
-_DENSE_CELLS = 1 << 22
-WIDE = 512  # columns that make a table wide
+# Up to so many values their pair counts are a dense matrix (32 MB), beyond a sparse one.
+DENSE_VALUES = 2048
+# So many entries of a matrix are worked on at a time: 32 MB of floats.
+BLOCK_ENTRIES = 1 << 22
+# Beyond so many columns a table is wide: what counting all pairs takes is checked before.
+WIDE_TABLE_COLUMNS = 512
+# So many joint codes are in a group of columns: a histogram of two (64 KB) stays in the caches.
+GROUP_CODES = 128
+# From so many rows on threads share the work, and groups of columns may be larger.
+MIN_ROWS_FOR_THREADS = 1 << 16
+# So many entries of histograms are counted in one pass over the rows: 64 MB.
+HISTOGRAM_ENTRIES = 1 << 24
+
 Block = tuple[np.ndarray, np.ndarray, Any]  # values, values, how often two meet
 F = TypeVar("F", bound=Callable[..., Any])
 compiled: Callable[[F], F] = njit(nogil=True, cache=True)  # for what has no plain twin
-GROUP = 128  # joint codes of a group; a histogram of two groups (64 KB) stays in the caches
-_MANY_ROWS = 1 << 16  # worth larger groups: a byte of joint codes, in as few groups as can be
-_PACKED_BYTES = 1 << 20
-# Rows counted at once into 16 bits, of which a cache holds twice as many cells.
-_BLOCK_ROWS = (1 << 16) - 1
-_HISTOGRAM_CELLS = 1 << 24
 
 
 def count_pairs(columns: Sequence[Codes | Sets], weight: np.ndarray | None) -> Any:
@@ -96,7 +100,7 @@ def wide_bytes(size: int, cells: int) -> int:
 def check_wide(n_columns: int, n_values: int, n_bytes: int) -> None:
     """Raise MemoryError, before anything is counted, for columns too many to count all pairs of."""
     free = available_memory()
-    if n_columns <= WIDE or free is None or n_bytes <= free // 8:
+    if n_columns <= WIDE_TABLE_COLUMNS or free is None or n_bytes <= free // 8:
         return
     raise MemoryError(
         f"counting all pairs of {n_columns:,} columns with {n_values:,} values would take about "
@@ -168,7 +172,8 @@ def _is_product_cheap(
     """
     n = len(_rows_of(columns[0]))
     single = all(isinstance(column, Codes) for column in columns)
-    if weight is not None or not single or not 0 < n < 1 << 24 or not 0 < sizes.max() <= GROUP:
+    is_small = 0 < n < 1 << 24 and 0 < sizes.max() <= GROUP_CODES
+    if weight is not None or not single or not is_small:
         return False
     groups = group_columns(sizes.tolist())
     joint = np.array([math.prod(sizes[group].tolist()) for group in groups], np.int64)
@@ -181,7 +186,7 @@ def _product(columns: Sequence[Codes | Sets], offsets: np.ndarray) -> np.ndarray
     """Return ``ZᵀZ`` of the one-hot rows Z; below 2**24 rows single precision is exact."""
     n, size = len(columns[0].codes), int(offsets[-1])
     out = np.zeros((size, size), np.float32)
-    for part in slices(n, size, _HISTOGRAM_CELLS):
+    for part in slices(n, size, HISTOGRAM_ENTRIES):
         codes = [column.codes[part].astype(np.intp) for column in columns]
         onehot = np.zeros((len(codes[0]), size), np.float32)
         for own, first in zip(codes, offsets, strict=False):
@@ -278,7 +283,7 @@ def _blocks(
     sizes = np.diff(offsets)
     index = [np.arange(a, b, dtype=np.int32) for a, b in pairwise(offsets)]  # of many pairs each
     single = [i for i, column in enumerate(columns) if isinstance(column, Codes)]
-    small = [i for i in single if 0 < sizes[i] <= GROUP]
+    small = [i for i in single if 0 < sizes[i] <= GROUP_CODES]
     if len(small) > 1:
         chosen = [columns[i].codes for i in small]
         edges = [index[i] for i in small]
@@ -310,7 +315,7 @@ def _blocks(
 def _one_pair(
     left: np.ndarray, right: np.ndarray, shape: tuple[int, int], weight: np.ndarray | None
 ) -> Any:
-    if shape[0] * shape[1] <= max(_DENSE_CELLS, len(left)):
+    if shape[0] * shape[1] <= max(BLOCK_ENTRIES, len(left)):
         return pair_histogram(left, right, shape, weight)
     ones = np.ones(len(left), np.int64) if weight is None else weight
     where = (left.astype(np.int32), right.astype(np.int32))
@@ -456,7 +461,7 @@ def _count_groups_plain(
 def _count_groups(
     packed: np.ndarray, sizes: np.ndarray, pairs: np.ndarray, starts: np.ndarray, out: np.ndarray
 ) -> None:
-    """Count at most ``_BLOCK_ROWS`` rows."""
+    """Count fewer than ``2**16`` rows: in 16 bits, of which a cache holds twice as many."""
     most = 0  # by loops, not by NumPy's functions, which take numba seconds to compile
     for p in range(len(pairs)):
         most = max(most, starts[p + 1] - starts[p])
@@ -513,7 +518,7 @@ def pair_histogram(
     return out.reshape(shape)
 
 
-def group_columns(sizes: Sequence[int], at_most: int = GROUP) -> list[list[int]]:
+def group_columns(sizes: Sequence[int], at_most: int = GROUP_CODES) -> list[list[int]]:
     """Gather columns, smallest first, into groups of at most so many joint codes."""
     groups: list[list[int]] = []
     joint: list[int] = []
@@ -526,8 +531,11 @@ def group_columns(sizes: Sequence[int], at_most: int = GROUP) -> list[list[int]]
     return groups
 
 
-def pack_columns(sizes: Sequence[int], at_most: int) -> list[list[int]]:
-    """Gather columns, largest first, each where it leaves the least room: few groups."""
+def pack_columns(sizes: Sequence[int], at_most: int = 256) -> list[list[int]]:
+    """Gather columns, largest first, each where it leaves the least room: few groups.
+
+    Of at most a byte of joint codes, unless ``at_most`` says otherwise.
+    """
     groups: list[list[int]] = []
     joint: list[int] = []
     for column in np.argsort(sizes, kind="stable")[::-1].tolist():
@@ -558,8 +566,9 @@ def small_pairs(
     """
     sizes = [len(own) for own in index]
     # How floats are grouped decides in which order they are added: that must not depend on rows.
-    many = _is_exact(weight) and len(columns[0]) >= _MANY_ROWS
-    groups = pack_columns(sizes, 256) if many else group_columns(sizes)
+    # Many rows are worth larger groups: a byte of joint codes, in as few groups as can be.
+    many = _is_exact(weight) and len(columns[0]) >= MIN_ROWS_FOR_THREADS
+    groups = pack_columns(sizes) if many else group_columns(sizes)
     if len(groups) == 1:  # one group alone: count it against a constant
         groups.append([])
     widths = [[sizes[c] for c in group] for group in groups]
@@ -684,7 +693,7 @@ def _batches(pairs: np.ndarray, joint: np.ndarray) -> Iterator[np.ndarray]:
     first = 0
     while first < len(pairs):
         before = cells[first - 1] if first else 0
-        last = int(np.searchsorted(cells, before + _HISTOGRAM_CELLS, side="right"))
+        last = int(np.searchsorted(cells, before + HISTOGRAM_ENTRIES, side="right"))
         yield pairs[first : max(last, first + 1)]
         first = max(last, first + 1)
 
@@ -703,7 +712,8 @@ def _count_batch(
     """
     n_rows = len(columns[0])
     starts = np.concatenate([[0], np.cumsum(joint[pairs[:, 0]] * joint[pairs[:, 1]])])
-    block = min(_BLOCK_ROWS, max(1024, _PACKED_BYTES // len(groups)))
+    packed_bytes, max_counted = 1 << 20, np.iinfo(np.uint16).max
+    block = min(max_counted, max(1024, packed_bytes // len(groups)))
 
     def count(rows: range) -> np.ndarray:
         out = np.zeros(starts[-1], np.uint32 if weight is None else weight.dtype)
@@ -726,7 +736,7 @@ def _count_batch(
 
 def _in_threads(count: Callable[[range], np.ndarray], n_rows: int, *, exact: bool) -> np.ndarray:
     """Sum ``count`` over slabs of rows; floats in one slab, so that threads never change a sum."""
-    workers = n_threads() if exact and n_rows >= 1 << 16 else 1
+    workers = n_threads() if exact and n_rows >= MIN_ROWS_FOR_THREADS else 1
     edges = [n_rows * i // workers for i in range(workers + 1)]
     slabs = [range(a, b) for a, b in pairwise(edges)]
     if any(len(s) >= 1 << 32 for s in slabs):
@@ -776,15 +786,16 @@ def add_pairs(index: np.ndarray, pairs: np.ndarray) -> None:
 # adding chunks in any order, or taking one away again, gives the same digits. Weighted sums keep
 # float digits; they are linear in the same way, but rounded.
 
-DIGITS = 138  # 32 bits each: below the smallest square of a 53-bit mantissa, with room to carry
-_LOWEST = -2272  # the exponent of the lowest bit
-_PIECE = 16  # bits of an integer weight that are added at a time
-_ONE = -_LOWEST // 32  # the digit of 1
-_DIGIT = 0xFFFFFFFF
-_MANTISSA = (1 << 52) - 1
-_BIASED = 0x7FF  # the exponent's bits; all of them are set in NaN
-_UNIT = 1075  # what is taken from an exponent's bits, the mantissa being whole
-_HALF = 27  # bits of a mantissa's lower half
+# So many digits of 32 bits reach below the smallest square of a 53-bit mantissa, and can carry.
+DIGITS = 138
+# The lowest bit of the digits stands for 2 to this power.
+LOWEST_BIT_EXPONENT = -2272
+# These bits of an integer are a digit.
+DIGIT_BITS = 0xFFFFFFFF
+# The float next to 0 is 2 to this power.
+LEAST_EXPONENT = -1074
+
+UNIT_DIGIT = -LOWEST_BIT_EXPONENT // 32  # the digit of 1
 
 
 def add_up_columns(columns: Sequence[np.ndarray], weight: np.ndarray | None) -> np.ndarray:
@@ -800,11 +811,12 @@ def add_up(values: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     if weight is None or weight.dtype.kind == "f" or not len(weight):
         return carry(_add_rows(values, weight, 1 << 24))
     out = np.zeros((3, DIGITS), np.int64)
-    pieces = -(-int(weight.max()).bit_length() // _PIECE)
+    piece_bits = 16  # of an integer weight that are added at a time
+    pieces = -(-int(weight.max()).bit_length() // piece_bits)
     for piece in reversed(range(pieces)):  # Horner's rule: no product may fill an int64
-        part = (weight >> (piece * _PIECE)) & ((1 << _PIECE) - 1)
+        part = (weight >> (piece * piece_bits)) & ((1 << piece_bits) - 1)
         block = min(1 << 24, (1 << 30) // max(int(part.max()), 1))
-        out = carry((out << _PIECE) + _add_rows(values, part, block))
+        out = carry((out << piece_bits) + _add_rows(values, part, block))
     return out
 
 
@@ -827,7 +839,7 @@ def carry(digits: np.ndarray) -> np.ndarray:
     digits = digits.copy()
     for k in range(DIGITS - 1):
         digits[..., k + 1] += digits[..., k] >> 32
-        digits[..., k] &= _DIGIT
+        digits[..., k] &= DIGIT_BITS
     return digits
 
 
@@ -836,14 +848,14 @@ def exact(digits: np.ndarray) -> Fraction:
     if digits.dtype.kind == "f":
         return sum(
             (
-                Fraction(float(d)) * Fraction(2) ** (32 * k + _LOWEST)
+                Fraction(float(d)) * Fraction(2) ** (32 * k + LOWEST_BIT_EXPONENT)
                 for k, d in enumerate(digits)
                 if d
             ),
             Fraction(0),
         )
     total = sum(int(d) << (32 * k) for k, d in enumerate(digits) if d)
-    return Fraction(total) * Fraction(2) ** _LOWEST
+    return Fraction(total) * Fraction(2) ** LOWEST_BIT_EXPONENT
 
 
 def moments_in(digits: np.ndarray) -> tuple[int | float, float, float]:
@@ -872,12 +884,12 @@ def _rounded(number: Fraction) -> float:
 
 def _square_plain(mantissa: Any) -> tuple[Any, Any, Any, Any]:
     """Return the digits of a square: the upper half of the mantissa is worth ``2**27``."""
-    low, high = mantissa & ((1 << _HALF) - 1), mantissa >> _HALF
+    low, high = mantissa & ((1 << 27) - 1), mantissa >> 27
     a, b, c = low * low, low * high, high * high  # of worth 1, 2**28 and 2**54
-    first = (a & _DIGIT) + ((b & 0xF) << 28)
-    second = (first >> 32) + (a >> 32) + ((b >> 4) & _DIGIT) + ((c & 0x3FF) << 22)
-    third = (second >> 32) + (b >> 36) + ((c >> 10) & _DIGIT)
-    return first & _DIGIT, second & _DIGIT, third & _DIGIT, (third >> 32) + (c >> 42)
+    first = (a & DIGIT_BITS) + ((b & 0xF) << 28)
+    second = (first >> 32) + (a >> 32) + ((b >> 4) & DIGIT_BITS) + ((c & 0x3FF) << 22)
+    third = (second >> 32) + (b >> 36) + ((c >> 10) & DIGIT_BITS)
+    return first & DIGIT_BITS, second & DIGIT_BITS, third & DIGIT_BITS, (third >> 32) + (c >> 42)
 
 
 _square = compiled(_square_plain)
@@ -885,14 +897,14 @@ _square = compiled(_square_plain)
 
 def _accumulate_plain(values: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
     bits = values.view(np.int64)
-    present = (bits >> 52) & _BIASED != _BIASED
+    present = (bits >> 52) & 0x7FF != 0x7FF  # all bits of the exponent are set in NaN
     bits = bits[present]
     w = weights[present] if len(weights) else np.ones(len(bits), out.dtype)
-    np.add.at(out[0], np.full(len(bits), _ONE), w)
-    exponent, mantissa = (bits >> 52) & _BIASED, bits & _MANTISSA
+    np.add.at(out[0], np.full(len(bits), UNIT_DIGIT), w)
+    exponent, mantissa = (bits >> 52) & 0x7FF, bits & ((1 << 52) - 1)
     mantissa = np.where(exponent > 0, mantissa | (1 << 52), mantissa)
-    exponent = np.maximum(exponent, 1) - _UNIT
-    sum_digits = [mantissa & _DIGIT, mantissa >> 32]
+    exponent = np.maximum(exponent, 1) - 1 + LEAST_EXPONENT
+    sum_digits = [mantissa & DIGIT_BITS, mantissa >> 32]
     _add_plain(out[1], sum_digits, exponent, np.where(bits < 0, -1, 1) * w)
     _add_plain(out[2], _square_plain(mantissa), 2 * exponent, w)
 
@@ -901,10 +913,10 @@ def _add_plain(
     out: np.ndarray, digits: Sequence[np.ndarray], exponent: np.ndarray, weight: np.ndarray
 ) -> None:
     """Add ``weight * digits * 2**exponent`` of each, one after the other."""
-    k, shift = np.divmod(exponent - _LOWEST, 32)
+    k, shift = np.divmod(exponent - LOWEST_BIT_EXPONENT, 32)
     none = np.zeros_like(shift)
     moved = [none, *(digit << shift for digit in digits), none]
-    pieces = [(low >> 32) + (high & _DIGIT) for low, high in pairwise(moved)]
+    pieces = [(low >> 32) + (high & DIGIT_BITS) for low, high in pairwise(moved)]
     added = weight[:, None] * np.stack(pieces, axis=1)
     np.add.at(out, (k[:, None] + np.arange(len(pieces))).ravel(), added.ravel())
 
@@ -915,27 +927,29 @@ def accumulate(values: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None
     one = np.ones(1, out.dtype)[0]
     bits = values.view(np.int64)
     for i in range(len(bits)):
-        exponent, mantissa = (bits[i] >> 52) & _BIASED, bits[i] & _MANTISSA
-        if exponent == _BIASED:
+        exponent, mantissa = (bits[i] >> 52) & 0x7FF, bits[i] & ((1 << 52) - 1)
+        if exponent == 0x7FF:  # NaN
             continue
         w = weights[i] if len(weights) else one
-        out[0, _ONE] += w
+        out[0, UNIT_DIGIT] += w
         if exponent:
             mantissa |= 1 << 52
-        exponent = max(exponent, 1) - _UNIT
-        k, shift = (exponent - _LOWEST) >> 5, (exponent - _LOWEST) & 31
-        a, b = (mantissa & _DIGIT) << shift, (mantissa >> 32) << shift
+        exponent = max(exponent, 1) - 1 + LEAST_EXPONENT
+        bit = exponent - LOWEST_BIT_EXPONENT
+        k, shift = bit >> 5, bit & 31
+        a, b = (mantissa & DIGIT_BITS) << shift, (mantissa >> 32) << shift
         signed = -w if bits[i] < 0 else w
-        out[1, k] += signed * (a & _DIGIT)
-        out[1, k + 1] += signed * ((a >> 32) + (b & _DIGIT))
+        out[1, k] += signed * (a & DIGIT_BITS)
+        out[1, k + 1] += signed * ((a >> 32) + (b & DIGIT_BITS))
         out[1, k + 2] += signed * (b >> 32)
-        k, shift = (2 * exponent - _LOWEST) >> 5, (2 * exponent - _LOWEST) & 31
+        bit = 2 * exponent - LOWEST_BIT_EXPONENT
+        k, shift = bit >> 5, bit & 31
         a, b, c, d = _square(mantissa)
         a, b, c, d = a << shift, b << shift, c << shift, d << shift
-        out[2, k] += w * (a & _DIGIT)
-        out[2, k + 1] += w * ((a >> 32) + (b & _DIGIT))
-        out[2, k + 2] += w * ((b >> 32) + (c & _DIGIT))
-        out[2, k + 3] += w * ((c >> 32) + (d & _DIGIT))
+        out[2, k] += w * (a & DIGIT_BITS)
+        out[2, k + 1] += w * ((a >> 32) + (b & DIGIT_BITS))
+        out[2, k + 2] += w * ((b >> 32) + (c & DIGIT_BITS))
+        out[2, k + 3] += w * ((c >> 32) + (d & DIGIT_BITS))
         out[2, k + 4] += w * (d >> 32)
 
 
@@ -948,12 +962,8 @@ def accumulate(values: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None
 # buckets of a union are known from the buckets of its parts: histograms add up, exactly, however
 # rows are cut and in any order. While there are few different numbers, each has its own.
 
-MOST_BUCKETS = 4096  # in the histogram of a column
-_SHAPE = 6, 20  # of these: leading bits of relative width, and powers of two that have it
-_MOST_PAIRED = 126  # buckets of a column of which pairs are counted: with gaps, 7 bits,
-_ALL_PAIRED = 2048  # and of all columns together: their pairs take 34 MB
-_LEAST_EXPONENT = -1074  # The exponent of the float next to 0.
-_BELOW_ZERO = -5e-324  # Stands for the bucket that ends below 0.
+# So many buckets of all columns together are counted in pairs, which take 34 MB.
+MAX_PAIRED_BUCKETS = 2048
 
 
 @storable
@@ -970,9 +980,9 @@ class Grid(NamedTuple):
         Numbers between 0 and ``2**floor`` are in one.
     """
 
-    linear: int = _LEAST_EXPONENT
+    linear: int = LEAST_EXPONENT
     bits: int = 52
-    floor: int = _LEAST_EXPONENT
+    floor: int = LEAST_EXPONENT
 
     def coarser(self, other: Grid) -> Grid:
         """Return the grid whose buckets are unions of those of both."""
@@ -1008,7 +1018,7 @@ class Histogram:
     def of(cls, values: np.ndarray, weight: np.ndarray | None = None) -> Histogram:
         """Return the histogram of numbers, without those that are missing."""
         x, times = distinct(values, weight)
-        return cls(Grid(), x, times).limited(MOST_BUCKETS, *_SHAPE)
+        return cls(Grid(), x, times).limited()
 
     def at(self, grid: Grid) -> Histogram:
         """Return the histogram in buckets that are unions of these."""
@@ -1018,7 +1028,7 @@ class Histogram:
         times = np.add.reduceat(self.times, first)
         return Histogram(grid, starts_of(self.starts[first], grid), times)
 
-    def limited(self, most: int, bits: int, octaves: int) -> Histogram:
+    def limited(self, most: int = 4096, bits: int = 6, octaves: int = 20) -> Histogram:
         """Return the histogram in the narrowest buckets of which there are few enough.
 
         Parameters
@@ -1049,7 +1059,7 @@ class Histogram:
         times[index[: len(a.starts)]] = a.times
         times[index[len(a.starts) :]] += sign * b.times
         found = Histogram(grid, starts, times).without(0)
-        return found if sign < 0 else found.limited(MOST_BUCKETS, *_SHAPE)
+        return found if sign < 0 else found.limited()
 
     def without(self, noise: float) -> Histogram:
         """Return it without the buckets that hold nothing but noise."""
@@ -1081,7 +1091,8 @@ class Histogram:
 
 def most_paired(n_columns: int) -> int:
     """Return how many buckets a column has in pairs, at most, of so many columns of numbers."""
-    return min(_MOST_PAIRED, max(_ALL_PAIRED // max(n_columns, 1), 4))
+    most = 126  # with gaps, 7 bits
+    return min(most, max(MAX_PAIRED_BUCKETS // max(n_columns, 1), 4))
 
 
 def distinct(values: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -1118,7 +1129,8 @@ def starts_of(x: np.ndarray, grid: Grid) -> np.ndarray:
     bits = np.abs(x).view(np.int64)
     width = _widths(bits, grid)
     out = ((bits >> width) << width).view(np.float64)
-    return np.where(x < 0, np.where(out > 0, -out, _BELOW_ZERO), out)
+    below_zero = -5e-324  # stands for the bucket that ends below 0
+    return np.where(x < 0, np.where(out > 0, -out, below_zero), out)
 
 
 def _finest(x: np.ndarray, most: int, bits: int, octaves: int) -> Grid:
@@ -1128,7 +1140,7 @@ def _finest(x: np.ndarray, most: int, bits: int, octaves: int) -> Grid:
     apart = np.zeros(2300, np.int64)  # neighbours that a width of 2**i tells apart, and no larger
     tell_apart(np.ascontiguousarray(x), bits, octaves, apart)
     buckets = 1 + np.cumsum(apart[::-1])[::-1]
-    linear = int(np.argmax(np.append(buckets[:-1], 0) <= most)) + _LEAST_EXPONENT
+    linear = int(np.argmax(np.append(buckets[:-1], 0) <= most)) + LEAST_EXPONENT
     return Grid(linear, bits, linear + bits - octaves)
 
 
@@ -1140,8 +1152,8 @@ def _tell_apart_plain(x: np.ndarray, bits: int, octaves: int, apart: np.ndarray)
     first = np.frexp(differ.astype(np.float64))[1] - 1 + top - 52
     near = (below == top) & (first < top - bits)
     width = np.where(near, np.minimum(top - bits + octaves, first), top - bits + octaves)
-    width[(x[:-1] < 0) != (x[1:] < 0)] = len(apart) - 1 + _LEAST_EXPONENT  # of any width
-    apart += np.bincount(width - _LEAST_EXPONENT, minlength=len(apart))
+    width[(x[:-1] < 0) != (x[1:] < 0)] = len(apart) - 1 + LEAST_EXPONENT  # of any width
+    apart += np.bincount(width - LEAST_EXPONENT, minlength=len(apart))
 
 
 @njit(nogil=True, cache=True, plain=_tell_apart_plain)
@@ -1167,7 +1179,7 @@ def tell_apart(x: np.ndarray, bits: int, octaves: int, apart: np.ndarray) -> Non
             first += top - 52  # the exponent of the first bit that differs
             if first < top - bits:
                 width = min(width, first)
-        apart[width + 1074] += 1
+        apart[width - LEAST_EXPONENT] += 1
 
 
 def coded_bins(values: np.ndarray, edges: np.ndarray, labels: Sequence[Label]) -> Codes:

@@ -25,26 +25,27 @@ from tabweave._compat import blas_threads, eigh, fix_signs, njit
 from tabweave.columns.nominal import Codes
 from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import slices
-from tabweave.counts.counting import divisor
+from tabweave.counts.counting import BLOCK_ENTRIES, divisor
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
 
 Kernel = Callable[..., np.ndarray]
 WIDTHS = tuple(2.0**e for e in range(-5, 6))
 DEGREES = (1, 2, 3)
+# A column is seen through so many of its values.
 MAX_LANDMARKS = 512
-WIDEST = 128  # coordinates of a column, however many values it has
-N_COMMON = 64  # of them those that values share, if they do not fit otherwise
-_SHARED = 1 << 22  # pairs of values of which Gaussians share what they begin with
-_ROWS = 1 << 13  # values worked on at a time
-_CACHED = 1 << 15  # numbers that the caches hold
-NEGLIGIBLE = 1e-8  # inertia of a kernel that tells no values apart
-MIN_ROOM_OF_COPIES = 0.05  # Information in nats that chance must leave for copies to be told.
-_NOISE = 1e-12  # information below this is rounding
-_OFTEN = 256  # expected meetings of two values, beyond which a series gives their moments
-_DENSE = 0.05  # share of pairs that meet from which a block is worked on with its zeros
-_CELLS = 1 << 22  # pairs of values that are summed at a time
-_MOST_CELLS = 1 << 25  # of such a block, which then takes 256 MB
+# A column has at most so many coordinates, however many values it has.
+MAX_COORDINATES = 128
+# A kernel of less inertia tells no values apart.
+NEGLIGIBLE_INERTIA = 1e-8
+# Information in nats below this is rounding.
+INFORMATION_ROUNDING = 1e-12
+# Values that are expected to meet more often have the moments that a series gives.
+MAX_SUMMED_MEETINGS = 256
+# A block is worked on with its zeros if at least this share of its pairs meet.
+MIN_DENSE_SHARE = 0.05
+
+N_COMMON = MAX_COORDINATES // 2  # those that values share, if they do not fit otherwise
 
 
 # -- values -------------------------------------------------------------------------------------
@@ -86,15 +87,15 @@ def value_sums(counts: Counts, *functions: Callable[[np.ndarray], np.ndarray]) -
     pairs, n_columns = counts.pairs, len(counts.sizes)
     n_values, column = pairs.shape[0], _column_of_value(counts)
     sums = [np.zeros((n_values, n_columns)) for _ in functions]
-    if not sparse.issparse(pairs) or pairs.nnz > _DENSE * n_values**2:
+    if not sparse.issparse(pairs) or pairs.nnz > MIN_DENSE_SHARE * n_values**2:
         filled = np.flatnonzero(counts.sizes)  # sets that are all empty have no values
         starts = counts.offsets[filled]
-        for part in slices(n_values, n_values, _CELLS):
+        for part in slices(n_values, n_values, BLOCK_ENTRIES):
             block = pairs[part].toarray() if sparse.issparse(pairs) else pairs[part]
             for out, function in zip(sums, functions, strict=True):
                 out[part, filled] = np.add.reduceat(function(block), starts, axis=1)
         return sums
-    edges = np.searchsorted(pairs.indptr, np.arange(0, pairs.nnz, _CELLS))
+    edges = np.searchsorted(pairs.indptr, np.arange(0, pairs.nnz, BLOCK_ENTRIES))
     for first, last in pairwise(np.unique([*edges, n_values]).tolist()):
         cells = pairs[first:last].tocoo()
         where = cells.coords[0].astype(np.int64) * n_columns + column[cells.coords[1]]
@@ -176,7 +177,8 @@ def copies(
     met = _by_column(counts, value_sums(counts, np.asarray)[0])
     cells = _by_column(counts, counts.value_counts)
     beside = np.minimum(met / divisor(cells)[:, None], 1)
-    alike = np.minimum(above / np.maximum(room, MIN_ROOM_OF_COPIES), 1) ** 16 * beside
+    min_room = 0.05  # nats that chance must leave for copies to be told
+    alike = np.minimum(above / np.maximum(room, min_room), 1) ** 16 * beside
     np.fill_diagonal(alike, 0)
     return alike
 
@@ -198,7 +200,7 @@ def chance_information(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
     n = max(round(float(counts.n)), *_by_column(counts, often)[~sets].tolist(), 1.0)
     sizes, repeats = _repeats(counts, np.minimum(often, n))
     out = np.zeros((2, n_columns, n_columns))
-    for part in slices(len(sizes), len(sizes), _CELLS):
+    for part in slices(len(sizes), len(sizes), BLOCK_ENTRIES):
         left, right = repeats[:, part], repeats[:, part.start :]
         found = _chance(sizes[part, None], sizes[None, part.start :], n)
         for moment, cells in zip(out, found, strict=True):
@@ -286,7 +288,7 @@ def _chance(a: np.ndarray, b: np.ndarray, n: Any) -> tuple[np.ndarray, np.ndarra
     """Return moments of ``K log(nK / ab)`` of two counts among n rows, elementwise."""
     a, b, n = np.broadcast_arrays(a, b, np.float64(n))
     mean, variance = np.zeros((2, *a.shape))
-    often, alive = a * b > _OFTEN * n, (a < n) & (b < n)
+    often, alive = a * b > MAX_SUMMED_MEETINGS * n, (a < n) & (b < n)
     for chosen, moments in ((often, _chance_of_many), (~often, _chance_of_few)):
         chosen = chosen & alive
         if chosen.any():
@@ -306,7 +308,7 @@ def _chance_of_many(x: np.ndarray, y: np.ndarray, n: np.ndarray) -> tuple[np.nda
 
 def _chance_of_few(x: np.ndarray, y: np.ndarray, n: np.ndarray) -> np.ndarray:
     """Return the moments of values that meet seldom, by the whole sum."""
-    logs = np.log(np.maximum(np.arange(2 * _OFTEN), 1))
+    logs = np.log(np.maximum(np.arange(2 * MAX_SUMMED_MEETINGS), 1))
     moments = np.zeros((2, len(x)))
     _sum_meetings(np.stack([x, y, n, np.log(x * y / n)]), logs, moments)
     return moments
@@ -336,9 +338,9 @@ def _sum_meetings_plain(margins: np.ndarray, logs: np.ndarray, moments: np.ndarr
     mean[:] = sums[1]
     varies = sums[4] - sums[3] * sums[3]
     line = sums[5] - sums[3] * sums[1]
-    line = line * line / np.where(varies > _NOISE, varies, 1.0)
+    line = line * line / np.where(varies > INFORMATION_ROUNDING, varies, 1.0)
     left = np.maximum(sums[2] - sums[1] * sums[1] - line, 0.0)
-    variance[:] = np.where(varies > _NOISE, left / rest, 0.0)
+    variance[:] = np.where(varies > INFORMATION_ROUNDING, left / rest, 0.0)
 
 
 @njit(nogil=True, cache=True, plain=_sum_meetings_plain, work=lambda margins, *_: 16 * margins.size)
@@ -369,7 +371,7 @@ def _sum_meetings(margins: np.ndarray, logs: np.ndarray, moments: np.ndarray) ->
         moments[0, i] = s1
         varies, line = t2 - t1 * t1, both - t1 * s1
         moments[1, i] = 0.0
-        if varies > _NOISE:
+        if varies > INFORMATION_ROUNDING:
             moments[1, i] = max(s2 - s1 * s1 - line * line / varies, 0.0) / rest
 
 
@@ -440,7 +442,7 @@ def _xlogx(x: np.ndarray) -> np.ndarray:
 
 
 def _without_noise(x: np.ndarray) -> np.ndarray:
-    return np.where(x > _NOISE, x, 0.0)
+    return np.where(x > INFORMATION_ROUNDING, x, 0.0)
 
 
 # -- checks -------------------------------------------------------------------------------------
@@ -562,13 +564,15 @@ def by_class(counts: Counts, column: int, smoothing: float = 0.0) -> Points:
     return Points(counts.class_pairs[counts.span(column)] * scale, smoothing * f, scale)
 
 
-def _with_others(counts: Counts, column: int) -> tuple[Any, np.ndarray]:
+def _with_others(
+    counts: Counts, column: int, max_dense_entries: int = 1 << 25
+) -> tuple[Any, np.ndarray]:
     """Return the pair counts of a column with all other columns, and those values' counts."""
     span = counts.span(column)
     keep = np.delete(np.arange(counts.pairs.shape[0]), np.arange(span.start, span.stop))
     block = counts.pairs[span][:, keep]
     cells = block.shape[0] * block.shape[1]
-    if sparse.issparse(block) and cells <= min(block.nnz / _DENSE, _MOST_CELLS):
+    if sparse.issparse(block) and cells <= min(block.nnz / MIN_DENSE_SHARE, max_dense_entries):
         block = block.toarray()  # products of such blocks are faster with their zeros
     return block, counts.value_counts[keep].astype(np.float64)
 
@@ -688,7 +692,7 @@ def kernel_blocks(
         near: np.ndarray | None = None
         for name, kernel in kernels.items():
             width = gaussian_width(kernel)
-            if width is not None and inner.size <= _SHARED:
+            if width is not None and inner.size <= BLOCK_ENTRIES:
                 if near is None:  # what Gaussians of all widths begin with
                     near = gaussian_exponent(inner, norms[:, None], norms[None, landmark_ids])
                 gram = near * (1 / width**2)
@@ -725,7 +729,7 @@ def column_blocks(
     f = counts.frequencies[column]
     for block in kernel_blocks(_spaces(counts, column, smoothing), kernels, landmark_ids):
         inertia = block.inertia(f, landmark_ids)
-        if inertia > NEGLIGIBLE:
+        if inertia > NEGLIGIBLE_INERTIA:
             yield block, inertia
 
 
@@ -735,6 +739,7 @@ def summed_kernels(
     landmark_ids: np.ndarray,
     kernels: dict[str, Kernel],
     smoothing: float,
+    cached_entries: int = 1 << 15,
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Return the sum of a column's kernels at unit inertia, its diagonal, and how many they are.
 
@@ -744,7 +749,7 @@ def summed_kernels(
     f = counts.frequencies[column]
     share = f[landmark_ids] / f[landmark_ids].sum()
     total, diagonal, n_kernels = np.zeros((len(f), len(landmark_ids))), np.zeros(len(f)), 0
-    parts = slices(len(total), len(landmark_ids), _CACHED)
+    parts = slices(len(total), len(landmark_ids), cached_entries)
     family = _Family.of(kernels)
     for points in _spaces(counts, column, smoothing).values():
         norms, inner = points.norms(), points.inner(landmark_ids)
@@ -754,7 +759,7 @@ def summed_kernels(
         for part in parts:
             grams = family.grams(inner[part], norms[part, None], there)
             inertia -= [f[part] @ gram @ share for gram in grams]
-        differ = inertia > NEGLIGIBLE
+        differ = inertia > NEGLIGIBLE_INERTIA
         scale = np.divide(1, inertia, out=np.zeros_like(inertia), where=differ)
         for part in parts:
             scaled = np.empty_like(total[part])
@@ -853,7 +858,7 @@ class Factors:
         What the landmarks do not explain of a value is its own, as in FITC [Snelson and Ghahramani
         2006]: the kernel of a value with itself is exact.
         """
-        if len(landmark_ids) == len(gram) <= WIDEST + 1:
+        if len(landmark_ids) == len(gram) <= MAX_COORDINATES + 1:
             whole = gram.copy()
             whole[landmark_ids, landmark_ids] += identity
             return cls(factor(whole, landmark_ids), np.zeros(len(gram)))
@@ -873,12 +878,12 @@ class Factors:
         return Factors(np.hstack([self.common, rows]), self.own)
 
     def bounded(self, f: np.ndarray) -> Factors:
-        """Return factors of which a column's vectors take at most ``WIDEST`` coordinates.
+        """Return factors of which a column's vectors take at most ``MAX_COORDINATES`` coordinates.
 
-        Up to ``WIDEST + 1`` values all distances stay as they are. Beyond, the directions are kept
-        in which rows differ most; what is left of a value becomes its own.
+        Up to one value more all distances stay as they are. Beyond, the directions are kept in
+        which rows differ most; what is left of a value becomes its own.
         """
-        if len(self.own) <= WIDEST + 1:
+        if len(self.own) <= MAX_COORDINATES + 1:
             alone = np.diag(np.sqrt(self.own))[:, self.own > 0]
             return Factors(np.hstack([self.common, alone]), np.zeros(len(self.own)))
         if not self.common.shape[1]:
@@ -886,10 +891,10 @@ class Factors:
         with blas_threads(self.common.size * self.common.shape[1] / 2):
             return self._leading(f / max(f.sum(), 1e-300))
 
-    def _leading(self, share: np.ndarray) -> Factors:
+    def _leading(self, share: np.ndarray, block_rows: int = 1 << 13) -> Factors:
         """Return the directions in which rows differ most, all others as own."""
         centre, width = share @ self.common, self.common.shape[1]
-        parts = slices(len(share), 1, _ROWS)
+        parts = slices(len(share), 1, block_rows)
         scatter = np.zeros((width, width))
         for part in parts:  # with many values a copy of them all would be the largest array
             some = (self.common[part] - centre) * np.sqrt(share[part, None])

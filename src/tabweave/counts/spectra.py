@@ -221,10 +221,10 @@ class CrossMoments:
         origin, unit = _measure(numbers) if like is None else (like.origin, like.unit)
         p = len(named)
         products, by_value = np.zeros((4, p, p)), np.zeros((2, words.n_values, p))
-        most = min(_ROWS, table.n_rows)
+        most = min(SUMMED_ROWS, table.n_rows)
         space = np.empty((2 * p + 1) * most), np.empty(len(valued) * most, np.int32)
-        for start in range(0, table.n_rows if numbers else 0, _ROWS):
-            rows = slice(start, start + _ROWS)
+        for start in range(0, table.n_rows if numbers else 0, SUMMED_ROWS):
+            rows = slice(start, start + SUMMED_ROWS)
             parts = [values[rows] for values in numbers]
             features, present = _features(parts, origin, unit, space[0])
             with one_blas_thread():  # small products
@@ -319,19 +319,17 @@ class CrossMoments:
         return self.origin + self.unit * (total / divisor(n))
 
 
-_ROWS = 1 << 16  # rows at a time: sums do not depend on how many threads there are
-_JOINT = 256  # values of columns that are added up in one pass
-_FEW, _PIECE = 32, 1 << 11  # rows of a small product, and how long its pieces are
-_TILE = 64  # rows that lie in the first cache, side by side
+# So many rows are summed at a time: sums do not depend on how many threads there are.
+SUMMED_ROWS = 1 << 16
 
 
 def _measure(numbers: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return a middle and a scale of each column: whole powers of two, which lose no digit."""
     origin, unit = np.zeros(len(numbers)), np.ones(len(numbers))
     for j, values in enumerate(numbers):
-        present = values[:_ROWS]
+        present = values[:SUMMED_ROWS]
         if np.isnan(present).any():
-            present = values[~np.isnan(values)][:_ROWS]
+            present = values[~np.isnan(values)][:SUMMED_ROWS]
         if len(present):
             high, low = float(present.max()), float(present.min())
             if high - low > 2.0**1023:  # or infinite: measured from 0
@@ -385,10 +383,11 @@ def _row_products(x: np.ndarray) -> np.ndarray:
 
     The last row is left out of one factor: of two equal ones BLAS would make a slower product.
     """
-    if len(x) > _FEW:
+    max_small_rows, width = 32, 1 << 11  # of a small product, and how long its pieces are
+    if len(x) > max_small_rows:
         return x @ x.T
-    n_in_pieces = x.shape[1] - x.shape[1] % _PIECE
-    cut = x[:, :n_in_pieces].reshape(len(x), -1, _PIECE).transpose(1, 0, 2)
+    n_in_pieces = x.shape[1] - x.shape[1] % width
+    cut = x[:, :n_in_pieces].reshape(len(x), -1, width).transpose(1, 0, 2)
     rest = x[:, n_in_pieces:]
     above = (cut[:, :-1] @ cut.transpose(0, 2, 1)).sum(axis=0) + rest[:-1] @ rest.T
     return np.vstack([above, np.append(above[:, -1], x[-1] @ x[-1])])
@@ -399,7 +398,7 @@ def _sums_by_value(
 ) -> np.ndarray:
     """Return the sums of features over the rows of each value; small columns share a pass."""
     sizes = np.diff(words.offsets).tolist()
-    groups = pack_columns(sizes, _JOINT)
+    groups = pack_columns(sizes)
     widths = [[sizes[a] for a in group] for group in groups]
     starts = np.cumsum([0, *(int(np.prod(joint_codes)) for joint_codes in widths)])
     joint = _shaped(space, len(groups), features.shape[1])
@@ -431,10 +430,10 @@ def _add_by_value(codes: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
 
     Numbers lie column by column; a few rows at a time are laid side by side, to be added at once.
     """
-    width = out.shape[1]
-    tile = np.zeros((_TILE, width))
-    for start in range(0, codes.shape[1], _TILE):
-        n = min(_TILE, codes.shape[1] - start)
+    width, tile_rows = out.shape[1], 64  # rows that lie in the first cache, side by side
+    tile = np.zeros((tile_rows, width))
+    for start in range(0, codes.shape[1], tile_rows):
+        n = min(tile_rows, codes.shape[1] - start)
         for j in range(len(x)):
             for i in range(n):
                 tile[i, j] = x[j, start + i]

@@ -23,10 +23,8 @@ from tabweave.columns.vocabulary import Label, Vocabulary, types_of
 from tabweave.counts.counts import Counts
 from tabweave.updates import origin_of
 
-MIN_VALUES_TO_REPORT = 20  # Fewer values of a column are too few to call many of them unknown.
-MAX_NEW_SHARE = 0.05  # Of the values of a column most of which occur again, this many may be new.
-MAX_OPEN_NEW_SHARE = 0.5  # Of the values of any other column, such as names, this many may be new.
-N_EXAMPLES = 3  # A message shows this many values.
+# A message shows this many values.
+N_EXAMPLES = 3
 
 # Of each embedder, after which counts and of which columns it has warned.
 _warned: WeakKeyDictionary[Any, tuple[ref[Counts], set[str]]] = WeakKeyDictionary()
@@ -64,7 +62,7 @@ class UnknownColumn:
         spelled = name in spelled_columns(self.embedder)
         times = _times(self.embedder.counts_, name)
         closed = not spelled and not CODE_NAMES.search(name) and _is_closed(times)
-        if self.total < MIN_VALUES_TO_REPORT:
+        if self.total < 20:  # too few to call many of them unknown
             return
         if self.unknown == self.total and closed:
             vocabulary = value_vocabulary(self.embedder)
@@ -74,7 +72,7 @@ class UnknownColumn:
                 f"{shown(vocabulary.labels[vocabulary.index(name)])}. Write them as in "
                 f"fit, fit again with them, or leave the column out"
             )
-        limit = _expected(times, self.total) if closed else MAX_OPEN_NEW_SHARE * self.total
+        limit = _expected(times, self.total) if closed else self.total / 2
         if self.unknown > limit:
             fate = "lie between values spelled like them" if spelled else "count as average"
             self._warn_once(name, fate)
@@ -199,7 +197,7 @@ def _times(counts: Counts, name: str) -> np.ndarray:
 
 def _is_closed(times: np.ndarray) -> bool:
     """Return whether fit saw several values, and most rows had one that occurs again."""
-    return len(times) > 1 and bool(times[times <= 1].sum() < MAX_OPEN_NEW_SHARE * times.sum())
+    return len(times) > 1 and bool(times[times <= 1].sum() < times.sum() / 2)
 
 
 def _expected(times: np.ndarray, total: int) -> float:
@@ -208,4 +206,4 @@ def _expected(times: np.ndarray, total: int) -> float:
     The share of values that are new is about that of the values that occurred once [Good 1953].
     """
     expected = total * int(np.count_nonzero(times <= 1) + 1) / float(times.sum() + 1)
-    return max(MAX_NEW_SHARE * total, expected + 4 * math.sqrt(expected) + 3)
+    return max(0.05 * total, expected + 4 * math.sqrt(expected) + 3)

@@ -280,7 +280,7 @@ def column_blocks(
     frequencies = counts.frequencies
     f = frequencies[column]
     gini = 1 - f @ f
-    if gini <= couplings.NEGLIGIBLE:
+    if gini <= couplings.NEGLIGIBLE_INERTIA:
         return []
     mean = gini / sum(1 - values @ values for values in frequencies)
     landmark_ids = couplings.landmarks(counts, column, couplings.MAX_LANDMARKS)
@@ -324,7 +324,7 @@ def _unit_blocks(
     identity = couplings.identity_block(len(f), landmark_ids)
     for block in chain([identity], couplings.kernel_blocks(spaces, kernels, landmark_ids)):
         distance = 2 * block.inertia(f, landmark_ids)
-        if distance > couplings.NEGLIGIBLE:
+        if distance > couplings.NEGLIGIBLE_INERTIA:
             yield couplings.KernelBlock(
                 block.space, block.kernel, block.gram / distance, block.diagonal / distance
             )

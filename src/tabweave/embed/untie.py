@@ -262,7 +262,7 @@ class ColumnKernels:
         """Yield the identity, in which all values differ, and the kernels of the couplings."""
         f, ids = self.frequency, self.landmark_ids
         identity = couplings.identity_block(len(f), ids)
-        if identity.inertia(f, ids) > couplings.NEGLIGIBLE:
+        if identity.inertia(f, ids) > couplings.NEGLIGIBLE_INERTIA:
             yield identity
         blocks = couplings.column_blocks(
             self.counts, self.column, ids, self.kernels, self.smoothing
@@ -276,7 +276,7 @@ class ColumnKernels:
             self.counts, self.column, ids, self.kernels, self.smoothing
         )
         identity = 0.0
-        if (mismatch := f.sum() - f @ f / max(f.sum(), 1e-300)) > couplings.NEGLIGIBLE:
+        if (mismatch := f.sum() - f @ f / max(f.sum(), 1e-300)) > couplings.NEGLIGIBLE_INERTIA:
             n_kernels, identity = n_kernels + 1, 1 / mismatch
         scale = 1 / max(n_kernels, 1)
         return Factors.of(total * scale, diagonal * scale, identity * scale, ids).bounded(f)

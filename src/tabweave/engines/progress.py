@@ -22,7 +22,7 @@ from tabweave.columns.sets import Sets
 from tabweave.columns.table import Table
 from tabweave.counts.counting import (
     DENSE_VALUES,
-    WIDE,
+    WIDE_TABLE_COLUMNS,
     available_memory,
     check_wide,
     most_pairs,
@@ -221,7 +221,7 @@ def _grown(seen: np.ndarray, growth: float, rows: int) -> int:
 
 
 def _bytes(n_columns: int, n_values: int, pairs: int) -> int:
-    if n_columns > WIDE:
+    if n_columns > WIDE_TABLE_COLUMNS:
         return wide_bytes(n_values, pairs)
     dense = 4 * 8 * n_values**2
     sparse = 120 * pairs  # while two sums of counts become one

@@ -15,7 +15,7 @@ from scipy.special import chdtrc
 
 from tabweave._compat import one_blas_thread
 from tabweave.columns.vocabulary import slices
-from tabweave.counts.counting import divisor
+from tabweave.counts.counting import BLOCK_ENTRIES, divisor
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import (
     block_sums,
@@ -34,8 +34,6 @@ from tabweave.measures.register import measure
 # Le & Ho, Ahmad & Dey, Jia et al., DILCA and Khorshidpour et al., of the thesis's sections
 # 2.3.2 and 2.4.2. Counts in, dissimilarities of values out; Jia looks at two columns at a time
 # and so compares rows.
-
-BLOCK_ENTRIES = 2**21  # rows × columns² at a time
 
 
 @measure(

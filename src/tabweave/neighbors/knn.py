@@ -37,7 +37,7 @@ from tabweave.columns.table import (
 )
 from tabweave.columns.targets import check_class_labels
 from tabweave.columns.vocabulary import slices
-from tabweave.counts.counting import GROUP
+from tabweave.counts.counting import GROUP_CODES
 from tabweave.embed.hierarchy import DistanceHierarchy
 from tabweave.embed.value_metric import fit_metric, read_asked, value_codes, value_lookups
 from tabweave.io.register import storable
@@ -307,7 +307,7 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
                 nodes = Nodes.of([np.arange(n_nodes)], [n_nodes], no_line)
             else:  # joined as in pairwise_distances, so that sums are equal to the last bit
                 codes, widths = value_codes(self.metric_, self._train), [len(t) for t in tables]
-                nodes = Nodes.of(codes, widths, no_line, root=root, max_joint=GROUP)
+                nodes = Nodes.of(codes, widths, no_line, root=root, max_joint=GROUP_CODES)
             counts = csr_array(
                 (np.ones(len(self._labels)), (self._distinct, self._labels)), (n_nodes, n_classes)
             )

@@ -20,7 +20,7 @@ from tabweave.columns.nominal import Codes
 from tabweave.columns.sets import Sets
 from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import Label, Unknown, slices
-from tabweave.counts.counting import compiled, n_threads
+from tabweave.counts.counting import BLOCK_ENTRIES, compiled, n_threads
 
 Writer = Callable[[slice, np.ndarray], None]  # writes the coordinates of some rows into an array
 
@@ -582,13 +582,11 @@ def _checked_type(dtype: Any) -> np.dtype:
 
 # -- rows at a time -----------------------------------------------------------------------------
 
-_RUNS = 16  # of blocks that each core is given, one after the other
-_BLOCK_BYTES = 1 << 23  # of output written at a time: long runs, yet work for every core
-
 
 def row_blocks(n_rows: int, row_bytes: int) -> list[slice]:
-    """Cut rows into blocks of some megabytes of output."""
-    return slices(n_rows, 1, max(1024, _BLOCK_BYTES // max(row_bytes, 1)))
+    """Cut rows into blocks of some megabytes of output: long runs, yet work for every core."""
+    block_bytes = 1 << 23
+    return slices(n_rows, 1, max(1024, block_bytes // max(row_bytes, 1)))
 
 
 def in_threads(work: Callable[..., None], blocks: Sequence[object]) -> None:
@@ -599,7 +597,8 @@ def in_threads(work: Callable[..., None], blocks: Sequence[object]) -> None:
         return
     from concurrent.futures import ThreadPoolExecutor
 
-    step = -(-len(blocks) // (_RUNS * n_threads()))  # a thread is not asked for each of many blocks
+    n_runs = 16 * n_threads()  # a thread is not asked for each of many blocks
+    step = -(-len(blocks) // n_runs)
     runs = [blocks[start : start + step] for start in range(0, len(blocks), step)]
 
     def go_through(run: Sequence[object]) -> None:
@@ -611,10 +610,6 @@ def in_threads(work: Callable[..., None], blocks: Sequence[object]) -> None:
 
 
 # -- distances of points -------------------------------------------------------------------------
-
-_WIDE = 128  # dimensions from which products are faster than differences
-_NEAR = 1e-6  # squared distance over squared lengths below which a product loses precision
-_BLOCK = 1 << 22  # entries worked on at a time: 32 MB
 
 
 def cdist_squared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -628,15 +623,16 @@ def cdist_squared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
     if not x.shape[1]:
         return np.zeros((len(x), len(y)))
-    if x.shape[1] <= _WIDE or not len(x) or not len(y):
+    max_narrow = 128  # dimensions up to which differences are faster than products
+    if x.shape[1] <= max_narrow or not len(x) or not len(y):
         return cdist(x, y, "sqeuclidean")
     out = x @ y.T
     out *= -2
     ours, theirs = (np.einsum("ij,ij->i", rows, rows) for rows in (x, y))
-    for part in slices(len(x), len(y), _BLOCK):
+    for part in slices(len(x), len(y), BLOCK_ENTRIES):
         lengths = ours[part, None] + theirs
         out[part] += lengths
-        near = np.argwhere(out[part] <= _NEAR * lengths)
+        near = np.argwhere(out[part] <= 1e-6 * lengths)  # where a product loses precision
         _by_differences(out[part], near, x[part], y)
     return out
 
@@ -658,7 +654,7 @@ def inner_products(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def _by_differences(
     out: np.ndarray, pairs: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> None:
-    for part in slices(len(pairs), left.shape[1], _BLOCK):
+    for part in slices(len(pairs), left.shape[1], BLOCK_ENTRIES):
         i, j = pairs[part].T
         out[i, j] = ((left[i] - right[j]) ** 2).sum(axis=1)
 

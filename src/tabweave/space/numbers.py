@@ -41,8 +41,6 @@ from tabweave.space.block import (
     label_column,
 )
 
-_FEW_EDGES = 32  # of bins, that each number is compared with
-_BLOCK = 1 << 13  # numbers compared at a time
 Levels = Mapping[str, tuple[Label, ...]]
 
 
@@ -471,10 +469,11 @@ def _sorted(values: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, 
 
 def _edges_below(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Return how many edges are at most each number; of a missing one, any number."""
-    if len(edges) > _FEW_EDGES or len(values) < _BLOCK:
+    max_compared, block_rows = 32, 1 << 13
+    if len(edges) > max_compared or len(values) < block_rows:
         return np.searchsorted(edges, values, side="right").astype(np.uint16)
     codes = np.zeros(len(values), np.uint16)
-    for rows in slices(len(values), 1, _BLOCK):  # edge by edge: no branches, and a cache holds them
+    for rows in slices(len(values), 1, block_rows):  # edge by edge: no branches, rows in a cache
         some, own = np.ascontiguousarray(values[rows]), codes[rows]
         for edge in edges:
             own += some >= edge

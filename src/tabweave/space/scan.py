@@ -21,11 +21,7 @@ from tabweave.counts.counting import group_columns
 from tabweave.space import kernels
 from tabweave.space.block import in_threads
 
-# Directions of a sketch.
-N_DIRECTIONS = 32
-# Nodes that make it worth a sketch.
-MIN_SKETCHED_NODES = 1 << 14
-# Largest coordinate whose square float32 can hold, exactly enough.
+# Of a coordinate up to here float32 can hold the square, exactly enough.
 MAX_FLOAT32_COORDINATE = 1e15
 
 Ranking = tuple[np.ndarray, np.ndarray]  # distances and row numbers, a line for each query
@@ -101,8 +97,7 @@ class Nodes:
     @cached_property
     def sketch(self) -> Sketch | None:
         """The nodes in a few directions; None where that rules nothing out."""
-        is_wide = self.power == 2 and len(self.line) >= 2 * N_DIRECTIONS
-        return Sketch.of(self.line) if is_wide and len(self) >= MIN_SKETCHED_NODES else None
+        return Sketch.of(self.line) if self.power == 2 else None
 
     def take(self, nodes: np.ndarray) -> Nodes:
         """Some of the nodes, close together in memory."""
@@ -142,15 +137,20 @@ class Sketch:
     farthest: float
 
     @classmethod
-    def of(cls, line: np.ndarray) -> Sketch | None:
-        """Find the principal axes of some nodes, and all along them; None if squares overflow."""
+    def of(cls, line: np.ndarray, n_directions: int = 32) -> Sketch | None:
+        """Find the principal axes of some nodes, and all along them.
+
+        None if squares overflow, or for so few nodes or coordinates that it is not worth it.
+        """
+        if len(line) < 2 * n_directions or line.shape[1] < 1 << 14:
+            return None
         largest = max(float(line.max()), -float(line.min()))
         if not largest < MAX_FLOAT32_COORDINATE:
             return None
         sample = line[:, :: max(1, line.shape[1] // (1 << 14))]
         centre = sample.mean(axis=1)
         centred = sample - centre[:, None]
-        axes = eigh(centred @ centred.T)[1][:, -N_DIRECTIONS:]
+        axes = eigh(centred @ centred.T)[1][:, -n_directions:]
         along = axes.T @ line
         along -= (axes.T @ centre)[:, None]
         farthest = max(float(along.max()), -float(along.min()))
@@ -161,10 +161,11 @@ class Sketch:
 
         It is infinite, so that nothing is ruled out, where squares overflow.
         """
-        along, width = points @ self.axes - self.centre @ self.axes, len(self.axes)
+        along = points @ self.axes - self.centre @ self.axes
+        width, n_directions = self.axes.shape
         size = np.abs(points).max(axis=1) + self.largest
         slack = 2.0**-21 * (np.abs(along).max(axis=1) + self.farthest)  # of float32,
-        slack = N_DIRECTIONS**0.5 * (slack + 1e-13 * width * size)  # and of the products
+        slack = n_directions**0.5 * (slack + 1e-13 * width * size)  # and of the products
         slack = np.where(size < MAX_FLOAT32_COORDINATE, slack, np.inf)
         along = np.clip(along, -MAX_FLOAT32_COORDINATE, MAX_FLOAT32_COORDINATE)
         return along.astype(np.float32), slack

@@ -34,7 +34,7 @@ from tabweave.columns.vocabulary import (
 )
 from tabweave.counts.counting import compiled, group_columns
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import N_COMMON, WIDEST, Factors
+from tabweave.counts.couplings import MAX_COORDINATES, N_COMMON, Factors
 from tabweave.io.register import storable
 from tabweave.space.block import (
     Apart,
@@ -342,7 +342,7 @@ class ValueTables(OfVocabulary, Block):
         """Tell whether a column is compared through a table of all pairs of its values."""
         single = not any(isinstance(column, Sets) for column in pair)
         plain = self.names[a] not in self.own and self.names[a] not in self.spelling
-        return single and plain and len(self.tables[a]) <= _LOOKUP_VALUES
+        return single and plain and len(self.tables[a]) <= 1024
 
     def _compared(
         self, pair: Sequence[Codes | Sets], table: Table, unknown: Unknown, compare: Any
@@ -700,10 +700,6 @@ class Dissimilarities(Block):
         return self.between(index, index)
 
 
-_LOOKUP_VALUES = 1024
-_LOOKUP_ROWS = 1 << 12
-
-
 def value_index(vocabulary: Vocabulary, column: Codes | Sets, unknown: Unknown) -> np.ndarray:
     """Return where the labels of a column stand among the values of the one column there is."""
     ((name, labels),) = zip(vocabulary.names, vocabulary.labels, strict=True)
@@ -790,7 +786,7 @@ def sum_of_lookups(
         _sum_lookups(index[:, rows], part, starts, widths, flat, joint, out[rows, columns])
 
     # Enough right rows at a time to repay building the joint tables, few enough for the cache.
-    in_threads(work, list(product(slices(n_left, 1, 256), slices(n_right, 1, _LOOKUP_ROWS))))
+    in_threads(work, list(product(slices(n_left, 1, 256), slices(n_right, 1, 1 << 12))))
     return out
 
 
@@ -817,7 +813,7 @@ def coded(features: np.ndarray | Factors, f: np.ndarray) -> np.ndarray:
         return features
     if not features.own.any():
         return features.common
-    width = WIDEST if features.common.shape[1] < N_COMMON else WIDEST - N_COMMON
+    width = MAX_COORDINATES if features.common.shape[1] < N_COMMON else MAX_COORDINATES - N_COMMON
     words = np.empty((len(f), width))
     words[np.argsort(-f, kind="stable")] = code_words(len(f), width)
     return np.hstack([features.common, np.sqrt(features.own)[:, None] * words])
@@ -902,7 +898,7 @@ def along_values(features: np.ndarray | Factors) -> np.ndarray | Factors:
         features = features.common
     rows = compacted(features)
     n = len(rows)
-    if not 3 <= n <= WIDEST or rows.shape[1] < n - 1:
+    if not 3 <= n <= MAX_COORDINATES or rows.shape[1] < n - 1:
         return rows
     lengths = np.linalg.norm(rows, axis=0)
     root = (rows / lengths) @ rows.T

@@ -50,7 +50,7 @@ FILES = (*(f"{room}/{path.relative_to(SOURCE / room).as_posix()}" for room in RO
 # Where the tests of a room are: its mirror, and what is made of it with numbers of somebody else.
 TESTS = {
     "rows": ["tests/columns", "tests/test_bad_input.py", "tests/test_laws.py",
-             "tests/counts/test_counts.py", "tests/space/test_dates.py",
+             "tests/counts/test_counts.py", "tests/columns/test_datetime.py",
              "tests/embed/test_mixed.py", "tests/engines/test_frames.py"],
     "counts": ["tests/counts", "tests/test_laws.py", "tests/test_compat.py", "tests/measures",
                "tests/io/test_archive.py", "tests/embed/test_weave.py", "tests/embed/test_untie.py",
@@ -60,7 +60,7 @@ TESTS = {
                "tests/embed/test_hierarchy.py"],
     "measures": ["tests/measures", "tests/embed/test_ckml.py", "tests/embed/test_value_metric.py",
                  "tests/papers/test_value_metric.py", "tests/test_papers.py"],
-    "embed": ["tests/embed", "tests/space/test_dates.py"],
+    "embed": ["tests/embed", "tests/columns/test_datetime.py"],
     "space": ["tests/space", "tests/test_compat.py", "tests/neighbors"],
     "neighbors": ["tests/neighbors"],
     "cluster": ["tests/cluster"],

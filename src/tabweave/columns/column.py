@@ -157,7 +157,7 @@ class Column:
     def __post_init__(self) -> None:
         try:
             options = kind_of(self.kind).options
-        except KeyError:
+        except (KeyError, TypeError):
             raise ValueError(
                 f"column {self.name!r}: expected one of {', '.join(KINDS)}, got {self.kind!r}"
             ) from None

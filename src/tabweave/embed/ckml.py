@@ -62,6 +62,8 @@ class CKML(ValueEmbedder):
         What was seen.
     tables_ : ValueTables
         The representation.
+    numbers_ : Curves or None
+        The coordinates of declared numbers, grades and dates; None without any.
     blocks_, schema_
         As in :class:`~tabweave.OneHot`.
 

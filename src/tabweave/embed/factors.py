@@ -190,6 +190,8 @@ class MCA(Factorial, ValueEmbedder):
         The inertia of all axes, and the share of each kept one in it (corrected, if asked for).
     tables_ : ValueTables
         The coordinates of the values; a row is their sum.
+    numbers_ : Curves or None
+        The coordinates of declared numbers, grades and dates; None without any.
     counts_ : Counts
         The Burt matrix, which is all that was kept.
     axes_ : FactorAxes

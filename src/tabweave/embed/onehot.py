@@ -58,6 +58,8 @@ class OneHot(ValueEmbedder):
         What was seen.
     tables_ : ValueTables
         The representation.
+    numbers_ : Curves or None
+        The coordinates of declared numbers, grades and dates; None without any.
     blocks_ : Block
         What each column contributes to a row: vectors, distances and explanations come from it.
     schema_ : Schema

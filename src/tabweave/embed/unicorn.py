@@ -73,7 +73,7 @@ class UNICORN(Remembering, ValueEmbedder):
         What is remembered.
     n_windows_, n_rows_ : int
         The position in the stream.
-    weights_, landmarks_, tables_
+    weights_, landmarks_, tables_, numbers_
         As in :class:`~tabweave.Weave`.
     blocks_, schema_
         As in :class:`~tabweave.OneHot`.

@@ -72,6 +72,8 @@ class ValueMetric(ValueEmbedder):
         For the measures that are a ratio of two sums over columns.
     tables_ : ValueTables
         The vector of each value, by classical scaling of its column.
+    numbers_ : Curves or None
+        The coordinates of declared numbers, grades and dates; None without any.
     distortion_ : ndarray of shape (columns,)
         How far squared distances of the vectors are from the dissimilarities: the largest error
         in a column over its largest dissimilarity; 0 where the vectors are exact.

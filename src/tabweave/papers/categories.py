@@ -72,7 +72,8 @@ class ValueMetric(value_metric.ValueMetric):
 
     Attributes
     ----------
-    counts_, measure_, dissimilarities_, tables_, distortion_, total_distortion_, blocks_, schema_
+    counts_, measure_, dissimilarities_, tables_, numbers_, distortion_, total_distortion_
+    blocks_, schema_
         As in :class:`tabweave.ValueMetric`.
 
     Notes
@@ -123,7 +124,7 @@ class CKML(ckml.CKML):
 
     Attributes
     ----------
-    alpha_, beta_, psd_clip_, squares_, distortion_, counts_, tables_, blocks_, schema_
+    alpha_, beta_, psd_clip_, squares_, distortion_, counts_, tables_, numbers_, blocks_, schema_
         As in :class:`tabweave.CKML`.
 
     Notes
@@ -224,6 +225,8 @@ class UNTIE(DistinctRowEmbedder):
         Empty: a column with many values is an error, it would have 28 V² features.
     tables_ : ValueTables
         The representation, Eq. (7.23).
+    numbers_ : Curves or None
+        The coordinates of declared numbers, grades and dates; None without any.
     counts_, blocks_, schema_
         As in :class:`~tabweave.OneHot`.
 
@@ -486,6 +489,8 @@ class HELIC(helic.HELIC):
         Empty: a column with many values is an error.
     tables_ : ValueTables
         The representation, Eq. (6.18).
+    numbers_ : Curves or None
+        The coordinates of declared numbers, grades and dates; None without any.
     counts_, blocks_, schema_
         As in :class:`~tabweave.OneHot`.
 
@@ -667,6 +672,8 @@ class UNICORN(unicorn.UNICORN):
         Empty: a column with many values is an error, it would have 28 V² features.
     tables_ : ValueTables
         The representation, Eq. (8.20).
+    numbers_ : Curves or None
+        The coordinates of declared numbers, grades and dates; None without any.
     blocks_, schema_
         As in :class:`~tabweave.OneHot`.
 
@@ -901,7 +908,7 @@ class NonBEND(nonbend.NonBEND):
 
     Attributes
     ----------
-    n_subspaces_, weights_, theta_, trace_, n_iter_, fits_, alpha_, tables_
+    n_subspaces_, weights_, theta_, trace_, n_iter_, fits_, alpha_, tables_, numbers_
         As in :class:`tabweave.NonBEND`.
     counts_, blocks_, schema_
         As in :class:`~tabweave.OneHot`.

@@ -536,10 +536,10 @@ def write_datetime(moment: dt.datetime, texts: Sequence[str], order: str | None 
         fields = iter("mdHMSy")
     slots = [_TOKENS.findall(text.lower()) for text in texts]
     half = any(slot[-1] in ("am", "pm") for slot in slots if slot)
-    at = iter(range(len(head)))
+    slot_numbers = iter(range(len(head)))
 
     def written(match: re.Match[str]) -> str:
-        i, text = next(at), match.group()
+        i, text = next(slot_numbers), match.group()
         same = [s[i] for s in slots if len(s) > i]
         zeros = any(t.startswith("0") for t in same) if order else all(len(t) > 1 for t in same)
         if text.isalpha():

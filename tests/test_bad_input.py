@@ -24,7 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from tabweave import Column, Counts, KModes, OneHot, Schema, Table
+from tabweave import Column, Counts, OneHot, Schema, SetTfidf, Table
 from tabweave.columns.nominal import Codes
 from tabweave.columns.numeric import Numbers
 from tabweave.engines import is_source
@@ -897,7 +897,7 @@ ESTIMATOR = {
         no(ValueError, "- b"),
     ),
     "numeric column": (
-        lambda: KModes(2, schema={"a": "numeric"}).fit({"a": [1, 2]}),
+        lambda: SetTfidf(schema={"a": "numeric"}).fit({"a": [1, 2]}),
         no(ValueError, "'a'", "numeric"),
     ),
     "unknown value": (

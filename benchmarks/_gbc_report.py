@@ -190,7 +190,7 @@ def counts(report: Report, cells: Cells) -> None:
 def plot(rows: list[dict[str, Any]]) -> None:
     from matplotlib.figure import Figure
 
-    from tabweave.plots.style import draw_series
+    from tabweave.plots import draw_series
 
     names = list(dict.fromkeys(row["name"] for row in rows))
     figure = Figure(figsize=(3.2 * len(names), 5.6), layout="constrained")

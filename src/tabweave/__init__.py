@@ -100,7 +100,10 @@ _NAMES = {
     "tasks.outliers": "OutlierCells",
 }
 # Rooms that are no folder here: one file, or reached by a shorter way than they lie.
-_SHORT = {"evaluate": "evaluate", "report": "apps.report", "studio": "apps.studio"}
+_SHORT = {
+    **{"evaluate": "evaluate", "plots": "plots"},
+    **{"report": "apps.report", "studio": "apps.studio"},
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -163,7 +163,7 @@ def pages():
 
 
 def test_there_is_one_palette():
-    from tabweave.plots.style import QUALITATIVE, SEQUENTIAL
+    from tabweave.plots import QUALITATIVE, SEQUENTIAL
 
     classes, numbers, _, _ = pages()
     assert (tuple(classes), tuple(numbers)) == (QUALITATIVE, SEQUENTIAL)
@@ -178,7 +178,7 @@ def test_classes_differ_for_the_colour_blind(theme, sight):
 
 
 def test_sixteen_classes_have_different_colours():
-    from tabweave.plots.style import QUALITATIVE, colours
+    from tabweave.plots import QUALITATIVE, colours
 
     assert len(set(colours(16))) == 16 and tuple(colours(8)) == QUALITATIVE
     seen = lab(colours(16), "all")

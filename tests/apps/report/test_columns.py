@@ -9,7 +9,7 @@ from tabweave.apps.report import describe
 from tabweave.apps.report.columns import describe_gaps, trimmed
 from tabweave.apps.report.reading import read
 from tabweave.datasets import titanic
-from tabweave.plots.structure import circle_order
+from tabweave.plots import circle_order
 
 pytest.importorskip("pandas", reason="value_distances gives a pandas frame")
 

@@ -5,7 +5,7 @@ import pytest
 
 from tabweave import Counts, DistanceHierarchy, Table, ValueMetric, Weave
 from tabweave.apps.report import describe
-from tabweave.apps.report.notes import describe_associations
+from tabweave.apps.report.describe import describe_associations
 from tabweave.apps.report.reading import read
 from tabweave.datasets import led24, titanic
 

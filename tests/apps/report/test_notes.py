@@ -4,7 +4,7 @@ import pytest
 
 from tabweave.apps.report import describe
 from tabweave.apps.report.columns import near_and_far
-from tabweave.apps.report.notes import describe_outliers, learn_outliers, odd_columns
+from tabweave.apps.report.describe import describe_outliers, learn_outliers, odd_columns
 from tabweave.apps.report.reading import read
 
 N = 200

@@ -19,9 +19,8 @@ import numpy as np
 import pytest
 
 from tabweave.apps.studio import files as _files
-from tabweave.apps.studio.app import _is_own, allow_many_connections, http_server, listening
-from tabweave.apps.studio.processes import FileReader
-from tabweave.apps.studio.studio import Studio
+from tabweave.apps.studio.app import Studio, _is_own, allow_many_connections, http_server, listening
+from tabweave.apps.studio.jobs import FileReader
 
 ROUTES = [
     ("GET", "/"),
@@ -581,9 +580,7 @@ def test_the_first_rows_of_a_file_are_read_once_for_all_who_open_it(folder, monk
             raise ValueError("bad")
         return {"columns": []}
 
-    monkeypatch.setattr(
-        "tabweave.apps.studio.studio.file_reader", lambda: SimpleNamespace(call=call)
-    )
+    monkeypatch.setattr("tabweave.apps.studio.app.file_reader", lambda: SimpleNamespace(call=call))
     studio, path = Studio(folder, 1000), folder / "once.csv"
     try:
         path.write_text("a\nx\n")

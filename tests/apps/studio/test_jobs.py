@@ -18,7 +18,7 @@ from tabweave import (
     Weave,
     engines,
 )
-from tabweave.apps.studio import look
+from tabweave.apps.studio import app
 
 TABLE = "below/few.csv"
 
@@ -156,7 +156,7 @@ def test_a_thinned_map_shows_the_cells_of_its_rows():
 
     day = np.datetime64("2024-01-01") + np.arange(300).astype("timedelta64[D]")
     rows = {"day": day, "n": np.arange(300) ** 2.0, "k": [f"k{i % 7}" for i in range(300)]}
-    m = look.thinned(describe(rows), max_marks=100)["map"]
+    m = app.thinned(describe(rows), max_marks=100)["map"]
     assert m["rows"] == list(range(0, 300, 3))
     day, n, k = m["columns"]
     assert day["texts"] == [str(rows["day"][row]) for row in m["rows"]]
@@ -268,7 +268,7 @@ def test_many_who_ask_first_for_the_same_download_get_it(client, done):
 
     job = ended(client, start(client).json())["job"]
     laid_out(client, job)  # until then the report lacks a map
-    kinds = [k for k in look.DOWNLOADS if k != "model.onnx"] * 4
+    kinds = [k for k in app.DOWNLOADS if k != "model.onnx"] * 4
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda kind: download(client, job, kind), kinds))
     assert {(kind, len(set(answers[kinds.index(kind) :: len(kinds) // 4]))) for kind in kinds} == {
@@ -456,7 +456,7 @@ def test_a_sheet_is_read(client, workbook):
 def test_the_program_reads_a_file_whatever_it_is_called(tmp_path, monkeypatch):
     from types import SimpleNamespace
 
-    from tabweave.apps.studio.look import program
+    from tabweave.apps.studio.app import program
 
     name = "SELECT 1 AS a.csv"
     (tmp_path / name).write_text("a,b\nx,u\ny,v\n")
@@ -475,7 +475,7 @@ def test_the_program_reads_a_file_in_the_encoding_that_was_chosen(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     reading = SimpleNamespace(target=None, kept=["город"])
     shown = [("onehot", reading, tabweave.OneHot())]
-    lines = look.program("a.csv", shown, encoding="cp1251").splitlines()
+    lines = app.program("a.csv", shown, encoding="cp1251").splitlines()
     variables: dict = {}
     exec("\n".join(lines[: lines.index("rows = table.select(columns)") + 1]), variables)
     assert variables["table"]["город"].labels == ["Москва"]

@@ -5,7 +5,6 @@
 
 import sys
 
-from tabweave.apps.cli import commands as commands  # which make themselves known to the app
 from tabweave.apps.cli.app import app, stop_on_terminate
 from tabweave.apps.cli.options import ExitCode
 

@@ -21,7 +21,7 @@ from tabweave.columns.vocabulary import Vocabulary
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import corrected_uncertainty, information
 from tabweave.embed.hierarchy import dissimilarity
-from tabweave.plots.structure import circle_order
+from tabweave.plots import circle_order
 from tabweave.space.block import Block, label_column, summed_differences
 
 

@@ -2,35 +2,463 @@
 
 from __future__ import annotations
 
+import csv
 import hmac
 import ipaddress
+import json
 import secrets
+import shutil
 import socket
+import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import lru_cache, partial, wraps
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
+from pprint import pformat
 from typing import Any, Literal
 
+import numpy as np
+from sklearn import config_context
+from sklearn.base import clone
+
+from tabweave import datasets, export
 from tabweave._compat import require
 from tabweave.apps import methods
-from tabweave.apps.report.html import embedded, filled
+from tabweave.apps.methods import learns_from_classes
+from tabweave.apps.report.html import cell, embedded, filled, page
+from tabweave.apps.report.reading import Reading
+from tabweave.apps.report.rows import column_shares
 from tabweave.apps.studio.files import (
     ENCODINGS,
     FORMATS,
     MAX_FILE_BYTES,
     Changed,
+    Holding,
+    OpenFile,
+    Refused,
     TooLarge,
+    first_rows,
     inside,
     listed,
+    stamp_of,
     suffix_of,
 )
-from tabweave.apps.studio.jobs import Question
-from tabweave.apps.studio.look import DOWNLOADS, described, explained, made, page_of, program_of
-from tabweave.apps.studio.look import near as look_near
-from tabweave.apps.studio.studio import BUILT_IN, Studio
+from tabweave.apps.studio.jobs import Jobs, Question, StudioJob, file_reader
 from tabweave.columns.cells import KINDS
+from tabweave.columns.table import take_rows
+from tabweave.io.files import replacing
+from tabweave.io.store import load
+from tabweave.neighbors.index import SimilarityIndex
+from tabweave.space.block import row_blocks
+
+# -- What the server holds: the start folder, the files that were let in, and the jobs ------------
+
+# Tables that come with the library, and what their classes are called.
+BUILT_IN = {"titanic": "survived", "car": "rating", "nursery": "advice", "krkopt": "moves",
+            "tictactoe": "x wins"}  # fmt: skip
+
+
+class Studio:
+    """The start folder, the files let in, and the jobs."""
+
+    def __init__(self, start: Path, limit: int) -> None:
+        self.root = start if start.is_dir() else start.parent
+        self.first = None if start.is_dir() else start.name
+        self.limit = limit
+        self._holding = Holding.begin()
+        self.folder = self._holding.folder
+        self.jobs = Jobs(self.folder)
+        self._files: dict[str, OpenFile] = {}
+        self._previews: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._preview_lock = threading.Lock()
+        self._uploaded_bytes = 0
+        self._slow_threads: Any = None
+
+    def close(self) -> None:
+        """End all jobs, and leave nothing behind."""
+        self.jobs.close()
+        self._holding.end()
+
+    async def run_slow(self, work: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        """Do what may take long in one of few threads; the others wait for short answers."""
+        from anyio import CapacityLimiter, to_thread
+
+        if self._slow_threads is None:
+            self._slow_threads = CapacityLimiter(8)
+        call = partial(work, *args, **named)
+        return await to_thread.run_sync(call, limiter=self._slow_threads)
+
+    def slow(self, answer: Callable[..., Any]) -> Callable[..., Any]:
+        """Mark an answer that may take long."""
+
+        @wraps(answer)
+        async def slow_answer(**named: Any) -> Any:
+            return await self.run_slow(answer, **named)
+
+        return slow_answer
+
+    def let_in(
+        self, path: Path, name: str, encoding: str | None = None, key: str | None = None
+    ) -> dict[str, Any]:
+        """Check a table, remember it, and return its columns and first rows."""
+        stamp = stamp_of(path)
+        try:
+            preview = self._preview(path, stamp, encoding)
+        except ValueError as error:
+            text = str(error) if stamp else "it is no longer there; was it moved or deleted?"
+            text = text.replace(str(path), name).strip().removeprefix(f"{name}: ")
+            raise Refused(f"{name!r} cannot be opened: {text[:600]}") from None
+        key = key or secrets.token_hex(8)
+        self._files[key] = OpenFile(path, name, stamp, encoding)
+        return preview | {"source": key, "name": name}
+
+    def _preview(self, path: Path, stamp: tuple[int, ...], encoding: str | None) -> dict[str, Any]:
+        """The first rows of a file as it is now, read once for all who open it."""
+        key = path, stamp, encoding
+        with self._preview_lock:
+            if key not in self._previews:
+                with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+                    self._previews[key] = file_reader().call(
+                        first_rows, path, encoding, Path(folder), self.limit
+                    )
+            return self._previews[key]
+
+    def again(self, key: str, encoding: str | None = None) -> dict[str, Any]:
+        """A table that was let in as its file is now, read in another encoding if asked."""
+        file = self.file(key)
+        return self.let_in(file.path, file.name, encoding or file.encoding, key)
+
+    def built_in(self, name: str) -> dict[str, Any]:
+        """Let in a table that comes with the library."""
+        if name not in BUILT_IN:
+            raise Refused(f"expected a table, one of {', '.join(BUILT_IN)}, got {name!r}")
+        path = self.folder / f"{name}.csv"
+        if not path.exists():
+            data = getattr(datasets, name)()
+            with path.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file)
+                writer.writerow([*data.columns, BUILT_IN[name]])
+                writer.writerows(zip(*data.columns.values(), data.y, strict=True))
+        return self.let_in(path, f"{name}.csv") | {"target": BUILT_IN[name]}
+
+    async def take(self, request: Any, name: str) -> dict[str, Any]:
+        """Write an upload to a separate file, and stop when it gets too large."""
+        name = (Path(name.replace("\\", "/")).name or "upload")[-200:]
+        suffix = suffix_of(name) + (".gz" if name.lower().endswith(".gz") else "")
+        length = request.headers.get("content-length", "")
+        if length.isdigit() and int(length) > self.limit:
+            raise TooLarge(self.limit)
+        if self._uploaded_bytes > 4 * self.limit:
+            raise Refused("the limit of uploads is reached; stop the studio and start it again")
+        folder = self.folder / secrets.token_hex(8)
+        folder.mkdir()
+        path = folder / f"table{suffix}"
+        try:
+            await self._receive(request, path)
+            return await self.run_slow(self.let_in, path, name)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    async def _receive(self, request: Any, path: Path) -> None:
+        size = 0
+        with path.open("wb") as file:
+            async for block in request.stream():
+                size += len(block)
+                if size > self.limit:
+                    raise TooLarge(self.limit)
+                file.write(block)
+        self._uploaded_bytes += size
+
+    def file(self, key: str) -> OpenFile:
+        """A file that was let in."""
+        if key not in self._files:
+            raise KeyError("this file is no longer open; open it again")
+        return self._files[key]
+
+    def start(self, key: str, question: Question) -> StudioJob:
+        """Start a job on a file as it is now."""
+        self.again(key)
+        return self.jobs.start(self.file(key), question, self.limit)
+
+    def finished(self, name: str) -> StudioJob:
+        """A job that has something to show."""
+        job = self.jobs[name]
+        job.look()
+        if job.state != "done":
+            raise Refused(f"this job is {job.state}; there is nothing to show")
+        job.source.check_current()
+        return job
+
+
+# -- Questions about a finished job: why two rows differ, which rows are near, what to download.
+
+DOWNLOADS = {
+    "vectors.csv": "text/csv",
+    "vectors.parquet": "application/octet-stream",
+    "model.tabweave": "application/octet-stream",
+    "model.sql": "text/plain",
+    "model.onnx": "application/octet-stream",
+    "program.py": "text/plain",
+    "report.html": "text/html",
+}
+
+
+# -- answers ------------------------------------------------------------------------------------
+
+
+def described(job: StudioJob, part: str = "description") -> dict[str, Any]:
+    """What the job found; or in a sample, or the map by neighbourhoods."""
+    path = job.folder / f"{part}.json"
+    if not path.exists():
+        return {"layouts": [], "without": ""} if part == "layouts" else {}
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def page_of(job: StudioJob) -> str:
+    """The report of the job as a page, its map as small as reports have it."""
+    description = described(job)
+    by_neighborhood = described(job, "layouts")
+    description["map"]["layouts"] += by_neighborhood["layouts"]
+    description["map"]["without"] = by_neighborhood["without"]
+    return page(thinned(description), title=job.source.name)
+
+
+def thinned(description: dict[str, Any], max_marks: int = 2_000) -> dict[str, Any]:
+    """A description whose map has few marks, so that the page is small."""
+    map_data = dict(description["map"])
+    step = -(-len(map_data["rows"]) // max_marks)
+    if step > 1:
+        if "odd" in map_data:
+            map_data["odd"] = map_data["odd"] | {"codes": map_data["odd"]["codes"][::step]}
+        each = ("rows", "ids", "copies", "clusters")
+        map_data |= {k: map_data[k][::step] for k in each if k in map_data}
+        map_data["layouts"] = [m | {"points": m["points"][::step]} for m in map_data["layouts"]]
+        map_data["columns"] = [
+            c | {k: c[k][::step] for k in ("codes", "numbers", "texts") if k in c}
+            for c in map_data["columns"]
+        ]
+    return description | {"map": map_data}
+
+
+@lru_cache(maxsize=2)
+def _reading(folder: Path) -> Reading:
+    choices = json.loads((folder / "reading.json").read_text(encoding="utf-8"))
+    return Reading(load(folder / "rows.tabweave"), choices["target"], choices["left_out"])
+
+
+@lru_cache(maxsize=4)
+def _model(folder: Path) -> Any:
+    return load(folder / "model.tabweave")
+
+
+@lru_cache(maxsize=2)
+def _index(folder: Path) -> SimilarityIndex:
+    return SimilarityIndex(_model(folder), backend="exact").fit(_reading(folder).features())
+
+
+def opened(job: StudioJob) -> tuple[Reading, Any]:
+    """The rows of a job as they were read, and its model, unless the file was written again."""
+    job.source.check_current()
+    return _reading(job.folder), _model(job.folder)
+
+
+def explained(job: StudioJob, a: int, b: int) -> dict[str, Any]:
+    """Two rows side by side, and each column's share in what keeps them apart."""
+    reading, model = opened(job)
+    for row in (a, b):
+        check_row(row, reading.table.n_rows)
+    left, right = (take_rows(reading.features(), np.array([row])) for row in (a, b))
+    parts = model.explain(left, right)
+    total = float(sum(parts.values()))
+    cells_a, cells_b = (row_of(reading, row) for row in (a, b))
+    columns = []
+    for name, part in sorted(parts.items(), key=lambda item: -item[1]):
+        share = float(part) / total if total > 0 else 0.0
+        cells = {"a": cells_a.get(name), "b": cells_b.get(name)}
+        columns.append({"column": name, **cells, "adds": float(part), "share": share})
+    distance = float(model.pairwise_distances(left, right)[0, 0])
+    ids = reading.ids_of(np.array([a, b]))
+    return {"a": a, "b": b, **ids, "distance": distance, "columns": columns}
+
+
+def row_of(reading: Any, row: int) -> dict[str, str | None]:
+    """The cells of a row as text."""
+    return {column.name: cell(data, row) for column, data in reading.table}
+
+
+def nearest_rows(job: StudioJob, row: int, k: int = 8) -> dict[str, Any]:
+    """The rows nearest to one, copies of it among them."""
+    reading, model = opened(job)
+    features, n_rows = reading.features(), reading.table.n_rows
+    check_row(row, n_rows)
+    # Copies come first in the order of rows, so the row itself may be beyond the first k.
+    answer = _index(job.folder).query(take_rows(features, np.array([row])), min(k + 1, n_rows))
+    others = np.flatnonzero(answer.positions[0] != row)[:k]
+    positions, distances = answer.positions[0][others], answer.distances[0][others]
+    shares = column_shares(model, features, np.full(len(positions), row), positions)
+    cells, neighbors = row_of(reading, row), []
+    for j, (position, distance) in enumerate(zip(positions.tolist(), distances, strict=True)):
+        others_cells = row_of(reading, position)
+        most_first = sorted((-share[j], name) for name, share in shares.items())
+        differs = [name for _, name in most_first if others_cells.get(name) != cells.get(name)]
+        measured = {"distance": float(distance), "cells": others_cells, "differs": differs}
+        neighbors.append(reading.row_and_id(position) | measured)
+    return {**reading.row_and_id(row), "cells": cells, "near": neighbors}
+
+
+def check_row(row: int, n: int) -> None:
+    """Refuse a row that is not there."""
+    if not 0 <= row < n:
+        raise ValueError(f"expected a row number from 0 to {n - 1:,}, got {row}")
+
+
+# -- downloads ----------------------------------------------------------------------------------
+
+
+def made(job: StudioJob, kind: str) -> Path | bytes:
+    """A download, made when it is asked for: a file, or its bytes."""
+    if kind not in DOWNLOADS:
+        raise ValueError(f"expected a download, one of {', '.join(DOWNLOADS)}, got {kind!r}")
+    if kind == "program.py":
+        return program_of([job]).encode()
+    if kind == "report.html":
+        return page_of(job).encode()
+    path = job.folder / kind
+    with job.download_lock:  # who asks for what another is waiting for waits, too
+        if not path.exists():
+            _make(job, path)
+    return path
+
+
+def _make(job: StudioJob, path: Path) -> None:
+    reading, model = opened(job)
+    names = [str(name) for name in model.get_feature_names_out()]
+    with replacing(path) as part:
+        if path.name == "model.sql":
+            part.write_text(str(export.sql(model)), encoding="utf-8")
+        elif path.name == "model.onnx":
+            export.onnx(model, part)
+        elif path.name == "vectors.csv":
+            _write_csv(model, reading.features(), part, names)
+        else:
+            _write_parquet(made(job, "vectors.csv"), part, names)
+
+
+def _write_csv(model: Any, features: Any, path: Path, names: list[str]) -> None:
+    """Write the vectors block by block, so that they are never in memory at once."""
+    n_rows, max_numbers = features.n_rows, 1 << 28  # 2 GB
+    if n_rows * len(names) > max_numbers:
+        raise ValueError(
+            f"{n_rows:,} rows of {len(names):,} dimensions are too many to download; download the "
+            f"model and use `tabweave embed`"
+        )
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        for block in row_blocks(n_rows, 8 * len(names)):
+            rows = take_rows(features, np.arange(block.start, block.stop))
+            writer.writerows(model.transform(rows).tolist())
+
+
+def _write_parquet(source: Any, path: Path, names: list[str]) -> None:
+    """Turn the CSV, which holds every digit, into Parquet; no other library is needed."""
+    duckdb = require("duckdb", "files")
+    with duckdb.connect() as connection:
+        relation = connection.read_csv(
+            str(source), header=True, dtype=dict.fromkeys(names, "DOUBLE")
+        )
+        relation.write_parquet(str(path))
+
+
+# -- the program that makes what is shown -------------------------------------------------------
+
+
+def program_of(jobs: list[StudioJob], rows: tuple[int, int] | None = None) -> str:
+    """The Python that makes what one job shows, or two side by side."""
+    shown = [(job.method, *opened(job)) for job in jobs]
+    for row in rows or ():
+        check_row(row, shown[0][1].table.n_rows)
+    first = jobs[0]
+    kinds = dict(first.question.kinds)
+    return program(first.source.name, shown, rows, kinds, first.source.encoding)
+
+
+def program(
+    name: str,
+    shown: list[tuple[str, Any, Any]],
+    rows: tuple[int, int] | None = None,
+    kinds: dict[str, str] | None = None,
+    encoding: str | None = None,
+) -> str:
+    """A program.
+
+    Parameters
+    ----------
+    name : str
+        The file, as the program finds it.
+    shown : list of (method, reading, model)
+        What is on screen, left to right.
+    rows : (int, int), optional
+        Two rows that are explained.
+    kinds : dict of str to str, optional
+        Kinds of columns that were chosen.
+    encoding : str, optional
+        That of the file, if it was chosen.
+    """
+    reading = shown[0][1]
+    target, needs_classes = reading.target, any(learns_from_classes(m) for m, _, _ in shown)
+    declared = (kinds or {}) | ({target: "nominal"} if needs_classes and target else {})
+    source = f"Path({name!r})"
+    if encoding is not None:
+        source = f"engines.open_source({source}, encoding={encoding!r})"
+    used = {"Table", "engines"}.union(*(_classes_of(model) for _, _, model in shown))
+    lines = [
+        "from pathlib import Path",
+        "",
+        f"from tabweave import {', '.join(sorted(used))}",
+        "from tabweave.apps.report import describe, page",
+        "",
+        f"table = Table.of(engines.read({source}), {declared or None!r}, rules='all')",
+        f"columns = {pformat(reading.kept, width=88)}",
+        "rows = table.select(columns)",
+    ]
+    if needs_classes:
+        lines.append(f"classes = [table[{target!r}].labels[c] for c in table[{target!r}].codes]")
+    for side, row in zip(("first", "other"), rows or (), strict=False):
+        cells = {column: reading.table[column].cell(row) for column in reading.kept}
+        lines += [f"# row {row}", f"{side} = {pformat(cells, width=88, sort_dicts=False)}"]
+    for letter, (method, _, model) in zip("ab", shown, strict=False):
+        suffix = f"_{letter}" if len(shown) > 1 else ""
+        lines += ["", *_model_lines(suffix, method, model, target)]
+        if rows is not None:
+            lines.append(f"print(model{suffix}.explain(first, other))")
+    return "\n".join([*lines, ""])
+
+
+def _model_lines(suffix: str, method: str, model: Any, target: str | None) -> list[str]:
+    with config_context(print_changed_only=True):
+        constructor = " ".join(repr(clone(model)).split())
+    classes = ", classes" if learns_from_classes(method) else ""
+    options = "" if target is None else f"target={target!r}, "
+    return [
+        f"model{suffix} = {constructor}.fit(rows{classes})",
+        f"vectors{suffix} = model{suffix}.transform(rows)",
+        "# map, clusters, neighbours",
+        f"description{suffix} = describe(table, {options}method=model{suffix})",
+        f"html = page(description{suffix})",
+        f"Path('report{suffix}.html').write_text(html, encoding='utf-8')",
+    ]
+
+
+def _classes_of(model: Any) -> set[str]:
+    return {type(model).__name__}
+
+
+# -- the server -----------------------------------------------------------------------------------
 
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -257,7 +685,7 @@ def _jobs(app: Any, studio: Studio) -> None:
 
     @app.get("/api/jobs/{name}/near")
     def near(name: str, row: int) -> dict[str, Any]:
-        return look_near(studio.finished(name), row)
+        return nearest_rows(studio.finished(name), row)
 
     @app.get("/api/program")
     def program(jobs: str, a: int | None = None, b: int | None = None) -> dict[str, Any]:

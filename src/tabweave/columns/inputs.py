@@ -25,7 +25,7 @@ def check_input_features(estimator: Any, input_features: Any) -> None:
     if input_features is None:
         return
     names, fitted_names = list(input_features), list(estimator.schema_.given)
-    if "feature_names_in_" in vars(estimator) and names != fitted_names:
+    if hasattr(estimator, "feature_names_in_") and names != fitted_names:
         raise ValueError("input_features is not equal to feature_names_in_")
     if len(names) != len(fitted_names):
         raise ValueError(

@@ -757,9 +757,10 @@ def values_schema(schema: Schema) -> Schema:
 def remember_names(estimator: Any, schema: Schema) -> None:
     """Set what scikit-learn wants to know of the input: how many columns, and their names."""
     estimator.n_features_in_ = len(schema.given)
-    vars(estimator).pop("feature_names_in_", None)
     if schema.named:
         estimator.feature_names_in_ = np.asarray(schema.given, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
 
 
 def require_rows(table: Table) -> None:

@@ -110,7 +110,7 @@ def transform(
         raise ValueError(
             "a CSV file cannot hold a column of vectors; write .parquet, or leave vector out"
         )
-    if columns is None and "counts_" in vars(embedder):
+    if columns is None and hasattr(embedder, "counts_"):
         opened, columns = open_fitted(source, embedder.counts_.select(embedder.schema_.names), keep)
     else:
         opened = open_source(source, columns)

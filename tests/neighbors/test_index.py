@@ -30,7 +30,7 @@ from tabweave.engines.reading import read_fitted
 from tabweave.neighbors import index as index_module
 from tabweave.space import graph as graph_module
 from tabweave.space import near_pairs
-from tabweave.space.block import Apart, total_gaps
+from tabweave.space.block import ValueDistanceParts, total_gaps
 from tabweave.space.graph import Walker
 from tabweave.space.near_pairs import LowerBound
 from tabweave.space.scan import nearest_nodes
@@ -1043,7 +1043,7 @@ def test_duplicates_among_many_values_take_no_table_of_their_pairs(monkeypatch):
 
 def test_a_coordinate_of_two_values_is_not_their_own():
     points = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.2]])
-    bound = LowerBound([Apart(points, np.zeros(4), np.arange(4))], np.zeros((0, 4)), 2)
+    bound = LowerBound([ValueDistanceParts(points, np.zeros(4), np.arange(4))], np.zeros((0, 4)), 2)
     assert bound.columns[0][1].points.shape == (4, 1)
     for limit, groups in ((0.5, [0, 0, 1, 2]), (2.1, [0, 0, 0, 1]), (2.5, [0, 0, 0, 0])):
         assert len(set(zip(bound.linked(limit).tolist(), groups, strict=True))) == max(groups) + 1

@@ -72,8 +72,8 @@ def count_alone(
     out = _on_diagonal(times)
     if with_last:
         *others, classes = columns
-        met = [_with_classes(column, classes, weight) for column in others]
-        side = sparse.csr_array(np.vstack(met).astype(dtype))
+        class_counts = [_with_classes(column, classes, weight) for column in others]
+        side = sparse.csr_array(np.vstack(class_counts).astype(dtype))
         corner = sparse.csr_array((len(classes.labels),) * 2, dtype=dtype)
         out = out + sparse.block_array([[None, side], [side.T, corner]], format="csr")
     return tidy(out.tocsr())
@@ -144,7 +144,9 @@ def tidy(pairs: Any) -> Any:
     out.sum_duplicates()
     out.eliminate_zeros()
     kind = np.int32 if out.nnz <= np.iinfo(np.int32).max else np.int64
-    out.indices, out.indptr = (own.astype(kind, copy=False) for own in (out.indices, out.indptr))
+    out.indices, out.indptr = (
+        index.astype(kind, copy=False) for index in (out.indices, out.indptr)
+    )
     return out
 
 
@@ -157,9 +159,9 @@ def _compressed(dense: np.ndarray) -> Any:
     first = 0
     for i, row in enumerate(dense):  # several times as fast as some rows at a time
         columns = np.flatnonzero(row != 0)  # of booleans: twice as fast as of numbers
-        own = slice(first, first + len(columns))
-        data[own], indices[own] = row.take(columns), columns
-        ends[i] = first = own.stop
+        span = slice(first, first + len(columns))
+        data[span], indices[span] = row.take(columns), columns
+        ends[i] = first = span.stop
     return sparse.csr_array((data, indices, np.append(index(0), ends)), shape=dense.shape)
 
 
@@ -189,8 +191,8 @@ def _product(columns: Sequence[Codes | Sets], offsets: np.ndarray) -> np.ndarray
     for part in slices(n, size, HISTOGRAM_ENTRIES):
         codes = [column.codes[part].astype(np.intp) for column in columns]
         onehot = np.zeros((len(codes[0]), size), np.float32)
-        for own, first in zip(codes, offsets, strict=False):
-            onehot[np.arange(len(own)), first + own] = 1
+        for column_codes, first in zip(codes, offsets, strict=False):
+            onehot[np.arange(len(column_codes)), first + column_codes] = 1
         out += onehot.T @ onehot
     return out.astype(np.int64) if size <= DENSE_VALUES else out
 
@@ -202,8 +204,8 @@ def in_order(
     if sum(len(column.labels) for column in columns) ** 2 <= sum(len(c.codes) for c in columns):
         return columns
     return [
-        _in_order(column, own) if isinstance(column, Codes) else column
-        for column, own in zip(columns, levels, strict=True)
+        _in_order(column, column_levels) if isinstance(column, Codes) else column
+        for column, column_levels in zip(columns, levels, strict=True)
     ]
 
 
@@ -222,17 +224,17 @@ def canonical(
 ) -> tuple[Vocabulary, Any]:
     """Drop values that do not occur and put the others in order, whatever order they came in."""
     present = np.asarray(pairs.diagonal()) > noise
-    kept = [np.zeros(0, np.intp)]
+    chosen = [np.zeros(0, np.intp)]
     labels: list[tuple[Label, ...]] = []
     edges = zip(vocabulary.names, vocabulary.offsets, vocabulary.labels, levels, strict=False)
     for name, start, column, own_levels in edges:
         index = np.flatnonzero(present[start : start + len(column)])
-        own = [column[i] for i in index.tolist()]
-        check_levels(name, own, own_levels)
-        permutation = order(own, own_levels)
-        kept.append(start + index[permutation])
-        labels.append(tuple(map(own.__getitem__, permutation.tolist())))
-    return Vocabulary(vocabulary.names, tuple(labels)), tidy(among(pairs, np.concatenate(kept)))
+        column_labels = [column[i] for i in index.tolist()]
+        check_levels(name, column_labels, own_levels)
+        permutation = order(column_labels, own_levels)
+        chosen.append(start + index[permutation])
+        labels.append(tuple(map(column_labels.__getitem__, permutation.tolist())))
+    return Vocabulary(vocabulary.names, tuple(labels)), tidy(among(pairs, np.concatenate(chosen)))
 
 
 def among(pairs: Any, values: np.ndarray) -> Any:
@@ -263,9 +265,9 @@ def check_levels(name: str, labels: Sequence[Label], levels: tuple[Label, ...] |
     """Raise for a value that is none of the levels declared for its column."""
     if levels is None:
         return
-    known = {identity(level) for level in levels} | {identity(None)}
+    allowed = {identity(level) for level in levels} | {identity(None)}
     for label in labels:
-        if identity(label) not in known:
+        if identity(label) not in allowed:
             raise ValueError(f"column {name!r}: expected one of {list(levels)}, got {label!r}")
 
 
@@ -361,11 +363,11 @@ def _with_classes(
     column: Codes | Sets, classes: Codes | Sets, weight: np.ndarray | None
 ) -> np.ndarray:
     """Return how often each value meets each class, of which a row has one."""
-    theirs = classes.codes
+    class_codes = classes.codes
     if isinstance(column, Sets):
-        theirs = np.repeat(theirs, np.diff(column.starts))
+        class_codes = np.repeat(class_codes, np.diff(column.starts))
     shape = (len(column.labels), len(classes.labels))
-    return pair_histogram(column.codes, theirs, shape, _weight_of_cells(column, weight))
+    return pair_histogram(column.codes, class_codes, shape, _weight_of_cells(column, weight))
 
 
 def _assemble_dense(blocks: Iterator[Block], size: int, dtype: np.dtype) -> np.ndarray:
@@ -564,7 +566,7 @@ def small_pairs(
     one column never meet, so the diagonal says how often each occurs. With ``together`` one table
     of all columns comes before these; only integers may be added up in any order.
     """
-    sizes = [len(own) for own in index]
+    sizes = list(map(len, index))
     # How floats are grouped decides in which order they are added: that must not depend on rows.
     # Many rows are worth larger groups: a byte of joint codes, in as few groups as can be.
     many = _is_exact(weight) and len(columns[0]) >= MIN_ROWS_FOR_THREADS
@@ -577,12 +579,12 @@ def small_pairs(
     margins: dict[int, np.ndarray] = {}
     dtype = np.dtype(np.int64 if weight is None else weight.dtype)
     firsts = np.concatenate([[0], np.cumsum(sizes)])
-    whole = np.zeros((firsts[-1],) * 2 if together else (0, 0), dtype)
+    totals = np.zeros((firsts[-1],) * 2 if together else (0, 0), dtype)
     grid = _padded([[(firsts[c], sizes[c]) for c in group] for group in groups])
     for pairs in _batches(np.stack(np.triu_indices(len(groups), 1), axis=1), joint):
         histograms, starts = _count_batch(columns, groups, widths, joint, pairs, weight)
         if together:
-            _add_up_groups(histograms, starts, pairs, joint, grid, whole)
+            _add_up_groups(histograms, starts, pairs, joint, grid, totals)
         for (g, h), start, stop in zip(pairs.tolist(), starts, starts[1:], strict=False):
             if together and len(margins) == len(groups):
                 break
@@ -592,10 +594,10 @@ def small_pairs(
                 yield values[g], values[h], marginals(marginals(table, widths[g]).T, widths[h]).T
     if together:
         every = np.concatenate(index)
-        yield every, every, whole
+        yield every, every, totals
     for g, margin in margins.items():
-        own = marginals(np.diag(margin), widths[g])
-        yield values[g], values[g], marginals(own.T, widths[g]).T
+        summed = marginals(np.diag(margin), widths[g])
+        yield values[g], values[g], marginals(summed.T, widths[g]).T
 
 
 def _padded(groups: list[list[tuple[int, int]]]) -> np.ndarray:
@@ -609,10 +611,10 @@ def _padded(groups: list[list[tuple[int, int]]]) -> np.ndarray:
 def _add_up_groups_plain(
     histograms: Any, starts: Any, pairs: Any, joint: Any, grid: np.ndarray, out: np.ndarray
 ) -> None:
-    widths = [own[own > 0].tolist() for own in grid[:, :, 1]]
+    widths = [group[group > 0].tolist() for group in grid[:, :, 1]]
     values = [
-        np.concatenate([np.zeros(0, np.intp), *(np.arange(a, a + w) for a, w in own)])
-        for own in grid
+        np.concatenate([np.zeros(0, np.intp), *(np.arange(a, a + w) for a, w in group)])
+        for group in grid
     ]
     for (g, h), start, stop in zip(pairs, starts, starts[1:], strict=False):
         table = histograms[start:stop].reshape(joint[g], joint[h]).astype(out.dtype)
@@ -634,7 +636,7 @@ def _add_up_groups(
     most = 0
     for p in range(len(pairs)):
         most = max(most, starts[p + 1] - starts[p])
-    some = np.empty(most, histograms.dtype)
+    row_sums = np.empty(most, histograms.dtype)
     for p in range(len(pairs)):
         g, h = pairs[p, 0], pairs[p, 1]
         n_left, n_right, before = joint[g], joint[h], 1
@@ -645,7 +647,7 @@ def _add_up_groups(
                 break
             after = n_left // (before * width)
             for v in range(width):  # the rows with this value, in one
-                row = some[v * n_right : (v + 1) * n_right]
+                row = row_sums[v * n_right : (v + 1) * n_right]
                 row[:] = 0
                 for i in range(before):
                     for j in range(after):
@@ -666,7 +668,7 @@ def _add_up_groups(
                         for i in range(inner):
                             y = v * n_right + (i * size + w) * reach
                             for k in range(reach):
-                                total += some[y + k]
+                                total += row_sums[y + k]
                         out[first + v, begin + w] = total
                         out[begin + w, first + v] = total
                 inner *= size
@@ -1058,8 +1060,8 @@ class Histogram:
         times = np.zeros(len(starts), np.result_type(a.times, b.times))
         times[index[: len(a.starts)]] = a.times
         times[index[len(a.starts) :]] += sign * b.times
-        found = Histogram(grid, starts, times).without(0)
-        return found if sign < 0 else found.limited()
+        total = Histogram(grid, starts, times).without(0)
+        return total if sign < 0 else total.limited()
 
     def without(self, noise: float) -> Histogram:
         """Return it without the buckets that hold nothing but noise."""
@@ -1137,14 +1139,15 @@ def _finest(x: np.ndarray, most: int, bits: int, octaves: int) -> Grid:
     """Return the narrowest buckets of which increasing numbers fill few enough."""
     if len(x) <= most:
         return Grid()
-    apart = np.zeros(2300, np.int64)  # neighbours that a width of 2**i tells apart, and no larger
-    tell_apart(np.ascontiguousarray(x), bits, octaves, apart)
-    buckets = 1 + np.cumsum(apart[::-1])[::-1]
+    # Neighbours that a width of 2**i tells apart, and no larger.
+    separated = np.zeros(2300, np.int64)
+    tell_apart(np.ascontiguousarray(x), bits, octaves, separated)
+    buckets = 1 + np.cumsum(separated[::-1])[::-1]
     linear = int(np.argmax(np.append(buckets[:-1], 0) <= most)) + LEAST_EXPONENT
     return Grid(linear, bits, linear + bits - octaves)
 
 
-def _tell_apart_plain(x: np.ndarray, bits: int, octaves: int, apart: np.ndarray) -> None:
+def _tell_apart_plain(x: np.ndarray, bits: int, octaves: int, separated: np.ndarray) -> None:
     floats = np.abs(x).view(np.int64)
     low, high = (f(floats[:-1], floats[1:]) for f in (np.minimum, np.maximum))
     below, top = (np.maximum(part >> 52, 1) - 1023 for part in (low, high))
@@ -1152,12 +1155,12 @@ def _tell_apart_plain(x: np.ndarray, bits: int, octaves: int, apart: np.ndarray)
     first = np.frexp(differ.astype(np.float64))[1] - 1 + top - 52
     near = (below == top) & (first < top - bits)
     width = np.where(near, np.minimum(top - bits + octaves, first), top - bits + octaves)
-    width[(x[:-1] < 0) != (x[1:] < 0)] = len(apart) - 1 + LEAST_EXPONENT  # of any width
-    apart += np.bincount(width - LEAST_EXPONENT, minlength=len(apart))
+    width[(x[:-1] < 0) != (x[1:] < 0)] = len(separated) - 1 + LEAST_EXPONENT  # of any width
+    separated += np.bincount(width - LEAST_EXPONENT, minlength=len(separated))
 
 
 @njit(nogil=True, cache=True, plain=_tell_apart_plain)
-def tell_apart(x: np.ndarray, bits: int, octaves: int, apart: np.ndarray) -> None:
+def tell_apart(x: np.ndarray, bits: int, octaves: int, separated: np.ndarray) -> None:
     """Count, for each width of buckets, the neighbours that it just tells apart.
 
     Increasing numbers of different signs are told apart by any width: they are counted last.
@@ -1165,7 +1168,7 @@ def tell_apart(x: np.ndarray, bits: int, octaves: int, apart: np.ndarray) -> Non
     floats = np.abs(x).view(np.int64)
     for i in range(1, len(x)):
         if (x[i - 1] < 0) != (x[i] < 0):
-            apart[-1] += 1
+            separated[-1] += 1
             continue
         low, high = min(floats[i - 1], floats[i]), max(floats[i - 1], floats[i])
         below, top = max(low >> 52, 1) - 1023, max(high >> 52, 1) - 1023
@@ -1179,7 +1182,7 @@ def tell_apart(x: np.ndarray, bits: int, octaves: int, apart: np.ndarray) -> Non
             first += top - 52  # the exponent of the first bit that differs
             if first < top - bits:
                 width = min(width, first)
-        apart[width - LEAST_EXPONENT] += 1
+        separated[width - LEAST_EXPONENT] += 1
 
 
 def coded_bins(values: np.ndarray, edges: np.ndarray, labels: Sequence[Label]) -> Codes:

@@ -81,7 +81,7 @@ class NumberCounts:
 
     def scaled(self, factor: float) -> NumberCounts:
         """Return what is counted of numbers, multiplied by a factor."""
-        histograms = {name: own.scaled(factor) for name, own in self.histograms.items()}
+        histograms = {name: histogram.scaled(factor) for name, histogram in self.histograms.items()}
         moments = None if self.moments is None else self.moments * factor
         return NumberCounts(moments, histograms, self.grids)
 
@@ -178,8 +178,8 @@ class Counts(OfVocabulary):
             pairs = count_pairs(columns, weight)
         elif columns:
             pairs = count_alone(columns, weight, with_last=y is not None)
-        found = Vocabulary(tuple(names), tuple(tuple(data.labels) for data in columns))
-        vocabulary, pairs = canonical(found, pairs, levels)
+        counted = Vocabulary(tuple(names), tuple(tuple(data.labels) for data in columns))
+        vocabulary, pairs = canonical(counted, pairs, levels)
         return cls.from_pairs(table.schema, n, vocabulary, pairs, numbers, y is not None)
 
     @classmethod
@@ -255,7 +255,7 @@ class Counts(OfVocabulary):
         if factor == 0:
             return Counts()
         moved: dict[str, Any] = {
-            name: None if (given := getattr(self, name)) is None else given * float(factor)
+            name: None if (part := getattr(self, name)) is None else part * float(factor)
             for name in ("n", "pairs", "class_pairs", "class_n")
         }
         moved["numbers"] = self.numbers.scaled(float(factor))
@@ -271,8 +271,8 @@ class Counts(OfVocabulary):
         other = other.select(self.schema.names)
         if self.n != other.n:
             return False
-        mine, other = in_same_buckets(self, other)
-        return bool(mine._equal(other) and equal_histograms(mine.histograms, other.histograms))
+        left, other = in_same_buckets(self, other)
+        return bool(left._equal(other) and equal_histograms(left.histograms, other.histograms))
 
     def _equal(self, other: Counts) -> bool:
         """Tell whether counts of the same columns, in the same buckets, are equal."""
@@ -311,11 +311,13 @@ class Counts(OfVocabulary):
         Without missing cells (:meth:`present`) they are shares of the rows that have a value.
         """
         parts = np.split(self.value_counts / self.n, self.offsets[1:-1])
-        gapped = set(self.gapped)
-        return [f / f.sum() if n in gapped else f for n, f in zip(self.names, parts, strict=True)]
+        incomplete = set(self.columns_with_gaps)
+        return [
+            f / f.sum() if n in incomplete else f for n, f in zip(self.names, parts, strict=True)
+        ]
 
     @cached_property
-    def gapped(self) -> list[str]:
+    def columns_with_gaps(self) -> list[str]:
         """The columns of single values that not all rows have."""
         kinds = {c.name: c.kind for c in self.schema.columns} if self.schema else {}
         single = [name for name in self.names if kinds.get(name) != "set"]
@@ -358,10 +360,10 @@ class Counts(OfVocabulary):
 
     def moments(self, column: str) -> tuple[int | float, float, float]:
         """Return (how many numbers, mean, population variance) of a numeric column."""
-        known = self._moments
-        if column not in known:
-            raise KeyError(f"expected a numeric column, one of {list(known)}, got {column!r}")
-        return known[column]
+        numeric = self._moments
+        if column not in numeric:
+            raise KeyError(f"expected a numeric column, one of {list(numeric)}, got {column!r}")
+        return numeric[column]
 
     @cached_property
     def _moments(self) -> dict[str, tuple[int | float, float, float]]:
@@ -401,16 +403,18 @@ class Counts(OfVocabulary):
 
         What counts say of two columns is then said by the rows that have values in both.
         """
-        asked = set(columns)
+        chosen = set(columns)
         pairs = zip(self.names, self.labels, strict=True)
-        labels = [tuple(v for v in own if v is not None) if n in asked else own for n, own in pairs]
-        labels = [now or own for now, own in zip(labels, self.labels, strict=True)]
-        if all(len(now) == len(own) for now, own in zip(labels, self.labels, strict=True)):
+        labels = [
+            tuple(v for v in column if v is not None) or column if name in chosen else column
+            for name, column in pairs
+        ]
+        if labels == list(self.labels):
             return self
         values = np.concatenate(
             [
-                self.span(a).start + positions(own, now)
-                for a, (own, now) in enumerate(zip(self.labels, labels, strict=True))
+                self.span(a).start + positions(column_labels, now)
+                for a, (column_labels, now) in enumerate(zip(self.labels, labels, strict=True))
             ]
         ).astype(np.intp)
         return replace(
@@ -431,9 +435,11 @@ class Counts(OfVocabulary):
     def _repr_html_(self) -> str:
         rows = []
         for name, labels in zip(self.names, self.labels, strict=True):
-            own = self.value_counts[self.span(name)]
-            top = np.argsort(-own, kind="stable")[:5]
-            words = [f"{'missing' if labels[i] is None else labels[i]} {own[i]:,.0f}" for i in top]
+            times = self.value_counts[self.span(name)]
+            top = np.argsort(-times, kind="stable")[:5]
+            words = [
+                f"{'missing' if labels[i] is None else labels[i]} {times[i]:,.0f}" for i in top
+            ]
             rows.append([name, len(labels), ", ".join(words) + (", …" if len(labels) > 5 else "")])
         caption = f"Counts of {self.n:,.0f} rows"
         return html_table(caption, ["column", "values", "most frequent"], rows)
@@ -508,18 +514,18 @@ def checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
         raise TypeError(
             f"sample_weight: expected a number for each row, got {weight.dtype} or masked"
         )
-    given = weight if weight.dtype.kind in "biuf" else numbers(weight)
-    bad = np.flatnonzero(~np.isfinite(given) | (given < 0))
+    weights = weight if weight.dtype.kind in "biuf" else numbers(weight)
+    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if len(bad):
         raise ValueError(
             f"sample_weight of row {bad[0]}: expected a number >= 0, got {weight[bad[0]]}"
         )
-    whole = given.dtype.kind in "biu"
+    is_integer = weights.dtype.kind in "biu"
     with np.errstate(over="ignore"):
-        total = given.sum(dtype=np.float64)
-    if total > (2.0**62 if whole else 1e250):  # counts must not wrap around, nor turn infinite
+        total = weights.sum(dtype=np.float64)
+    if total > (2.0**62 if is_integer else 1e250):  # counts must not wrap around, nor turn infinite
         raise ValueError(f"sample_weight adds up to {total:.3g}; scale it down")
-    return given.astype(np.int64 if whole else np.float64)
+    return weights.astype(np.int64 if is_integer else np.float64)
 
 
 def _class_column(y: Any, n_rows: int) -> Codes:
@@ -543,8 +549,8 @@ def append(counts: Counts, table: Table, y: Any = None, *, sample_weight: Any = 
     Plain rows of categories are counted straight into a copy of the matrix: windows of a stream
     are small, and building a matrix for each and merging two vocabularies costs more.
     """
-    plain = y is None and sample_weight is None and table.n_rows > 0
-    vocabulary = _grown(counts, table) if plain else None
+    is_plain = y is None and sample_weight is None and table.n_rows > 0
+    vocabulary = _grown(counts, table) if is_plain else None
     if vocabulary is None:
         return counts + Counts.of(table, y, sample_weight=sample_weight)
     same = vocabulary is counts.vocabulary
@@ -569,20 +575,20 @@ def _grown(counts: Counts, table: Table) -> Vocabulary | None:
     if len(table.columns) > len(counts.vocabulary):
         return None
     labels = []
-    for known, column, spec in zip(
+    for values, column, spec in zip(
         counts.labels, table.columns, table.schema.categorical, strict=True
     ):
         if not isinstance(column, Codes):
             return None
-        absent = positions(known, column.labels) == len(known)
+        absent = positions(values, column.labels) == len(values)
         if absent.any():
             absent &= np.bincount(column.codes, minlength=len(absent)) > 0
         if absent.any():
             if spec.levels is not None:  # maybe none of its levels: let the general way say so
                 return None
-            both = [*known, *(column.labels[i] for i in np.flatnonzero(absent))]
-            known = tuple(both[i] for i in order(both))
-        labels.append(known)
+            both = [*values, *(column.labels[i] for i in np.flatnonzero(absent))]
+            values = tuple(both[i] for i in order(both))
+        labels.append(values)
     same = all(new is old for new, old in zip(labels, counts.labels, strict=True))
     return counts.vocabulary if same else Vocabulary(counts.vocabulary.names, tuple(labels))
 

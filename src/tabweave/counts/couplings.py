@@ -130,10 +130,10 @@ def information(counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     joint : ndarray of shape (columns, columns)
         ``H(a, b)``.
     """
-    met, logs = value_sums(counts, np.asarray, _xlogx)
-    scale = divisor(_by_column(counts, met))
+    totals, logs = value_sums(counts, np.asarray, _xlogx)
+    scale = divisor(_by_column(counts, totals))
     joint = np.log(scale) - _by_column(counts, logs) / scale
-    marginal = np.log(scale) - _by_column(counts, _xlogx(met)) / scale
+    marginal = np.log(scale) - _by_column(counts, _xlogx(totals)) / scale
     joint, marginal = _without_noise(joint), _without_noise(marginal)
     return _without_noise(marginal + marginal.T - joint), marginal, joint
 
@@ -174,13 +174,13 @@ def copies(
     """
     room = np.maximum(marginal, marginal.T) - expected
     above = _without_noise(mutual - expected)
-    met = _by_column(counts, value_sums(counts, np.asarray)[0])
+    pair_cells = _by_column(counts, value_sums(counts, np.asarray)[0])
     cells = _by_column(counts, counts.value_counts)
-    beside = np.minimum(met / divisor(cells)[:, None], 1)
+    shared = np.minimum(pair_cells / divisor(cells)[:, None], 1)
     min_room = 0.05  # nats that chance must leave for copies to be told
-    alike = np.minimum(above / np.maximum(room, min_room), 1) ** 16 * beside
-    np.fill_diagonal(alike, 0)
-    return alike
+    copied = np.minimum(above / np.maximum(room, min_room), 1) ** 16 * shared
+    np.fill_diagonal(copied, 0)
+    return copied
 
 
 def chance_information(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
@@ -202,8 +202,8 @@ def chance_information(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
     out = np.zeros((2, n_columns, n_columns))
     for part in slices(len(sizes), len(sizes), BLOCK_ENTRIES):
         left, right = repeats[:, part], repeats[:, part.start :]
-        found = _chance(sizes[part, None], sizes[None, part.start :], n)
-        for moment, cells in zip(out, found, strict=True):
+        moments = _chance(sizes[part, None], sizes[None, part.start :], n)
+        for moment, cells in zip(out, moments, strict=True):
             cells[:, : part.stop - part.start] /= 2  # what lies in it twice
             sums = left @ (right @ cells.T).T
             moment += sums + sums.T
@@ -215,18 +215,19 @@ def chance_information(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
 
 def _columns_of_sets(counts: Counts) -> np.ndarray:
     """Return which columns hold sets, or have gaps: their values meet others not once a row."""
-    columns, gapped = () if counts.schema is None else counts.schema.categorical, set(counts.gapped)
-    return np.array([column.kind == "set" or column.name in gapped for column in columns], bool)
+    columns = () if counts.schema is None else counts.schema.categorical
+    incomplete = set(counts.columns_with_gaps)
+    return np.array([column.kind == "set" or column.name in incomplete for column in columns], bool)
 
 
 def _fill_in_sets(
     counts: Counts, sets: Sequence[int], mean: np.ndarray, variance: np.ndarray
 ) -> None:
     """Fill in moments of columns of sets, whose elements meet other values more often or less."""
-    met = value_sums(counts, np.asarray)[0]
+    totals = value_sums(counts, np.asarray)[0]
     spans = [counts.span(b) for b in range(len(counts.sizes))]
     for a in sets:
-        tables = [(met[spans[a], b], met[spans[b], a]) for b in range(len(spans))]
+        tables = [(totals[spans[a], b], totals[spans[b], a]) for b in range(len(spans))]
         mean[a], variance[a] = mean[:, a], variance[:, a] = chance_of_tables(tables)
 
 
@@ -244,7 +245,7 @@ def chance_of_tables(
             np.stack([np.repeat(x, len(y)), np.tile(y, len(x)), np.full(x.size * y.size, n)])
         )
         times.append(np.outer(x_times, y_times).ravel())
-    table = np.repeat(np.arange(len(cells)), [len(own) for own in times])
+    table = np.repeat(np.arange(len(cells)), [len(table_times) for table_times in times])
     x, y, n = np.hstack(cells)
     mean, variance = (moment * np.hstack(times) for moment in _chance(x, y, n))
     return np.bincount(table, mean / n, len(cells)), np.bincount(table, variance / n**2, len(cells))
@@ -259,7 +260,7 @@ def chance_with_classes(counts: Counts, pairs: np.ndarray) -> np.ndarray:
     each = pairs.sum(axis=1)
     if sets.any():
         spans = map(counts.span, np.flatnonzero(sets).tolist())
-        out[sets] = chance_of_tables([(each[own], pairs[own].sum(axis=0)) for own in spans])[0]
+        out[sets] = chance_of_tables([(each[span], pairs[span].sum(axis=0)) for span in spans])[0]
     if not sets.all():
         of_classes = _whole(pairs[counts.span(int(sets.argmin()))].sum(axis=0), 0)
         often = _whole(each)
@@ -325,10 +326,12 @@ def _sum_meetings_plain(margins: np.ndarray, logs: np.ndarray, moments: np.ndarr
     live = np.arange(len(x))
     while len(live):
         a, b, rows, at, w = x[live], y[live], n[live], k[live], weight[live]
-        apart = at - expected[live]
-        f = at * (logs[at.astype(np.int64)] - log_expected[live]) - apart
+        deviation = at - expected[live]
+        f = at * (logs[at.astype(np.int64)] - log_expected[live]) - deviation
         for total, term in zip(
-            sums, (w, w * f, w * f * f, w * apart, w * apart * apart, w * apart * f), strict=True
+            sums,
+            (w, w * f, w * f * f, w * deviation, w * deviation * deviation, w * deviation * f),
+            strict=True,
         ):
             total[live] += term
         weight[live] = w * ((a - at) * (b - at) / ((at + 1) * (rows - a - b + at + 1)))
@@ -357,14 +360,14 @@ def _sum_meetings(margins: np.ndarray, logs: np.ndarray, moments: np.ndarray) ->
         last = min(a, b, np.ceil(expected + reach))
         w, s0, s1, s2, t1, t2, both = 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         while k <= last:
-            apart = k - expected
-            f = k * (logs[int(k)] - log_expected) - apart
+            deviation = k - expected
+            f = k * (logs[int(k)] - log_expected) - deviation
             s0 += w
             s1 += w * f
             s2 += w * f * f
-            t1 += w * apart
-            t2 += w * apart * apart
-            both += w * apart * f
+            t1 += w * deviation
+            t2 += w * deviation * deviation
+            both += w * deviation * f
             w = w * ((a - k) * (b - k) / ((k + 1) * (rows - a - b + k + 1)))
             k += 1
         s1, s2, t1, t2, both = s1 / s0, s2 / s0, t1 / s0, t2 / s0, both / s0
@@ -394,13 +397,13 @@ def gap_uncertainty(counts: Counts) -> np.ndarray:
         row = counts.pairs[[at]] if sparse.issparse(counts.pairs) else counts.pairs[at : at + 1]
         gaps = np.ravel(row.toarray() if sparse.issparse(row) else row).astype(np.float64)
         gaps[missing.astype(bool)] = 0
-        here = np.bincount(column, gaps, n_columns)
-        alone = _xlogx(here) + _xlogx(n - here)
+        n_missing = np.bincount(column, gaps, n_columns)
+        alone = _xlogx(n_missing) + _xlogx(n - n_missing)
         joint = np.bincount(column, _xlogx(gaps) + _xlogx(total - gaps), n_columns)
-        own = np.log(divisor(n)) - alone / divisor(n)
-        mutual = entropy - np.log(divisor(n)) + joint / divisor(n) + own
+        gap_entropy = np.log(divisor(n)) - alone / divisor(n)
+        mutual = entropy - np.log(divisor(n)) + joint / divisor(n) + gap_entropy
         above = mutual - (values - 1) / (2 * divisor(n))
-        out[a] = np.where(n >= 5 * values, 2 * above / divisor(entropy + own), 0)
+        out[a] = np.where(n >= 5 * values, 2 * above / divisor(entropy + gap_entropy), 0)
         out[a, a] = 0
     return np.clip(out, 0, 1)
 
@@ -422,11 +425,11 @@ def context(uncertainty: np.ndarray) -> np.ndarray:
     su = np.round(uncertainty, 12)
     chosen = np.zeros(su.shape, dtype=bool)
     for j in range(len(su)):
-        kept: list[int] = []
+        picked: list[int] = []
         for k in np.argsort(-su[j], kind="stable"):
-            if k != j and su[j, k] > 0 and not (su[kept, k] >= su[j, k]).any():
-                kept.append(int(k))
-        chosen[j, kept] = True
+            if k != j and su[j, k] > 0 and not (su[picked, k] >= su[j, k]).any():
+                picked.append(int(k))
+        chosen[j, picked] = True
     return chosen
 
 
@@ -505,13 +508,13 @@ class Points:
                 return np.asarray(points @ points[rows].T)
         part = self.matrix[rows]
         product = (self.matrix @ part.T).toarray()
-        mine, theirs = self.matrix @ self.right, part @ self.right
-        some = self.left[rows]
+        projected, projected_rows = self.matrix @ self.right, part @ self.right
+        left_rows = self.left[rows]
         return (
             product
-            + np.outer(self.left, theirs)
-            + np.outer(mine, some)
-            + (self.right @ self.right) * np.outer(self.left, some)
+            + np.outer(self.left, projected_rows)
+            + np.outer(projected, left_rows)
+            + (self.right @ self.right) * np.outer(self.left, left_rows)
         )
 
     def norms(self) -> np.ndarray:
@@ -519,9 +522,9 @@ class Points:
         if not sparse.issparse(self.matrix):
             points = self._points()
             return np.einsum("ij,ij->i", points, points)
-        own = np.asarray(self.matrix.multiply(self.matrix).sum(axis=1)).ravel()
+        squares = np.asarray(self.matrix.multiply(self.matrix).sum(axis=1)).ravel()
         cross = 2 * self.left * np.asarray(self.matrix @ self.right).ravel()
-        return own + cross + (self.right @ self.right) * self.left**2
+        return squares + cross + (self.right @ self.right) * self.left**2
 
     def _points(self) -> np.ndarray:
         return self.matrix + np.outer(self.left, self.right)
@@ -550,8 +553,8 @@ def reverse(counts: Counts, column: int, smoothing: float = 0.0) -> Points:
     With s pseudo-counts of the marginal, ``p(w|v) = (C_vw + s f(w)) / (c_v + s)``.
     """
     block, others = _with_others(counts, column)
-    own = counts.value_counts[counts.span(column)]
-    scale = 1 / (own + smoothing)
+    times = counts.value_counts[counts.span(column)]
+    scale = 1 / (times + smoothing)
     return Points(_scaled(block.T, scale).T, smoothing * scale, others / counts.n)
 
 
@@ -596,12 +599,13 @@ def gaussian(inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, width: f
 
 def gaussian_exponent(inner: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return ``-|x - y|² / 2``, which a Gaussian divides by σ²."""
-    apart = np.multiply(inner, -2)  # in place from here: with many values this is where time goes
-    apart += left
-    apart += right
-    np.maximum(apart, 0, out=apart)
-    apart *= -0.5
-    return apart
+    exponent = np.multiply(inner, -2)
+    # In place from here: with many values this is where time goes.
+    exponent += left
+    exponent += right
+    np.maximum(exponent, 0, out=exponent)
+    exponent *= -0.5
+    return exponent
 
 
 def gaussian_width(kernel: Kernel) -> float | None:
@@ -637,11 +641,11 @@ def kernel_family(
     return family | {f"poly{d}": partial(polynomial, degree=d) for d in degrees}
 
 
-def chosen_kernels(given: Mapping[str, Kernel] | None) -> dict[str, Kernel]:
+def chosen_kernels(kernels: Mapping[str, Kernel] | None) -> dict[str, Kernel]:
     """Return the kernels that were given, or the family of Section 6.2.3."""
-    for name, kernel in (given or {}).items():
+    for name, kernel in (kernels or {}).items():
         _check_kernel(name, kernel)
-    return kernel_family() if given is None else dict(given)
+    return kernel_family() if kernels is None else dict(kernels)
 
 
 def _check_kernel(name: str, kernel: Kernel) -> None:
@@ -754,8 +758,8 @@ def summed_kernels(
     for points in _spaces(counts, column, smoothing).values():
         norms, inner = points.norms(), points.inner(landmark_ids)
         there = norms[None, landmark_ids]
-        own = np.array([gram.copy() for gram in family.grams(norms, norms, norms)])
-        inertia = own @ f
+        diagonals = np.array([gram.copy() for gram in family.grams(norms, norms, norms)])
+        inertia = diagonals @ f
         for part in parts:
             grams = family.grams(inner[part], norms[part, None], there)
             inertia -= [f[part] @ gram @ share for gram in grams]
@@ -769,7 +773,7 @@ def summed_kernels(
                     total[part] += np.multiply(gram, weight, out=scaled)
         at_least = scale @ family.offsets
         total += at_least
-        diagonal += scale @ own + at_least
+        diagonal += scale @ diagonals + at_least
         n_kernels += int(differ.sum())
     return total, diagonal, n_kernels
 
@@ -859,15 +863,15 @@ class Factors:
         2006]: the kernel of a value with itself is exact.
         """
         if len(landmark_ids) == len(gram) <= MAX_COORDINATES + 1:
-            whole = gram.copy()
-            whole[landmark_ids, landmark_ids] += identity
-            return cls(factor(whole, landmark_ids), np.zeros(len(gram)))
+            with_identity = gram.copy()
+            with_identity[landmark_ids, landmark_ids] += identity
+            return cls(factor(with_identity, landmark_ids), np.zeros(len(gram)))
         if not gram.any():
             return cls(np.zeros((len(gram), 0)), diagonal + identity)
         common = factor(gram, landmark_ids)
-        own = np.maximum(diagonal - np.einsum("ij,ij->i", common, common), 0)
-        own[landmark_ids] = 0
-        return cls(common, own + identity)
+        unique = np.maximum(diagonal - np.einsum("ij,ij->i", common, common), 0)
+        unique[landmark_ids] = 0
+        return cls(common, unique + identity)
 
     def scaled(self, weight: float) -> Factors:
         """Return factors whose squared distances are multiplied."""
@@ -897,16 +901,17 @@ class Factors:
         parts = slices(len(share), 1, block_rows)
         scatter = np.zeros((width, width))
         for part in parts:  # with many values a copy of them all would be the largest array
-            some = (self.common[part] - centre) * np.sqrt(share[part, None])
-            scatter += some.T @ some  # one array with itself: BLAS computes half
+            centred = (self.common[part] - centre) * np.sqrt(share[part, None])
+            scatter += centred.T @ centred  # one array with itself: BLAS computes half
         axes = fix_signs(eigh(scatter)[1][:, ::-1][:, :N_COMMON])
-        leading, own = np.zeros((len(share), N_COMMON)), self.own.copy()
+        leading, unique = np.zeros((len(share), N_COMMON)), self.own.copy()
         for part in parts:
-            some = self.common[part] - centre
-            here = leading[part, : axes.shape[1]] = some @ axes
-            left = np.einsum("ij,ij->i", some, some) - np.einsum("ij,ij->i", here, here)
-            own[part] += left.clip(0)
-        return Factors(leading, own)
+            centred = self.common[part] - centre
+            coordinates = leading[part, : axes.shape[1]] = centred @ axes
+            unexplained = np.einsum("ij,ij->i", centred, centred)
+            unexplained -= np.einsum("ij,ij->i", coordinates, coordinates)
+            unique[part] += unexplained.clip(0)
+        return Factors(leading, unique)
 
 
 def named_weights(
@@ -914,8 +919,8 @@ def named_weights(
 ) -> dict[str, dict[str, float]]:
     """Return the weights of each column's kernels by name."""
     return {
-        column: dict(zip(own, w.tolist(), strict=True))
-        for column, own, w in zip(counts.names, names, weights, strict=True)
+        column: dict(zip(kernel_names, w.tolist(), strict=True))
+        for column, kernel_names, w in zip(counts.names, names, weights, strict=True)
     }
 
 

@@ -37,7 +37,7 @@ def combine(a: Counts, b: Counts, *, minus: bool = False) -> Counts:
     schema = cast(Schema, a.schema)
     b = b.select(schema.names)
     sign = -1 if minus else 1
-    histograms = {k: own.plus(b.histograms[k], sign) for k, own in a.histograms.items()}
+    histograms = {k: histogram.plus(b.histograms[k], sign) for k, histogram in a.histograms.items()}
     a, b = in_same_buckets(a, b, {} if minus else histograms)
     n = a.n + sign * b.n
     noise = max(noise_of(a), noise_of(b)) if minus else 0.0
@@ -45,15 +45,15 @@ def combine(a: Counts, b: Counts, *, minus: bool = False) -> Counts:
         n = 0
     if isinstance(n, int) and n > _MOST_ROWS:
         raise OverflowError(f"expected at most {_MOST_ROWS:,} rows in all, got {n:,}; scale them")
-    mine, theirs = with_classes(a), with_classes(b)
-    both = zip(mine.labels, theirs.labels, strict=True)
-    vocabulary = Vocabulary(mine.names, tuple(tuple(union(x, y)) for x, y in both))
+    left_values, right_values = with_classes(a), with_classes(b)
+    both = zip(left_values.labels, right_values.labels, strict=True)
+    vocabulary = Vocabulary(left_values.names, tuple(tuple(union(x, y)) for x, y in both))
     pairs = expand(a, vocabulary) + sign * expand(b, vocabulary)
     moments = carry(cast(np.ndarray, a.exact_moments) + sign * cast(np.ndarray, b.exact_moments))
     if minus:
         pairs = check_nonnegative(schema, n, vocabulary, pairs, moments, noise)
         check_histograms(histograms, noise)
-        histograms = {k: own.without(noise) for k, own in histograms.items()}
+        histograms = {k: histogram.without(noise) for k, histogram in histograms.items()}
     if n == 0:
         return type(a)()
     vocabulary, pairs = canonical(vocabulary, pairs, _levels(a), noise)
@@ -84,13 +84,13 @@ def in_buckets(counts: Counts, grids: Mapping[str, Grid]) -> Counts:
     if not wider:
         return counts
     labels, new = list(counts.labels), []
-    for a, (name, own) in enumerate(zip(counts.names, counts.labels, strict=True)):
-        first = np.arange(len(own))
+    for a, (name, column_labels) in enumerate(zip(counts.names, counts.labels, strict=True)):
+        first = np.arange(len(column_labels))
         if name in wider:
-            starts = np.array([label for label in own if label is not None], np.float64)
+            starts = np.array([label for label in column_labels if label is not None], np.float64)
             starts = starts_of(starts, grids[name])
             first = first_of(starts)
-            gap = [len(own) - 1] if None in own else []
+            gap = [len(column_labels) - 1] if None in column_labels else []
             labels[a] = (*starts[first].tolist(), *([None] if gap else []))
             first = np.concatenate([first, gap]).astype(np.intp)
         new.append(counts.offsets[a] + first)
@@ -121,7 +121,7 @@ def with_classes(counts: Counts) -> Vocabulary:
 
 def expand(counts: Counts, vocabulary: Vocabulary) -> Any:
     """Return the pair counts over a larger vocabulary; classes, if there are, come last in both."""
-    pairs, own = counts.pairs, with_classes(counts)
+    pairs, values = counts.pairs, with_classes(counts)
     if counts.classes is not None:
         class_n = cast(np.ndarray, counts.class_n)
         corner = sparse.diags_array(class_n, format="csr", dtype=class_n.dtype)
@@ -129,7 +129,7 @@ def expand(counts: Counts, vocabulary: Vocabulary) -> Any:
         pairs = sparse.block_array(
             [[sparse.csr_array(pairs), side], [side.T, corner]], format="csr"
         )
-    index, size = own.reindex(vocabulary), vocabulary.n_values
+    index, size = values.reindex(vocabulary), vocabulary.n_values
     if size > DENSE_VALUES:
         pairs = sparse.csr_array(pairs)
     if sparse.issparse(pairs):
@@ -163,8 +163,8 @@ def check_nonnegative(
         where = " with ".join(map(vocabulary.describe, values))
         raise ValueError(f"{where}: cannot subtract more rows than were counted")
     for part, digits in zip(schema.bucketed, moments, strict=True):
-        gone = n == 0 and digits.dtype.kind == "i" and digits.any()
-        if gone or exact(digits[0]) < -noise:
+        is_left = n == 0 and digits.dtype.kind == "i" and digits.any()
+        if is_left or exact(digits[0]) < -noise:
             raise ValueError(f"column {part!r}: cannot subtract numbers that were not counted")
     if n < 0:
         raise ValueError("cannot subtract more rows than were counted")
@@ -173,28 +173,31 @@ def check_nonnegative(
         raise ValueError(f"{value}: cannot subtract rows that were not counted")
     if not noise:
         return pairs
-    kept = np.abs(coo.data) > noise
-    coords = tuple(axis[kept] for axis in coo.coords)
-    return tidy(sparse.coo_array((coo.data[kept], coords), shape=coo.shape).tocsr())
+    present = np.abs(coo.data) > noise
+    coords = tuple(axis[present] for axis in coo.coords)
+    return tidy(sparse.coo_array((coo.data[present], coords), shape=coo.shape).tocsr())
 
 
 def check_histograms(histograms: Mapping[str, Histogram], noise: float) -> None:
     """Raise for buckets of fewer than no numbers after a subtraction."""
-    for name, own in histograms.items():
-        if len(own.times) and own.times.min() < -noise:
+    for name, histogram in histograms.items():
+        if len(histogram.times) and histogram.times.min() < -noise:
             raise ValueError(
                 f"column {name!r}: cannot subtract numbers that were not counted, near "
-                f"{own.starts[own.times.argmin()]:g}"
+                f"{histogram.starts[histogram.times.argmin()]:g}"
             )
 
 
 def equal_histograms(a: Mapping[str, Histogram], b: Mapping[str, Histogram]) -> bool:
     """Tell whether histograms of the same columns are equal, in the wider buckets of both."""
-    pairs = [(own, b[name], own.grid.coarser(b[name].grid)) for name, own in a.items()]
-    alike = [(own.at(grid), other.at(grid)) for own, other, grid in pairs]
+    pairs = [
+        (histogram, b[name], histogram.grid.coarser(b[name].grid)) for name, histogram in a.items()
+    ]
+    regridded = [(histogram.at(grid), other.at(grid)) for histogram, other, grid in pairs]
     return all(
-        np.array_equal(own.starts, other.starts) and np.array_equal(own.times, other.times)
-        for own, other in alike
+        np.array_equal(histogram.starts, other.starts)
+        and np.array_equal(histogram.times, other.times)
+        for histogram, other in regridded
     )
 
 
@@ -206,25 +209,27 @@ def drop_negligible(counts: Counts) -> Counts:
         return counts
     levels = _levels(replace(counts, classes=None))
     vocabulary, pairs = canonical(counts.vocabulary, counts.pairs, levels, noise)
-    kept = None if counts.class_pairs is None else counts.class_pairs[~light]
-    histograms = {k: own.without(noise) for k, own in counts.histograms.items()}
+    class_pairs = None if counts.class_pairs is None else counts.class_pairs[~light]
+    histograms = {k: histogram.without(noise) for k, histogram in counts.histograms.items()}
     numbers = replace(counts.numbers, histograms=histograms)
-    return replace(counts, vocabulary=vocabulary, pairs=pairs, class_pairs=kept, numbers=numbers)
+    return replace(
+        counts, vocabulary=vocabulary, pairs=pairs, class_pairs=class_pairs, numbers=numbers
+    )
 
 
 def check_same_columns(a: Counts, b: Counts) -> None:
     """Raise for counts of different columns."""
-    mine = {c.name: c for c in cast(Schema, a.schema).columns}
-    theirs = {c.name: c for c in cast(Schema, b.schema).columns}
-    for name in [*mine, *theirs]:
-        if name not in mine or name not in theirs:
+    left = {c.name: c for c in cast(Schema, a.schema).columns}
+    right = {c.name: c for c in cast(Schema, b.schema).columns}
+    for name in [*left, *right]:
+        if name not in left or name not in right:
             raise ValueError(
                 f"column {name!r} is in only one of the counts; keep the common columns with "
                 f"select()"
             )
-        if mine[name] != theirs[name]:
+        if left[name] != right[name]:
             raise ValueError(
-                f"column {name!r} is {mine[name].kind} in one and {theirs[name].kind} in the other "
+                f"column {name!r} is {left[name].kind} in one and {right[name].kind} in the other "
                 "(or has other levels); declare it in the schema of both"
             )
     if (a.classes is None) != (b.classes is None):

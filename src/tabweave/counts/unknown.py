@@ -162,15 +162,15 @@ def spelled_columns(embedder: Any) -> set[str]:
     return set(getattr(vars(embedder).get("tables_"), "spelling", ()))
 
 
-def check_types(name: str, column: Any, known: Sequence[Label]) -> None:
+def check_types(name: str, column: Any, fitted_labels: Sequence[Label]) -> None:
     """Raise if a column has values, and none of the types of those that fit has seen."""
     times = np.bincount(column.codes, minlength=len(column.labels))
     values = [label for label, n in zip(column.labels, times, strict=True) if n]
-    types, fitted = types_of(values), types_of(known) - {"buckets"}
+    types, fitted = types_of(values), types_of(fitted_labels) - {"buckets"}
     if types and fitted and not types & fitted:
         raise ValueError(
             f"column {name!r}: expected {' or '.join(sorted(fitted))} as in fit (e.g. "
-            f"{shown(known)}), got {' and '.join(sorted(types))} (e.g. {shown(values)}); "
+            f"{shown(fitted_labels)}), got {' and '.join(sorted(types))} (e.g. {shown(values)}); "
             "convert the column to the type that it had in fit"
         )
 

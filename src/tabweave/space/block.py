@@ -26,7 +26,7 @@ Writer = Callable[[slice, np.ndarray], None]  # writes the coordinates of some r
 
 
 @dataclass(frozen=True, eq=False)
-class Apart:
+class ValueDistanceParts:
     """Located labels as coordinates, the square of what each has of its own, and which it is.
 
     The own squares of two labels add to the difference of their coordinates unless both are the
@@ -97,8 +97,8 @@ class Block(ABC):
 
     def only(self, names: Iterable[str]) -> Block | None:
         """Return what is left if some columns count only; None if nothing is."""
-        kept = set(names)
-        absent = [name for name in self.names if name not in kept]
+        allowed = set(names)
+        absent = [name for name in self.names if name not in allowed]
         if absent and len(absent) < len(self.names):
             raise ValueError(
                 f"column {absent[0]!r} is missing, but the numeric columns "
@@ -165,23 +165,23 @@ class Block(ABC):
         """Return what adds up over blocks between the rows of A and of B (or A)."""
         left = self.coordinates(A, unknown=unknown)
         right = left if B is None or B is A else self.coordinates(B, unknown=unknown)
-        return self._gapped(summed_differences(left, right, self.power), A, B)
+        return self._distances_with_gaps(summed_differences(left, right, self.power), A, B)
 
-    def _gapped(self, squared: np.ndarray, A: Table, B: Table | None) -> np.ndarray:
+    def _distances_with_gaps(self, squared: np.ndarray, A: Table, B: Table | None) -> np.ndarray:
         """Add what missing cells add to squared distances, but not between a row and itself."""
         same = B is None or B is A
-        ours = total_gaps(self, A)
-        theirs = ours if same else total_gaps(self, B)  # type: ignore[arg-type]
+        left_gaps = total_gaps(self, A)
+        right_gaps = left_gaps if same else total_gaps(self, B)  # type: ignore[arg-type]
         alone = squared.diagonal().copy() if same else None
-        if ours is not None:
-            squared += ours[:, None]
-        if theirs is not None:
-            squared += theirs
+        if left_gaps is not None:
+            squared += left_gaps[:, None]
+        if right_gaps is not None:
+            squared += right_gaps
         if alone is not None:
             np.fill_diagonal(squared, alone)
         return squared
 
-    def _gapped_products(self, products: np.ndarray, A: Table, B: Table | None) -> np.ndarray:
+    def _products_with_gaps(self, products: np.ndarray, A: Table, B: Table | None) -> np.ndarray:
         """Add what missing cells add to the inner product of a row with itself."""
         gaps = total_gaps(self, A) if B is None or B is A else None
         if gaps is not None:
@@ -209,7 +209,7 @@ class Block(ABC):
             )
         left = self.coordinates(A, unknown=unknown)
         right = left if B is None or B is A else self.coordinates(B, unknown=unknown)
-        return self._gapped_products(inner_products(left, right), A, B)
+        return self._products_with_gaps(inner_products(left, right), A, B)
 
     def shares(
         self, A: Table, B: Table, *, power: int | None = None, unknown: Unknown = "centroid"
@@ -231,11 +231,11 @@ class Block(ABC):
         parts = self.parts()
         if parts != [self]:
             return added(part.shares(A, B, power=power, unknown=unknown) for part in parts)
-        ours, theirs = (self.split(rows, unknown) for rows in (A, B))
-        differences = {name: ours[name] - theirs[name] for name in ours}
+        left, right = (self.split(rows, unknown) for rows in (A, B))
+        differences = {name: left[name] - right[name] for name in left}
         total = np.sum(list(differences.values()), axis=0)
         towards = np.sign(total) if (power or self.power) == 1 else total
-        out = {name: (own * towards).sum(axis=1) for name, own in differences.items()}
+        out = {name: (difference * towards).sum(axis=1) for name, difference in differences.items()}
         return out if power is not None else added([out, self.gaps(A), self.gaps(B)])
 
     # -- values ----------------------------------------------------------------------------
@@ -252,9 +252,9 @@ class Block(ABC):
         """Return what adds up between located labels."""
         return summed_differences(left, right, self.power)
 
-    def apart(self, located: np.ndarray) -> Apart | None:
+    def distance_parts(self, located: np.ndarray) -> ValueDistanceParts | None:
         """Return what :meth:`between` is made of; None if it is not made of coordinates."""
-        return Apart(located, np.zeros(len(located)), np.arange(len(located)))
+        return ValueDistanceParts(located, np.zeros(len(located)), np.arange(len(located)))
 
     def pairs(self, column: Codes | Sets) -> np.ndarray:
         """Return what adds up between any two labels of a column."""
@@ -309,8 +309,8 @@ class Blocks(Block):
     def only(self, names: Iterable[str]) -> Block | None:
         """Return what is left of the blocks."""
         chosen = list(names)
-        kept = [part for block in self.blocks if (part := block.only(chosen)) is not None]
-        return Blocks(kept) if kept else None
+        parts = [part for block in self.blocks if (part := block.only(chosen)) is not None]
+        return Blocks(parts) if parts else None
 
     def summands(
         self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
@@ -322,9 +322,9 @@ class Blocks(Block):
         """Return the sum over blocks of their inner products."""
         return self._sum(A, B, (block.kernel(A, B, unknown) for block in self.blocks))
 
-    def _sum(self, A: Table, B: Table | None, found: Iterable[np.ndarray]) -> np.ndarray:
+    def _sum(self, A: Table, B: Table | None, parts: Iterable[np.ndarray]) -> np.ndarray:
         out = np.zeros((A.n_rows, A.n_rows if B is None else B.n_rows))
-        for one in found:
+        for one in parts:
             out += one
         return out
 
@@ -356,11 +356,11 @@ class Summed(Block):
         """Add up what the blocks write."""
         first, *others = (block.writer(table, dtype, unknown) for block in self.blocks)
 
-        def write(some: slice, out: np.ndarray) -> None:
-            first(some, out)
+        def write(rows: slice, out: np.ndarray) -> None:
+            first(rows, out)
             more = np.empty_like(out) if others else out
             for one in others:
-                one(some, more)
+                one(rows, more)
                 out += more
 
         return write
@@ -379,8 +379,8 @@ class Summed(Block):
     def only(self, names: Iterable[str]) -> Block | None:
         """Return the sum of what is left."""
         chosen = list(names)
-        kept = [part for block in self.blocks if (part := block.only(chosen)) is not None]
-        return Summed(kept, self.title) if len(kept) > 1 else kept[0] if kept else None
+        parts = [part for block in self.blocks if (part := block.only(chosen)) is not None]
+        return Summed(parts, self.title) if len(parts) > 1 else parts[0] if parts else None
 
     def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
         """Return what each column adds."""
@@ -393,15 +393,15 @@ class Summed(Block):
 
 def total_gaps(block: Block, table: Table) -> np.ndarray | None:
     """Return what the missing cells of each row add to its squared distances; None for nothing."""
-    found = list(block.gaps(table).values())
-    return np.sum(found, axis=0) if found else None
+    parts = list(block.gaps(table).values())
+    return np.sum(parts, axis=0) if parts else None
 
 
 def added(shares: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the sum of shares by column: a column may have several blocks."""
     out: dict[str, Any] = {}
-    for own in shares:
-        for name, share in own.items():
+    for part in shares:
+        for name, share in part.items():
             out[name] = out[name] + share if name in out else share
     return out
 
@@ -491,12 +491,12 @@ def value_writer(column: Codes | Sets, points: np.ndarray, dtype: np.dtype) -> W
     """
     typed = np.ascontiguousarray(points, dtype)
 
-    def write(some: slice, out: np.ndarray) -> None:
+    def write(rows: slice, out: np.ndarray) -> None:
         if isinstance(column, Codes):
-            put_rows(column.codes[some], typed, out)
+            put_rows(column.codes[rows], typed, out)
             return
         out[:] = 0
-        edges = column.starts[some.start : some.stop + 1]
+        edges = column.starts[rows.start : rows.stop + 1]
         add_means(edges, column.codes, typed[:-1], typed[-1], out)
 
     return write
@@ -507,9 +507,9 @@ def row_writer(writers: Sequence[Writer], widths: Sequence[int]) -> Writer:
     ends = np.cumsum(widths).tolist()
     spans = [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
 
-    def write(some: slice, out: np.ndarray) -> None:
+    def write(rows: slice, out: np.ndarray) -> None:
         for one, span in zip(writers, spans, strict=True):
-            one(some, out[:, span])
+            one(rows, out[:, span])
 
     return write
 
@@ -518,16 +518,16 @@ def sum_writer(
     columns: Sequence[Codes | Sets], points: Sequence[np.ndarray], dtype: np.dtype
 ) -> Writer:
     """Return what adds up the points of the cells of several columns."""
-    typed = [np.ascontiguousarray(own, dtype) for own in points]
+    typed = [np.ascontiguousarray(rows_of_labels, dtype) for rows_of_labels in points]
 
-    def write(some: slice, out: np.ndarray) -> None:
+    def write(rows: slice, out: np.ndarray) -> None:
         out[:] = 0
-        for column, own in zip(columns, typed, strict=True):
+        for column, rows_of_labels in zip(columns, typed, strict=True):
             if isinstance(column, Codes):
-                add_rows(column.codes[some], own, out)
+                add_rows(column.codes[rows], rows_of_labels, out)
             else:
-                edges = column.starts[some.start : some.stop + 1]
-                add_means(edges, column.codes, own[:-1], own[-1], out)
+                edges = column.starts[rows.start : rows.stop + 1]
+                add_means(edges, column.codes, rows_of_labels[:-1], rows_of_labels[-1], out)
 
     return write
 
@@ -574,10 +574,10 @@ def add_means(
 
 
 def _checked_type(dtype: Any) -> np.dtype:
-    found = np.dtype(dtype)
-    if found not in (np.float32, np.float64):
-        raise ValueError(f"expected vectors to be float32 or float64, got {found}")
-    return found
+    kind = np.dtype(dtype)
+    if kind not in (np.float32, np.float64):
+        raise ValueError(f"expected vectors to be float32 or float64, got {kind}")
+    return kind
 
 
 # -- rows at a time -----------------------------------------------------------------------------
@@ -628,9 +628,9 @@ def cdist_squared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return cdist(x, y, "sqeuclidean")
     out = x @ y.T
     out *= -2
-    ours, theirs = (np.einsum("ij,ij->i", rows, rows) for rows in (x, y))
+    left_squares, right_squares = (np.einsum("ij,ij->i", rows, rows) for rows in (x, y))
     for part in slices(len(x), len(y), BLOCK_ENTRIES):
-        lengths = ours[part, None] + theirs
+        lengths = left_squares[part, None] + right_squares
         out[part] += lengths
         near = np.argwhere(out[part] <= 1e-6 * lengths)  # where a product loses precision
         _by_differences(out[part], near, x[part], y)

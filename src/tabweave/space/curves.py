@@ -28,10 +28,10 @@ def with_missing(features: Any, labels: Sequence[Label], f: np.ndarray | None = 
     if len(rows) == len(labels):
         return features
     at, mean = list(labels).index(None), 0.0 if f is None else f / f.sum() @ rows
-    whole = np.insert(rows, at, mean, axis=0)
+    extended = np.insert(rows, at, mean, axis=0)
     if not isinstance(features, Factors):
-        return whole
-    return Factors(whole, np.insert(features.own, at, 0.0))
+        return extended
+    return Factors(extended, np.insert(features.own, at, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,11 +127,11 @@ def join_curves(curves: Sequence[Curve], levels: Mapping[str, tuple[Label, ...]]
     """Return the curves of all columns as one block; None if there are none."""
     if not curves:
         return None
-    kept = [two_knots(curve) for curve in curves]
+    knots_and_rows = [two_knots(curve) for curve in curves]
     return Curves(
         curved=[curve.name for curve in curves],
-        knots=[x for x, _ in kept],
-        rows=[np.ascontiguousarray(rows) for _, rows in kept],
+        knots=[x for x, _ in knots_and_rows],
+        rows=[np.ascontiguousarray(rows) for _, rows in knots_and_rows],
         missing=[curve.gap for curve in curves],
         spread=[curve.spread for curve in curves],
         levels=dict(levels),
@@ -170,7 +170,7 @@ def project(
     axes_of : callable
         Gives the axes of counts and the vectors of their values.
     """
-    own = coupled.select(list(tables))
+    tabled = coupled.select(list(tables))
     vectors = tables | {c.name: c.at_values(coupled) for c in curves}
     order = [name for name in coupled.names if name in vectors]
     axes = axes_of(coupled.select(order), [vectors[name] for name in order])
@@ -178,7 +178,7 @@ def project(
     along = {n: axes[i:j] for n, i, j in zip(order, edges[:-1], edges[1:], strict=True)}
     turned = [c.along(along[c.name]) for c in curves]
     flat = [rows @ along[name] for name, rows in tables.items()]
-    return ValueTables.from_features(flat, own, combine="sum"), join_curves(turned, levels)
+    return ValueTables.from_features(flat, tabled, combine="sum"), join_curves(turned, levels)
 
 
 def sum_blocks(tables: ValueTables, numbers: Curves | None) -> Block:
@@ -245,10 +245,10 @@ def turned_towards(
     n_tables = len(pieces)
     if numbers is not None and numbers_before is not None:
         pieces += numbers.shared_points(numbers_before)
-    found = turns(pieces, together=tables.combine == "sum")
+    rotations = turns(pieces, together=tables.combine == "sum")
     if numbers is not None and numbers_before is not None:
-        numbers = numbers.turned(found[n_tables:])
-    return tables.turned(found[:n_tables]), numbers
+        numbers = numbers.turned(rotations[n_tables:])
+    return tables.turned(rotations[:n_tables]), numbers
 
 
 def class_weights(counts: Counts, names: Sequence[str]) -> np.ndarray:

@@ -361,24 +361,24 @@ def _add_picked_lines(point, line, picked, root, total):
             total[m] = math.sqrt(max(total[m], 0.0))
 
 
-def _expand_plain(found, first, node_of, starts, members, allowed, out, rows):
+def _expand_plain(node_distances, first, node_of, starts, members, allowed, out, rows):
     out[:], rows[:] = np.inf, -1
     for i in range(len(out)):
         is_node = first[i] != NO_ROW
         nodes = node_of[first[i][is_node]]
         parts = [members[starts[u] : starts[u + 1]] for u in nodes]
-        distances = np.repeat(found[i][is_node], list(map(len, parts)))
+        distances = np.repeat(node_distances[i][is_node], list(map(len, parts)))
         numbers = np.concatenate([members[:0], *parts])
         _keep_nearest(distances[allowed[numbers]], numbers[allowed[numbers]], out[i], rows[i])
 
 
-def _expand_size(found, first, node_of, *_):
+def _expand_size(node_distances, first, node_of, *_):
     """What it takes to expand nodes, in elements."""
     return len(node_of) + 64 * first.size
 
 
 @njit(nogil=True, cache=True, plain=_expand_plain, work=_expand_size)
-def expand(found, first, node_of, starts, members, allowed, out, rows):
+def expand(node_distances, first, node_of, starts, members, allowed, out, rows):
     """Turn the k nearest nodes of each query into the k nearest rows: by distance, then number.
 
     Node u has the rows ``members[starts[u] : starts[u + 1]]``, in order; those that are not
@@ -387,14 +387,14 @@ def expand(found, first, node_of, starts, members, allowed, out, rows):
     n_queries, k = out.shape
     for i in range(n_queries):
         _clear(out[i], rows[i])
-        for j in range(found.shape[1]):
-            if first[i, j] == NO_ROW or found[i, j] > out[i, 0]:
+        for j in range(node_distances.shape[1]):
+            if first[i, j] == NO_ROW or node_distances[i, j] > out[i, 0]:
                 break
             node = node_of[first[i, j]]
             n_offered = 0
             for m in range(starts[node], starts[node + 1]):
                 if allowed[members[m]]:
-                    _offer(out[i], rows[i], found[i, j], members[m])
+                    _offer(out[i], rows[i], node_distances[i, j], members[m])
                     n_offered += 1
                     if n_offered == k:
                         break

@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from tabweave.columns.table import distinct_rows, take_rows
 from tabweave.columns.vocabulary import slices
-from tabweave.space.block import Apart, Block, summed_differences
+from tabweave.space.block import Block, ValueDistanceParts, summed_differences
 from tabweave.space.scan import MAX_FLOAT32_COORDINATE, Copies, Hits
 from tabweave.space.space import Space, View
 
@@ -154,7 +154,7 @@ class LowerBound:
 
     Parameters
     ----------
-    columns : sequence of Apart or None
+    columns : sequence of ValueDistanceParts or None
         The labels of each column that is looked up; those of None are left out.
     line : ndarray of shape (coordinates, nodes)
         What is not looked up.
@@ -166,7 +166,7 @@ class LowerBound:
 
     def __init__(
         self,
-        columns: Sequence[Apart | None],
+        columns: Sequence[ValueDistanceParts | None],
         line: np.ndarray,
         power: int,
         gaps: np.ndarray | None = None,
@@ -245,7 +245,7 @@ class LowerBound:
         return out
 
 
-def _with_unique_parts(parts: Apart) -> Apart:
+def _with_unique_parts(parts: ValueDistanceParts) -> ValueDistanceParts:
     """Labels whose coordinates that no other label has are their own."""
     points = parts.points
     is_unique = np.count_nonzero(points, axis=0) == 1
@@ -254,7 +254,7 @@ def _with_unique_parts(parts: Apart) -> Apart:
     squares = parts.own.copy()
     for labels in slices(len(points), points.shape[1], 1 << 22):
         squares[labels] += np.square(points[labels][:, is_unique]).sum(axis=1)
-    return Apart(points[:, ~is_unique], squares, parts.which)
+    return ValueDistanceParts(points[:, ~is_unique], squares, parts.which)
 
 
 def _rectangles(reach: np.ndarray) -> Iterator[tuple[slice, slice]]:

@@ -98,7 +98,7 @@ class Curves(Block):
     def turned(self, turns: Sequence[Turn]) -> Curves:
         """Return curves that are turned, in the order of :meth:`shared_points`."""
         pairs = list(zip(turns, self.rows, self.missing, strict=True))
-        rows = [np.ascontiguousarray(turn(own)) for turn, own, _ in pairs]
+        rows = [np.ascontiguousarray(turn(points)) for turn, points, _ in pairs]
         return replace(self, rows=rows, missing=[turn(gap) for turn, _, gap in pairs])
 
     def feature_names(self) -> list[str]:
@@ -130,7 +130,7 @@ class Curves(Block):
 
     def scaled(self, factor: float) -> Curves:
         """Return the curves with every coordinate multiplied."""
-        rows, missing = ([factor * part for part in own] for own in (self.rows, self.missing))
+        rows, missing = ([factor * part for part in points] for points in (self.rows, self.missing))
         spread = [factor**2 * part for part in self.spread]
         return replace(self, rows=rows, missing=missing, spread=spread)
 
@@ -149,8 +149,8 @@ class Curves(Block):
 
     def only(self, names: Iterable[str]) -> Block | None:
         """Return the block of some columns."""
-        kept = set(names)
-        chosen = [j for j, name in enumerate(self.names) if name in kept]
+        allowed = set(names)
+        chosen = [j for j, name in enumerate(self.names) if name in allowed]
         return self._of(chosen) if chosen else None
 
     @property
@@ -184,9 +184,9 @@ class Curves(Block):
         numbers = [numbers_of(table, part, self.levels, unknown) for part in self.curved]
         ends = np.cumsum([0, *self.widths]).tolist()
 
-        def write(some: slice, out: np.ndarray) -> None:
+        def write(rows: slice, out: np.ndarray) -> None:
             for j, values in enumerate(numbers):
-                self._put(j, values[some], out[:, ends[j] : ends[j + 1]])
+                self._put(j, values[rows], out[:, ends[j] : ends[j + 1]])
 
         return write
 
@@ -213,22 +213,22 @@ def ranks_of(
 ) -> np.ndarray:
     """Return the rank of each label of a column among its levels; NaN for one that is none."""
     rank = positions(levels, column.labels).astype(float)
-    odd = rank == len(levels)
-    for i in np.flatnonzero(odd) if unknown == "error" else ():
+    is_unknown = rank == len(levels)
+    for i in np.flatnonzero(is_unknown) if unknown == "error" else ():
         if column.labels[i] is not None and (column.codes == i).any():
             raise ValueError(
                 f"column {name!r}: expected one of its levels {list(levels)}, got "
                 f"{column.labels[i]!r}; add it to the levels, or use unknown='centroid'"
             )
-    rank[odd] = np.nan
+    rank[is_unknown] = np.nan
     return rank
 
 
 def graded(block: Block, name: str, levels: Sequence[Label], unknown: Unknown) -> Lookup:
     """Return a lookup of the grades of the one column of a block."""
     points = block.points(label_column(levels))
-    odd = None if unknown == "error" else points[-1]
-    return Lookup(name, tuple(levels), points[:-1], points[-1], odd)
+    unknown_point = None if unknown == "error" else points[-1]
+    return Lookup(name, tuple(levels), points[:-1], points[-1], unknown_point)
 
 
 def moments_of(counts: Counts, name: str, levels: Levels) -> tuple[float, float, float]:
@@ -300,15 +300,17 @@ class Numbering:
     def binned(self, counts: Counts) -> Counts:
         """Return the counts of values and bins: of categories only."""
         first, labels = [], list(counts.labels)
-        for a, (name, own) in enumerate(zip(counts.names, counts.labels, strict=True)):
-            index = np.arange(len(own))
+        for a, (name, column_labels) in enumerate(zip(counts.names, counts.labels, strict=True)):
+            index = np.arange(len(column_labels))
             if name in self.edges:
-                starts = np.array([label for label in own if label is not None], np.float64)
+                starts = np.array(
+                    [label for label in column_labels if label is not None], np.float64
+                )
                 bins = np.searchsorted(self.edges[name], starts, side="right")
                 index = first_of(bins)
                 labels[a] = tuple(range(len(index)))
-                if None in own:
-                    index, labels[a] = np.append(index, len(own) - 1), (*labels[a], None)
+                if None in column_labels:
+                    index, labels[a] = np.append(index, len(column_labels) - 1), (*labels[a], None)
             first.append(counts.offsets[a] + index)
         vocabulary = Vocabulary(counts.vocabulary.names, tuple(labels))
         index, side = np.concatenate([np.zeros(0, np.intp), *first]), counts.class_pairs
@@ -341,13 +343,13 @@ def _bins(counts: Counts, name: str, n_bins: int) -> tuple[np.ndarray, np.ndarra
     Knots are the means of quantile bins of the histogram. A bin is made of the buckets most of
     whose numbers lie in the same quantile bin.
     """
-    whole, grid = counts.histograms[name], counts.grids[name]
-    x, times = whole.points, whole.times
+    histogram, grid = counts.histograms[name], counts.grids[name]
+    x, times = histogram.points, histogram.times
     quantile_edges = _edges(x, times, n_bins)
     knots = _knots(x, times, quantile_edges)
     quantile = np.searchsorted(quantile_edges, x, side="right")
     mass = np.bincount(quantile, times, len(quantile_edges) + 1)
-    few = whole.at(grid)
+    few = histogram.at(grid)
     half = np.cumsum(few.times) - few.times / 2
     middle = np.searchsorted(np.cumsum(times), half).clip(max=max(len(x) - 1, 0))
     of = quantile[middle]
@@ -443,14 +445,14 @@ def _knots(
     if not len(x):
         return np.zeros(len(edges) + 3)
     first = np.concatenate([[0], np.searchsorted(x, edges)])
-    here = np.diff(first, append=len(x)) > 0
+    filled = np.diff(first, append=len(x)) > 0
     low, high = outer or (x[0], x[-1])
     ends = np.concatenate([[low], edges, [high]])
     means = ends[1:] / 2 + ends[:-1] / 2  # of a bin without numbers
     with np.errstate(over="ignore"):  # of numbers near the end of float64; clipped below
-        total = np.add.reduceat(x if weight is None else weight * x, first[here])
-    size = np.add.reduceat(np.ones(len(x)) if weight is None else weight, first[here])
-    means[here] = total / size
+        total = np.add.reduceat(x if weight is None else weight * x, first[filled])
+    size = np.add.reduceat(np.ones(len(x)) if weight is None else weight, first[filled])
+    means[filled] = total / size
     return np.concatenate([ends[:1], np.clip(means, ends[:-1], ends[1:]), ends[-1:]])
 
 
@@ -462,9 +464,9 @@ def _sorted(values: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, 
     if weight is None:
         x = np.sort(values)
         return x[: np.searchsorted(x, np.nan)], None
-    here = ~np.isnan(values) & (weight > 0)
-    order = np.argsort(values[here])
-    return values[here][order], weight[here][order]
+    counted = ~np.isnan(values) & (weight > 0)
+    order = np.argsort(values[counted])
+    return values[counted][order], weight[counted][order]
 
 
 def _edges_below(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -474,9 +476,9 @@ def _edges_below(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
         return np.searchsorted(edges, values, side="right").astype(np.uint16)
     codes = np.zeros(len(values), np.uint16)
     for rows in slices(len(values), 1, block_rows):  # edge by edge: no branches, rows in a cache
-        some, own = np.ascontiguousarray(values[rows]), codes[rows]
+        part, part_codes = np.ascontiguousarray(values[rows]), codes[rows]
         for edge in edges:
-            own += some >= edge
+            part_codes += part >= edge
     return codes
 
 
@@ -504,17 +506,17 @@ def knots_of(counts: Counts, name: str, numbering: Numbering) -> Knots:
     missing = labels.index(None) if None in labels else None
     if name in numbering.levels:
         levels = numbering.levels[name]
-        found = positions(labels, levels)
-        there = found < len(labels)
-        x, value = np.arange(len(levels), dtype=float)[there], found[there]
+        index = positions(labels, levels)
+        present = index < len(labels)
+        x, value = np.arange(len(levels), dtype=float)[present], index[present]
         share = mass[value]
     else:
         value, share = numbering.masses[name]
-        there = np.flatnonzero(share > 0)
-        ends = np.r_[there[:1], there, there[-1:]].astype(np.intp)
-        x = np.r_[numbering.knots[name][:1], numbering.knots[name][1:-1][there]]
-        x = np.r_[x, numbering.knots[name][-1:]][: len(ends)] if len(there) else x[:0]
-        value, share = value[ends].astype(np.intp), np.r_[0.0, share[there], 0.0][: len(ends)]
+        present = np.flatnonzero(share > 0)
+        ends = np.r_[present[:1], present, present[-1:]].astype(np.intp)
+        x = np.r_[numbering.knots[name][:1], numbering.knots[name][1:-1][present]]
+        x = np.r_[x, numbering.knots[name][-1:]][: len(ends)] if len(present) else x[:0]
+        value, share = value[ends].astype(np.intp), np.r_[0.0, share[present], 0.0][: len(ends)]
         if len(x) > 2:  # a bin of one number has its knot there
             keep = np.r_[x[0] < x[1], np.ones(len(x) - 2, bool), x[-1] > x[-2]]
             x, value, share = x[keep], value[keep], share[keep]

@@ -18,9 +18,9 @@ from tabweave.columns.nominal import Codes
 from tabweave.columns.table import Table, distinct_rows, take_rows
 from tabweave.columns.vocabulary import Unknown, slices
 from tabweave.space.block import (
-    Apart,
     Block,
     Step,
+    ValueDistanceParts,
     Writer,
     added,
     summed_differences,
@@ -77,11 +77,11 @@ class Space:
             return block.locate(column, self.unknown)
         return block.points(column, self.unknown)[:-1]
 
-    def between(self, block: Block, asked: np.ndarray, stored: np.ndarray) -> np.ndarray:
+    def between(self, block: Block, located: np.ndarray, stored: np.ndarray) -> np.ndarray:
         """What adds up between located labels."""
         if self.by_block:
-            return block.between(asked, stored)
-        return summed_differences(asked, stored, self.power)
+            return block.between(located, stored)
+        return summed_differences(located, stored, self.power)
 
     def gaps(self, block: Block, table: Table) -> np.ndarray:
         """What the missing cells of each row add to its squared distances."""
@@ -111,9 +111,11 @@ class Space:
         out = np.hstack([*parts, self.line(table).astype(np.float32)])
         return np.ascontiguousarray(out) if out.shape[1] else np.zeros((len(out), 1), np.float32)
 
-    def distance_parts(self, block: Block, located: np.ndarray) -> Apart | None:
+    def distance_parts(self, block: Block, located: np.ndarray) -> ValueDistanceParts | None:
         """What :meth:`between` is made of, if that is coordinates."""
-        return block.apart(located) if self.by_block else Block.apart(block, located)
+        return (
+            block.distance_parts(located) if self.by_block else Block.distance_parts(block, located)
+        )
 
     def inertia(self, table: Table) -> float:
         """Mean of what adds up between rows and their mean, of Euclidean spaces."""
@@ -164,7 +166,7 @@ class View:
             block.label_gaps(column) if space.by_block else np.zeros(len(column.labels))
             for block, column in pairs
         ]
-        self._gapped = [bool(space.gaps(block, table).any()) for block in space.lines]
+        self._has_gaps = [bool(space.gaps(block, table).any()) for block in space.lines]
         parts = [self._line(rows).T for rows in chunks(table, heads)] if space.lines else []
         line = np.ascontiguousarray(np.hstack(parts)) if parts else np.zeros((0, len(heads)))
         widths = [len(column.labels) for column in columns]
@@ -178,15 +180,15 @@ class View:
     @property
     def line_widths(self) -> list[int]:
         """Number of coordinates of each block that is not looked up."""
-        pairs = zip(self.space.lines, self._gapped, strict=True)
-        return [block.width + 2 * gapped for block, gapped in pairs]
+        pairs = zip(self.space.lines, self._has_gaps, strict=True)
+        return [block.width + 2 * has_gaps for block, has_gaps in pairs]
 
     def _line(self, table: Table, *, asks: bool = False) -> np.ndarray:
         """Coordinates of the blocks that are not looked up, row by row."""
         other_gaps, parts = np.zeros(table.n_rows), [np.zeros((table.n_rows, 0))]
-        for block, gapped in zip(self.space.lines, self._gapped, strict=True):
+        for block, has_gaps in zip(self.space.lines, self._has_gaps, strict=True):
             parts.append(block.coordinates(table, unknown=self.space.unknown))
-            if gapped:
+            if has_gaps:
                 parts.append(gap_axes(self.space.gaps(block, table), asks=asks))
             elif asks:
                 other_gaps = other_gaps + self.space.gaps(block, table)
@@ -197,7 +199,7 @@ class View:
     def line_as_query(self, nodes: np.ndarray) -> np.ndarray:
         """Coordinates of nodes as of rows that ask."""
         ends, order = np.cumsum(self.line_widths), np.arange(len(self.nodes.line))
-        for end in ends[np.array(self._gapped, bool)]:
+        for end in ends[np.array(self._has_gaps, bool)]:
             order[[end - 2, end - 1]] = end - 1, end - 2
         return self.nodes.line[:, nodes][order]
 
@@ -214,7 +216,7 @@ class View:
     def _row_vectors(self, table: Table) -> np.ndarray:
         """Coordinates of rows as float32, with those of their missing cells."""
         vectors = self.space.vectors(table)
-        if not (any(self._gapped) or any(gaps.any() for gaps in self.label_gaps)):
+        if not (any(self._has_gaps) or any(gaps.any() for gaps in self.label_gaps)):
             return vectors
         blocks = (*self.space.values, *self.space.lines)
         gaps = np.sum([self.space.gaps(block, table) for block in blocks], axis=0)
@@ -223,8 +225,8 @@ class View:
     def queries(self, table: Table) -> Queries:
         """Rows of another table as queries."""
         gaps = [self.space.gaps(block, table) for block in self.space.values]
-        for block, gapped in zip(self.space.lines, self._gapped, strict=True):
-            if gaps and not gapped:
+        for block, has_gaps in zip(self.space.lines, self._has_gaps, strict=True):
+            if gaps and not has_gaps:
                 gaps[0] = gaps[0] + self.space.gaps(block, table)
         lookups = [self._lookup(a, table, column_gaps) for a, column_gaps in enumerate(gaps)]
         points = np.ascontiguousarray(self._line(table, asks=True))

@@ -37,7 +37,6 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import MAX_COORDINATES, N_COMMON, Factors
 from tabweave.io.register import storable
 from tabweave.space.block import (
-    Apart,
     Block,
     Blocks,
     Lookup,
@@ -45,6 +44,7 @@ from tabweave.space.block import (
     Step,
     Sum,
     Turn,
+    ValueDistanceParts,
     Writer,
     added,
     cdist_squared,
@@ -124,7 +124,7 @@ class ValueTables(OfVocabulary, Block):
         """Build from one row of features per value, or from factors; distances stay the same."""
         if len(features) != len(counts.names):
             raise ValueError(f"expected {len(counts.names)} tables, got {len(features)}")
-        tables, own = [], {}
+        tables, unique = [], {}
         for name, feature in zip(counts.names, features, strict=True):
             count = counts.value_counts[counts.span(name)]
             share = count / max(count.sum(), 1e-300)
@@ -133,12 +133,12 @@ class ValueTables(OfVocabulary, Block):
                 raise ValueError(f"column {name!r}: expected {len(count)} rows, got {len(rows)}")
             if isinstance(feature, Factors) and feature.own.any():
                 width = rows.shape[1] - feature.common.shape[1]
-                own[name] = Own(np.append(feature.own, share**2 @ feature.own), width)
+                unique[name] = Own(np.append(feature.own, share**2 @ feature.own), width)
             elif compact and combine == "concat":
                 rows = compacted(rows)
             tables.append(np.vstack([rows, share @ rows]))
         spelled = dict(spelling or {})
-        out = cls(counts.vocabulary, tables, combine, np.zeros(len(tables)), own, spelled)
+        out = cls(counts.vocabulary, tables, combine, np.zeros(len(tables)), unique, spelled)
         return out.with_unknown_elements(counts) if compact and combine == "concat" else out
 
     def with_unknown_elements(self, counts: Counts) -> ValueTables:
@@ -170,7 +170,7 @@ class ValueTables(OfVocabulary, Block):
         squared distance of all values to it, and of two draws twice the latter. So a missing cell
         is in the centroid of the values, and as far from it on an axis that no other cell has.
         """
-        tables, empty, own, spread = list(self.tables), dict(self.empty), dict(self.own), {}
+        tables, empty, unique, spread = list(self.tables), dict(self.empty), dict(self.own), {}
         for name in names:
             if name not in self.names:
                 continue
@@ -189,13 +189,13 @@ class ValueTables(OfVocabulary, Block):
                 empty[name] = centroid
             else:
                 rows[-1] = centroid
-            if name in own:
-                squares = own[name].squares.copy()
+            if name in unique:
+                squares = unique[name].squares.copy()
                 squares[[*missing, -1]] = share**2 @ squares[:-1]
                 spread[name] += float(share @ squares[:-1] - squares[-1])
-                own[name] = replace(own[name], squares=squares)
+                unique[name] = replace(unique[name], squares=squares)
             tables[a] = rows
-        return replace(self, tables=tables, empty=empty, own=own, spread=spread)
+        return replace(self, tables=tables, empty=empty, own=unique, spread=spread)
 
     @classmethod
     def from_grams(cls, grams: Sequence[np.ndarray], counts: Counts) -> ValueTables:
@@ -212,9 +212,9 @@ class ValueTables(OfVocabulary, Block):
                     f"column {name!r}: expected rows for {len(labels)} values and an unknown one, "
                     f"got a table of shape {rows.shape}"
                 )
-        for name, own in self.own.items():
+        for name, part in self.own.items():
             rows = self.tables[self.vocabulary.index(name)]
-            if own.squares.shape != rows.shape[:1] or not 0 < own.width <= rows.shape[1]:
+            if part.squares.shape != rows.shape[:1] or not 0 < part.width <= rows.shape[1]:
                 raise ValueError(f"column {name!r}: expected what each value has of its own")
 
     # -- at other times --------------------------------------------------------------------
@@ -300,18 +300,21 @@ class ValueTables(OfVocabulary, Block):
         rows = self._rows(table, unknown)
         if self.combine == "sum":
             return sum_writer(columns, rows, dtype)
-        writers = [value_writer(c, own, dtype) for c, own in zip(columns, rows, strict=True)]
+        writers = [
+            value_writer(c, column_rows, dtype)
+            for c, column_rows in zip(columns, rows, strict=True)
+        ]
         return row_writer(writers, self.widths)
 
     def summands(
         self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
     ) -> np.ndarray:
         """Return the squared distances between rows, by lookup where columns allow it."""
-        return self._gapped(self._pairwise(A, B, unknown, cdist_squared), A, B)
+        return self._distances_with_gaps(self._pairwise(A, B, unknown, cdist_squared), A, B)
 
     def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> np.ndarray:
         """Return the inner products between rows, by lookup where columns allow it."""
-        return self._gapped_products(self._pairwise(A, B, unknown, inner_products), A, B)
+        return self._products_with_gaps(self._pairwise(A, B, unknown, inner_products), A, B)
 
     def _pairwise(self, A: Table, B: Table | None, unknown: Unknown, compare: Any) -> np.ndarray:
         """Return what ``compare`` gives of vectors, for each row of A and of B: sums over columns.
@@ -341,8 +344,8 @@ class ValueTables(OfVocabulary, Block):
     def _is_small(self, a: int, pair: Sequence[Codes | Sets]) -> bool:
         """Tell whether a column is compared through a table of all pairs of its values."""
         single = not any(isinstance(column, Sets) for column in pair)
-        plain = self.names[a] not in self.own and self.names[a] not in self.spelling
-        return single and plain and len(self.tables[a]) <= 1024
+        is_plain = self.names[a] not in self.own and self.names[a] not in self.spelling
+        return single and is_plain and len(self.tables[a]) <= 1024
 
     def _compared(
         self, pair: Sequence[Codes | Sets], table: Table, unknown: Unknown, compare: Any
@@ -364,8 +367,8 @@ class ValueTables(OfVocabulary, Block):
         left, right = (self.locate(column, unknown)[column.codes] for column in columns)
         common = ((left[:, :-2] - right[:, :-2]) ** 2).sum(axis=1)
         same = left[:, -1] == right[:, -1]
-        own = left[:, -2] ** 2 + right[:, -2] ** 2 - 2 * same * left[:, -2] * right[:, -2]
-        return added([{self.names[0]: common + own}, self.gaps(A), self.gaps(B)])
+        unique = left[:, -2] ** 2 + right[:, -2] ** 2 - 2 * same * left[:, -2] * right[:, -2]
+        return added([{self.names[0]: common + unique}, self.gaps(A), self.gaps(B)])
 
     def _has_sets(self, *tables: Table) -> bool:
         return any(isinstance(c, Sets) for table in tables for c in self.vocabulary.find(table))
@@ -421,12 +424,12 @@ class ValueTables(OfVocabulary, Block):
         """
         if not self.own:
             return super().locate(column, unknown)
-        ((_, own),) = self.own.items()
+        ((_, unique),) = self.own.items()
         index = value_index(self.vocabulary, column, unknown)
-        rows = self._label_rows(0, column.labels, index)[:-1, : -own.width]
-        out = np.column_stack([rows, np.sqrt(own.squares[index]), index])
+        rows = self._label_rows(0, column.labels, index)[:-1, : -unique.width]
+        out = np.column_stack([rows, np.sqrt(unique.squares[index]), index])
         new, near, weights = self._spelled(0, column.labels, index)
-        out[new, -2] = weights.sum(axis=1) * np.sqrt(own.squares[near[:, 0]])
+        out[new, -2] = weights.sum(axis=1) * np.sqrt(unique.squares[near[:, 0]])
         out[new, -1] = near[:, 0]
         return out
 
@@ -434,11 +437,13 @@ class ValueTables(OfVocabulary, Block):
         """Return the squared distances of located labels."""
         return squared_with_own(left, right) if self.own else super().between(left, right)
 
-    def apart(self, located: np.ndarray) -> Apart | None:
+    def distance_parts(self, located: np.ndarray) -> ValueDistanceParts | None:
         """Return what labels have in common, and what of their own."""
         if not self.own:
-            return super().apart(located)
-        return Apart(located[:, :-2], located[:, -2] ** 2, located[:, -1].astype(np.int64))
+            return super().distance_parts(located)
+        return ValueDistanceParts(
+            located[:, :-2], located[:, -2] ** 2, located[:, -1].astype(np.int64)
+        )
 
     def pairs(self, column: Codes | Sets) -> np.ndarray:
         """Return the squared distances of any two labels of a column."""
@@ -450,10 +455,10 @@ class ValueTables(OfVocabulary, Block):
     def squares(self) -> list[np.ndarray]:
         """Return, per column, the squared distances of its values, an unknown one last."""
         out = [cdist_squared(rows, rows) for rows in self.tables]
-        for name, own in self.own.items():
+        for name, unique in self.own.items():
             a = self.vocabulary.index(name)
-            common = self.tables[a][:, : -own.width]
-            located = np.column_stack([common, np.sqrt(own.squares), np.arange(len(common))])
+            common = self.tables[a][:, : -unique.width]
+            located = np.column_stack([common, np.sqrt(unique.squares), np.arange(len(common))])
             out[a] = squared_with_own(located, located)
         for name, spread in self.spread.items():
             a = self.vocabulary.index(name)
@@ -464,18 +469,18 @@ class ValueTables(OfVocabulary, Block):
     def scaled(self, factors: np.ndarray) -> ValueTables:
         """Return tables whose distances are multiplied, by a factor for each column."""
         by_name = dict(zip(self.names, factors, strict=True))
-        own = {n: replace(o, squares=by_name[n] ** 2 * o.squares) for n, o in self.own.items()}
+        unique = {n: replace(o, squares=by_name[n] ** 2 * o.squares) for n, o in self.own.items()}
         tables = [factor * rows for factor, rows in zip(factors, self.tables, strict=True)]
         empty = {name: by_name[name] * row for name, row in self.empty.items()}
         spread = {name: float(by_name[name] ** 2 * x) for name, x in self.spread.items()}
-        return replace(self, tables=tables, own=own, empty=empty, spread=spread)
+        return replace(self, tables=tables, own=unique, empty=empty, spread=spread)
 
     def _rows(self, table: Table, unknown: Unknown) -> list[np.ndarray]:
         """Return, per column, the rows of the table's own labels, and the unknown row last."""
-        found = zip(
+        columns = zip(
             self.vocabulary.find(table), self.vocabulary.positions(table, unknown), strict=True
         )
-        return [self._label_rows(a, column.labels, i) for a, (column, i) in enumerate(found)]
+        return [self._label_rows(a, column.labels, i) for a, (column, i) in enumerate(columns)]
 
     def _label_rows(self, a: int, labels: Sequence[Label], index: np.ndarray) -> np.ndarray:
         """Return the rows of labels that are found at an index, and that of an empty set last.
@@ -491,8 +496,8 @@ class ValueTables(OfVocabulary, Block):
             return out
         trust = weights.sum(axis=1, keepdims=True)
         out[new] *= 1 - trust
-        for found, weight in zip(near.T, weights.T, strict=True):
-            out[new] += weight[:, None] * rows[found]
+        for nearest, weight in zip(near.T, weights.T, strict=True):
+            out[new] += weight[:, None] * rows[nearest]
         if self.names[a] in self.own:
             width = self.own[self.names[a]].width
             out[new, -width:] = trust * rows[near[:, 0], -width:]
@@ -517,17 +522,17 @@ class ValueTables(OfVocabulary, Block):
         chosen = [self.vocabulary.index(name) for name in names]
         repair = self.repair[chosen] if len(self.repair) else self.repair
         tables = [self.tables[a] for a in chosen]
-        own = {name: self.own[name] for name in names if name in self.own}
+        unique = {name: self.own[name] for name in names if name in self.own}
         spelling = {name: self.spelling[name] for name in names if name in self.spelling}
         empty = {name: self.empty[name] for name in names if name in self.empty}
         spread = {name: self.spread[name] for name in names if name in self.spread}
         columns = self.vocabulary.select(names)
-        return ValueTables(columns, tables, self.combine, repair, own, spelling, empty, spread)
+        return ValueTables(columns, tables, self.combine, repair, unique, spelling, empty, spread)
 
     def only(self, names: Iterable[str]) -> ValueTables | None:
         """Return what is left if some columns count only."""
-        kept = set(names) & set(self.names)
-        return self.select([name for name in self.names if name in kept]) if kept else None
+        chosen = set(names) & set(self.names)
+        return self.select([name for name in self.names if name in chosen]) if chosen else None
 
     @property
     def by_value(self) -> bool:
@@ -557,14 +562,14 @@ class ValueTables(OfVocabulary, Block):
                 f"name; count "
                 "it with other='frequency', or keep the embedder with tabweave.export.save"
             )
-        odd = None if unknown == "error" else rows[-1]
-        missing = rows[labels.index(None)] if None in labels else self.empty.get(name, odd)
+        unknown_row = None if unknown == "error" else rows[-1]
+        missing = rows[labels.index(None)] if None in labels else self.empty.get(name, unknown_row)
         if name in self.spelling:  # where an unknown string lies, no lookup can say
-            odd = None
+            unknown_row = None
         if rule is not None:  # as in transform: what is not named is in the bucket
-            odd = rows[labels.index(Bucket())]
+            unknown_row = rows[labels.index(Bucket())]
         named = [i for i, v in enumerate(labels) if v is not None and not isinstance(v, Bucket)]
-        return Lookup(name, tuple(labels[i] for i in named), rows[named], missing, odd)
+        return Lookup(name, tuple(labels[i] for i in named), rows[named], missing, unknown_row)
 
 
 @storable
@@ -647,18 +652,18 @@ class Dissimilarities(Block):
 
     def only(self, names: Iterable[str]) -> Block | None:
         """Return what is left if some columns count only."""
-        kept = set(names)
-        chosen = [part for part in self.parts() if part.names[0] in kept]
+        allowed = set(names)
+        chosen = [part for part in self.parts() if part.names[0] in allowed]
         return Blocks(chosen) if chosen else None
 
     def summands(
         self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
     ) -> np.ndarray:
         """Return the sums of dissimilarities between rows."""
-        ours = self.vocabulary.codes(A, unknown)
+        left_codes = self.vocabulary.codes(A, unknown)
         if B is not None and B is not A:
-            return lookup_sum(ours, self.vocabulary.codes(B, unknown), self.tables())
-        out = lookup_sum(ours, ours, self.tables())
+            return lookup_sum(left_codes, self.vocabulary.codes(B, unknown), self.tables())
+        out = lookup_sum(left_codes, left_codes, self.tables())
         np.fill_diagonal(out, 0)  # two missing cells are apart, a row and itself are not
         return out
 
@@ -690,7 +695,7 @@ class Dissimilarities(Block):
         """Return the dissimilarities of labels, by their index."""
         return self.tables()[0][np.ix_(left, right)]
 
-    def apart(self, located: np.ndarray) -> Apart | None:
+    def distance_parts(self, located: np.ndarray) -> ValueDistanceParts | None:
         """Return None: a table tells them apart."""
         return None
 
@@ -792,9 +797,9 @@ def sum_of_lookups(
 
 def squared_with_own(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the squared distances of what :meth:`ValueTables.locate` returns of many values."""
-    ours, theirs = left[:, -2, None], right[None, :, -2]
+    left_lengths, right_lengths = left[:, -2, None], right[None, :, -2]
     same = left[:, -1, None] == right[None, :, -1]
-    alone = np.where(same, (ours - theirs) ** 2, ours**2 + theirs**2)
+    alone = np.where(same, (left_lengths - right_lengths) ** 2, left_lengths**2 + right_lengths**2)
     return cdist_squared(left[:, :-2], right[:, :-2]) + alone
 
 

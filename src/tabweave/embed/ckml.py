@@ -62,9 +62,7 @@ class CKML(ValueEmbedder):
         What was seen.
     tables_ : ValueTables
         The representation.
-    numbers_ : Curves or None
-        The coordinates of declared numbers, grades and dates; None without any.
-    blocks_, schema_
+    numbers_, blocks_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Notes

@@ -62,9 +62,7 @@ class UNTIE(ValueEmbedder):
         weigh equally.
     tables_ : ValueTables
         The representation.
-    numbers_ : Curves or None
-        The coordinates of declared numbers, grades and dates; None without any.
-    counts_, blocks_, schema_
+    counts_, numbers_, blocks_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Notes

@@ -225,9 +225,7 @@ class UNTIE(DistinctRowEmbedder):
         Empty: a column with many values is an error, it would have 28 V² features.
     tables_ : ValueTables
         The representation, Eq. (7.23).
-    numbers_ : Curves or None
-        The coordinates of declared numbers, grades and dates; None without any.
-    counts_, blocks_, schema_
+    counts_, numbers_, blocks_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Notes
@@ -489,9 +487,7 @@ class HELIC(helic.HELIC):
         Empty: a column with many values is an error.
     tables_ : ValueTables
         The representation, Eq. (6.18).
-    numbers_ : Curves or None
-        The coordinates of declared numbers, grades and dates; None without any.
-    counts_, blocks_, schema_
+    counts_, numbers_, blocks_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Notes
@@ -672,9 +668,7 @@ class UNICORN(unicorn.UNICORN):
         Empty: a column with many values is an error, it would have 28 V² features.
     tables_ : ValueTables
         The representation, Eq. (8.20).
-    numbers_ : Curves or None
-        The coordinates of declared numbers, grades and dates; None without any.
-    blocks_, schema_
+    numbers_, blocks_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Notes

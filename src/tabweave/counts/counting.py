@@ -45,7 +45,7 @@ compiled: Callable[[F], F] = njit(nogil=True, cache=True)  # for what has no pla
 
 
 def count_pairs(columns: Sequence[Codes | Sets], weight: np.ndarray | None) -> Any:
-    """Return the V×V pair counts of columns, values in the columns' own order; not :func:`tidy`."""
+    """The V×V pair counts of columns, values in the columns' own order; not :func:`tidy`."""
     sizes = np.array([len(column.labels) for column in columns], np.int64)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     dtype = np.dtype(np.int64 if weight is None else weight.dtype)
@@ -62,7 +62,7 @@ def count_pairs(columns: Sequence[Codes | Sets], weight: np.ndarray | None) -> A
 def count_alone(
     columns: Sequence[Codes | Sets], weight: np.ndarray | None, *, with_last: bool
 ) -> Any:
-    """Return how often each value occurs, on the diagonal of what :func:`count_pairs` returns.
+    """How often each value occurs, on the diagonal of what :func:`count_pairs` returns.
 
     Values of different columns are not paired, but with those of the last one, if it is one of
     classes.
@@ -80,7 +80,7 @@ def count_alone(
 
 
 def most_pairs(sizes: np.ndarray, n_rows: int) -> int:
-    """Return the most pairs of values that rows can have: per two columns, one a row or all."""
+    """The most pairs of values that rows can have: per two columns, one a row or all."""
     kinds, times = np.unique(sizes, return_counts=True)
     most = np.minimum(np.outer(kinds, kinds), n_rows)
     pairs = np.outer(times, times) - np.diag(times)
@@ -93,7 +93,7 @@ def _is_dense(size: int, cells: int) -> bool:
 
 
 def wide_bytes(size: int, cells: int) -> int:
-    """Return what it takes to count so many pairs of so many values of many small columns."""
+    """What it takes to count so many pairs of so many values of many small columns."""
     return (8 * size**2 if _is_dense(size, cells) else 48 * cells) + 12 * cells
 
 
@@ -112,7 +112,7 @@ def check_wide(n_columns: int, n_values: int, n_bytes: int) -> None:
 
 
 def available_memory() -> int | None:
-    """Return how many bytes are free, if the system says so."""
+    """How many bytes are free, if the system says so."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             for line in file:
@@ -131,12 +131,12 @@ def _rows_of(column: Codes | Sets) -> np.ndarray:
 
 
 def divisor(x: np.ndarray) -> np.ndarray:
-    """Return what to divide by: numbers, and 1 where they are 0, so that 0 / 0 is 0."""
+    """What to divide by: numbers, and 1 where they are 0, so that 0 / 0 is 0."""
     return np.where(x > 0, x, 1)
 
 
 def tidy(pairs: Any) -> Any:
-    """Return a matrix in the one form that its size asks for: equal counts, equal storage."""
+    """A matrix in the one form that its size asks for: equal counts, equal storage."""
     if pairs.shape[0] <= DENSE_VALUES:
         dense = pairs.toarray() if sparse.issparse(pairs) else pairs
         return np.ascontiguousarray(dense)
@@ -151,7 +151,7 @@ def tidy(pairs: Any) -> Any:
 
 
 def _compressed(dense: np.ndarray) -> Any:
-    """Return a large dense matrix as a sparse one, a row at a time."""
+    """A large dense matrix as a sparse one, a row at a time."""
     cells = int(np.count_nonzero(dense))
     kind = np.int64 if dense.dtype == np.float32 else dense.dtype  # of a product
     index = np.int32 if cells <= np.iinfo(np.int32).max else np.int64
@@ -185,7 +185,7 @@ def _is_product_cheap(
 
 
 def _product(columns: Sequence[Codes | Sets], offsets: np.ndarray) -> np.ndarray:
-    """Return ``ZᵀZ`` of the one-hot rows Z; below 2**24 rows single precision is exact."""
+    """``ZᵀZ`` of the one-hot rows Z; below 2**24 rows single precision is exact."""
     n, size = len(columns[0].codes), int(offsets[-1])
     out = np.zeros((size, size), np.float32)
     for part in slices(n, size, HISTOGRAM_ENTRIES):
@@ -200,7 +200,7 @@ def _product(columns: Sequence[Codes | Sets], offsets: np.ndarray) -> np.ndarray
 def in_order(
     columns: Sequence[Codes | Sets], levels: Sequence[tuple[Label, ...] | None]
 ) -> Sequence[Codes | Sets]:
-    """Return columns with their values in order, where that is less work than to move counts."""
+    """Columns with their values in order, where that is less work than to move counts."""
     if sum(len(column.labels) for column in columns) ** 2 <= sum(len(c.codes) for c in columns):
         return columns
     return [
@@ -238,7 +238,7 @@ def canonical(
 
 
 def among(pairs: Any, values: np.ndarray) -> Any:
-    """Return the pairs of some values, in their order; of all of them, what was given."""
+    """The pairs of some values, in their order; of all of them, what was given."""
     if np.array_equal(values, np.arange(pairs.shape[0])):
         return pairs
     return (
@@ -249,7 +249,7 @@ def among(pairs: Any, values: np.ndarray) -> Any:
 
 
 def merged_values(pairs: Any, first: np.ndarray) -> Any:
-    """Return pairs in which neighbouring values are one: from one of ``first`` to the next."""
+    """Pairs in which neighbouring values are one: from one of ``first`` to the next."""
     if not len(first):
         return pairs
     if not sparse.issparse(pairs):
@@ -325,7 +325,7 @@ def _one_pair(
 
 
 def _indicator(column: Codes | Sets, weight: np.ndarray | None) -> Any:
-    """Return the rows × values matrix of a column, rows scaled by weight."""
+    """The rows × values matrix of a column, rows scaled by weight."""
     if isinstance(column, Sets):
         starts, codes = column.starts, column.codes
     else:
@@ -336,14 +336,14 @@ def _indicator(column: Codes | Sets, weight: np.ndarray | None) -> Any:
 
 
 def _weight_of_cells(column: Codes | Sets, weight: np.ndarray | None) -> np.ndarray | None:
-    """Return the weight of each code of a column: of a set, that of its row for each element."""
+    """The weight of each code of a column: of a set, that of its row for each element."""
     if weight is None or isinstance(column, Codes):
         return weight
     return np.repeat(weight, np.diff(column.starts))
 
 
 def _diagonal(column: Codes | Sets, weight: np.ndarray | None) -> Any:
-    """Return how often each value occurs, as a diagonal matrix."""
+    """How often each value occurs, as a diagonal matrix."""
     return _on_diagonal(_times(column, weight))
 
 
@@ -353,7 +353,7 @@ def _on_diagonal(times: np.ndarray) -> Any:
 
 
 def _times(column: Codes | Sets, weight: np.ndarray | None) -> np.ndarray:
-    """Return how often each value occurs."""
+    """How often each value occurs."""
     nothing = np.zeros(len(column.codes), np.uint8)
     shape = (len(column.labels), 1)
     return pair_histogram(column.codes, nothing, shape, _weight_of_cells(column, weight))[:, 0]
@@ -362,7 +362,7 @@ def _times(column: Codes | Sets, weight: np.ndarray | None) -> np.ndarray:
 def _with_classes(
     column: Codes | Sets, classes: Codes | Sets, weight: np.ndarray | None
 ) -> np.ndarray:
-    """Return how often each value meets each class, of which a row has one."""
+    """How often each value meets each class, of which a row has one."""
     class_codes = classes.codes
     if isinstance(column, Sets):
         class_codes = np.repeat(class_codes, np.diff(column.starts))
@@ -385,7 +385,7 @@ def _assemble_dense(blocks: Iterator[Block], size: int, dtype: np.dtype) -> np.n
 
 
 def _span(values: np.ndarray) -> Any:
-    """Return values that follow each other as a slice, through which cells are written faster."""
+    """Values that follow each other as a slice, through which cells are written faster."""
     follow = len(values) and (np.diff(values) == 1).all()
     return slice(int(values[0]), int(values[-1]) + 1) if follow else values
 
@@ -503,7 +503,7 @@ def _count_groups_weighted(
 
 
 def n_threads() -> int:
-    """Return how many threads to count with: the cores this process may use."""
+    """How many threads to count with: the cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -601,7 +601,7 @@ def small_pairs(
 
 
 def _padded(groups: list[list[tuple[int, int]]]) -> np.ndarray:
-    """Return the first value and the number of values of each group's columns, 0 where none is."""
+    """The first value and the number of values of each group's columns, 0 where none is."""
     out = np.zeros((len(groups), max(map(len, groups)), 2), np.int64)
     for g, group in enumerate(groups):
         out[g, : len(group)] = np.reshape(group, (-1, 2))
@@ -801,7 +801,7 @@ UNIT_DIGIT = -LOWEST_BIT_EXPONENT // 32  # the digit of 1
 
 
 def add_up_columns(columns: Sequence[np.ndarray], weight: np.ndarray | None) -> np.ndarray:
-    """Return the digits of :func:`add_up` of each column."""
+    """The digits of :func:`add_up` of each column."""
     out = np.zeros((len(columns), 3, DIGITS), np.int64 if weight is None else weight.dtype)
     for i, values in enumerate(columns):
         out[i] = _add_rows(values, None, 1 << 24) if weight is None else add_up(values, weight)
@@ -809,7 +809,7 @@ def add_up_columns(columns: Sequence[np.ndarray], weight: np.ndarray | None) -> 
 
 
 def add_up(values: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """Return the digits of (how many, sum, sum of squares) of the numbers that are not NaN."""
+    """The digits of (how many, sum, sum of squares) of the numbers that are not NaN."""
     if weight is None or weight.dtype.kind == "f" or not len(weight):
         return carry(_add_rows(values, weight, 1 << 24))
     out = np.zeros((3, DIGITS), np.int64)
@@ -846,7 +846,7 @@ def carry(digits: np.ndarray) -> np.ndarray:
 
 
 def exact(digits: np.ndarray) -> Fraction:
-    """Return the number that a row of digits stands for."""
+    """The number that a row of digits stands for."""
     if digits.dtype.kind == "f":
         return sum(
             (
@@ -861,7 +861,7 @@ def exact(digits: np.ndarray) -> Fraction:
 
 
 def moments_in(digits: np.ndarray) -> tuple[int | float, float, float]:
-    """Return how many numbers digits are of, their mean and population variance; NaN of none.
+    """How many numbers digits are of, their mean and population variance; NaN of none.
 
     Without cancellation: they are rounded once, at the end.
     """
@@ -885,7 +885,7 @@ def _rounded(number: Fraction) -> float:
 
 
 def _square_plain(mantissa: Any) -> tuple[Any, Any, Any, Any]:
-    """Return the digits of a square: the upper half of the mantissa is worth ``2**27``."""
+    """The digits of a square: the upper half of the mantissa is worth ``2**27``."""
     low, high = mantissa & ((1 << 27) - 1), mantissa >> 27
     a, b, c = low * low, low * high, high * high  # of worth 1, 2**28 and 2**54
     first = (a & DIGIT_BITS) + ((b & 0xF) << 28)
@@ -987,7 +987,7 @@ class Grid(NamedTuple):
     floor: int = LEAST_EXPONENT
 
     def coarser(self, other: Grid) -> Grid:
-        """Return the grid whose buckets are unions of those of both."""
+        """The grid whose buckets are unions of those of both."""
         return Grid(
             max(self.linear, other.linear), min(self.bits, other.bits), max(self.floor, other.floor)
         )
@@ -1018,12 +1018,12 @@ class Histogram:
 
     @classmethod
     def of(cls, values: np.ndarray, weight: np.ndarray | None = None) -> Histogram:
-        """Return the histogram of numbers, without those that are missing."""
+        """The histogram of numbers, without those that are missing."""
         x, times = distinct(values, weight)
         return cls(Grid(), x, times).limited()
 
     def at(self, grid: Grid) -> Histogram:
-        """Return the histogram in buckets that are unions of these."""
+        """The histogram in buckets that are unions of these."""
         if grid == self.grid or not len(self.starts):
             return replace(self, grid=grid)
         first = first_of(starts_of(self.starts, grid))
@@ -1031,7 +1031,7 @@ class Histogram:
         return Histogram(grid, starts_of(self.starts[first], grid), times)
 
     def limited(self, most: int = 4096, bits: int = 6, octaves: int = 20) -> Histogram:
-        """Return the histogram in the narrowest buckets of which there are few enough.
+        """The histogram in the narrowest buckets of which there are few enough.
 
         Parameters
         ----------
@@ -1044,7 +1044,7 @@ class Histogram:
         return self.at(self.grid.coarser(_finest(self.starts, most, bits, octaves)))
 
     def paired(self, n_columns: int) -> Histogram:
-        """Return it in the few buckets that are counted in pairs, with so many columns of numbers.
+        """The same in the few buckets that are counted in pairs, with so many columns of numbers.
 
         They are fewer than 128 each, and of all columns together about 2,048.
         """
@@ -1053,7 +1053,7 @@ class Histogram:
         return self.limited(most, bits, max(bits, 1, 7 * most // (16 << bits)))
 
     def plus(self, other: Histogram, sign: int = 1) -> Histogram:
-        """Return the sum, or the difference."""
+        """The sum, or the difference."""
         grid = self.grid.coarser(other.grid)
         a, b = self.at(grid), other.at(grid)
         starts, index = np.unique(np.concatenate([a.starts, b.starts]), return_inverse=True)
@@ -1064,14 +1064,14 @@ class Histogram:
         return total if sign < 0 else total.limited()
 
     def without(self, noise: float) -> Histogram:
-        """Return it without the buckets that hold nothing but noise."""
+        """The same without the buckets that hold nothing but noise."""
         present = np.abs(self.times) > noise
         if present.all():
             return self
         return replace(self, starts=self.starts[present], times=self.times[present])
 
     def scaled(self, factor: float) -> Histogram:
-        """Return it with every number counted so many times."""
+        """The same with every number counted so many times."""
         return replace(self, times=self.times * factor)
 
     @property
@@ -1092,13 +1092,13 @@ class Histogram:
 
 
 def most_paired(n_columns: int) -> int:
-    """Return how many buckets a column has in pairs, at most, of so many columns of numbers."""
+    """How many buckets a column has in pairs, at most, of so many columns of numbers."""
     most = 126  # with gaps, 7 bits
     return min(most, max(MAX_PAIRED_BUCKETS // max(n_columns, 1), 4))
 
 
 def distinct(values: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct numbers, in increasing order, and how often each occurs."""
+    """The distinct numbers, in increasing order, and how often each occurs."""
     if weight is None:
         x = np.sort(values)
         x = x[: np.searchsorted(x, np.nan)]
@@ -1113,21 +1113,21 @@ def distinct(values: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray,
 
 
 def first_of(x: np.ndarray) -> np.ndarray:
-    """Return where each new number of an increasing sequence is met first."""
+    """Where each new number of an increasing sequence is met first."""
     if not len(x):
         return np.zeros(0, np.intp)
     return np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1]]))
 
 
 def _widths(bits: np.ndarray, grid: Grid) -> np.ndarray:
-    """Return how many lower bits of floats do not tell buckets apart; 63 next to zero."""
+    """How many lower bits of floats do not tell buckets apart; 63 next to zero."""
     top = np.maximum(bits >> 52, 1) - 1023
     width = np.clip(np.minimum(grid.linear, top - grid.bits) - top + 52, 0, 52)
     return np.where(top < grid.floor, 63, width)
 
 
 def starts_of(x: np.ndarray, grid: Grid) -> np.ndarray:
-    """Return the start of the bucket that each number lies in."""
+    """The start of the bucket that each number lies in."""
     bits = np.abs(x).view(np.int64)
     width = _widths(bits, grid)
     out = ((bits >> width) << width).view(np.float64)
@@ -1136,7 +1136,7 @@ def starts_of(x: np.ndarray, grid: Grid) -> np.ndarray:
 
 
 def _finest(x: np.ndarray, most: int, bits: int, octaves: int) -> Grid:
-    """Return the narrowest buckets of which increasing numbers fill few enough."""
+    """The narrowest buckets of which increasing numbers fill few enough."""
     if len(x) <= most:
         return Grid()
     # Neighbours that a width of 2**i tells apart, and no larger.
@@ -1186,7 +1186,7 @@ def tell_apart(x: np.ndarray, bits: int, octaves: int, separated: np.ndarray) ->
 
 
 def coded_bins(values: np.ndarray, edges: np.ndarray, labels: Sequence[Label]) -> Codes:
-    """Return which bin each number is in; a missing one has the label None, after the others."""
+    """Which bin each number is in; a missing one has the label None, after the others."""
     codes = np.searchsorted(edges, values, side="right").astype(np.uint16)
     gaps = np.isnan(values)
     if not gaps.any():

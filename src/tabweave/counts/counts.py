@@ -80,7 +80,7 @@ class NumberCounts:
     grids: dict[str, Grid] = field(default_factory=dict)
 
     def scaled(self, factor: float) -> NumberCounts:
-        """Return what is counted of numbers, multiplied by a factor."""
+        """What is counted of numbers, multiplied by a factor."""
         histograms = {name: histogram.scaled(factor) for name, histogram in self.histograms.items()}
         moments = None if self.moments is None else self.moments * factor
         return NumberCounts(moments, histograms, self.grids)
@@ -243,7 +243,7 @@ class Counts(OfVocabulary):
         return combine(self, other, minus=True)
 
     def scaled(self, factor: float) -> Counts:
-        """Return the counts multiplied by a factor, as decay in a stream does.
+        """The counts multiplied by a factor, as decay in a stream does.
 
         Counts are floats from there on, unless the factor is 1; a value that has faded to a
         billionth of the rows is dropped.
@@ -325,11 +325,11 @@ class Counts(OfVocabulary):
         return [name for name, n in rows.items() if 0 < n < float(self.n) * (1 - 1e-9)]
 
     def span(self, column: str | int) -> slice:
-        """Return the location of a column (name or number) among the V values."""
+        """The location of a column (name or number) among the V values."""
         return self.vocabulary.span(column)
 
     def block(self, a: str | int, b: str | int) -> np.ndarray:
-        """Return the table of values of column a against values of column b."""
+        """The table of values of column a against values of column b."""
         part = self.pairs[self.span(a), self.span(b)]
         return part.toarray() if sparse.issparse(part) else part
 
@@ -359,7 +359,7 @@ class Counts(OfVocabulary):
         return grids != self.grids
 
     def moments(self, column: str) -> tuple[int | float, float, float]:
-        """Return (how many numbers, mean, population variance) of a numeric column."""
+        """(how many numbers, mean, population variance) of a numeric column."""
         numeric = self._moments
         if column not in numeric:
             raise KeyError(f"expected a numeric column, one of {list(numeric)}, got {column!r}")
@@ -375,7 +375,7 @@ class Counts(OfVocabulary):
         }
 
     def select(self, columns: Iterable[str]) -> Counts:
-        """Return the counts of some columns, in the order given."""
+        """The counts of some columns, in the order given."""
         columns = [columns] if isinstance(columns, str) else list(columns)
         if self.schema is None or columns == self.schema.names:
             return self
@@ -399,7 +399,7 @@ class Counts(OfVocabulary):
         )
 
     def present(self, columns: Iterable[str]) -> Counts:
-        """Return the counts without the missing cells of some columns: rows have values, or none.
+        """The counts without the missing cells of some columns: rows have values, or none.
 
         What counts say of two columns is then said by the rows that have values in both.
         """
@@ -502,7 +502,7 @@ def _counted_columns(
 
 
 def checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
-    """Return a weight for each row, integers where they are; raise for what are no weights."""
+    """A weight for each row, integers where they are; raise for what are no weights."""
     if sample_weight is None:
         return None
     weight = np.asarray(sample_weight)
@@ -544,7 +544,7 @@ def _class_column(y: Any, n_rows: int) -> Codes:
 
 
 def append(counts: Counts, table: Table, y: Any = None, *, sample_weight: Any = None) -> Counts:
-    """Return ``counts + Counts.of(table, y, sample_weight=sample_weight)``.
+    """``counts + Counts.of(table, y, sample_weight=sample_weight)``.
 
     Plain rows of categories are counted straight into a copy of the matrix: windows of a stream
     are small, and building a matrix for each and merging two vocabularies costs more.
@@ -566,7 +566,7 @@ def append(counts: Counts, table: Table, y: Any = None, *, sample_weight: Any = 
 
 
 def _grown(counts: Counts, table: Table) -> Vocabulary | None:
-    """Return the values of both, in order; None where only the general way will do."""
+    """The values of both, in order; None where only the general way will do."""
     simple = counts.classes is None and isinstance(counts.pairs, np.ndarray)
     if not simple or counts.schema is None or counts.schema != table.schema:
         return None  # what is not coupled has no dense matrix either
@@ -594,7 +594,7 @@ def _grown(counts: Counts, table: Table) -> Vocabulary | None:
 
 
 def counted_schema(counts: Counts) -> Schema:
-    """Return the columns of counts; raise if nothing was counted."""
+    """The columns of counts; raise if nothing was counted."""
     if counts.schema is None:
         raise ValueError(
             "expected counts of at least one row, got none, or only rows of weight zero"

@@ -106,20 +106,20 @@ def value_sums(counts: Counts, *functions: Callable[[np.ndarray], np.ndarray]) -
 
 
 def _by_column(counts: Counts, rows: np.ndarray) -> np.ndarray:
-    """Return the sums of the rows of each column's values."""
+    """The sums of the rows of each column's values."""
     column = _column_of_value(counts)
     ones = (np.ones(len(column)), (column, np.arange(len(column))))
     return np.asarray(sparse.csr_array(ones, shape=(len(counts.sizes), len(column))) @ rows)
 
 
 def entropies(n: float, *tables: np.ndarray) -> list[float]:
-    """Return the entropy of each table of counts, which add up to n, in nats."""
+    """The entropy of each table of counts, which add up to n, in nats."""
     positive = (table[table > 0] for table in tables)
     return [float(np.log(n) - (x * np.log(x)).sum() / n) for x in positive]
 
 
 def information(counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return mutual information, marginal and joint entropy of every pair of columns, in nats.
+    """Mutual information, marginal and joint entropy of every pair of columns, in nats.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def corrected_uncertainty(
     marginal: np.ndarray,
     expected: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return ``SU⁺ = 2 max(0, MI - E[MI]) / (H_a + H_b)``, 0 on the diagonal.
+    """``SU⁺ = 2 max(0, MI - E[MI]) / (H_a + H_b)``, 0 on the diagonal.
 
     Takes from :func:`information` what shuffled columns would seem to share, see
     :func:`chance_information`, whose first result may be given.
@@ -165,7 +165,7 @@ def corrected_uncertainty(
 def copies(
     counts: Counts, mutual: np.ndarray, marginal: np.ndarray, expected: np.ndarray
 ) -> np.ndarray:
-    """Return how far each other column says what a column says, between 0 and 1.
+    """How far each other column says what a column says, between 0 and 1.
 
     ``((MI - E[MI]) / (max(H_a, H_b) - E[MI]))¹⁶`` is 1 for a column and its copy, at any number of
     values, and small for columns that merely depend on each other: 0.003 if they share 70 % of what
@@ -184,7 +184,7 @@ def copies(
 
 
 def chance_information(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and variance of the mutual information of all columns, were they shuffled.
+    """Mean and variance of the mutual information of all columns, were they shuffled.
 
     With a, b the counts of two values, n rows, and K hypergeometric with these margins, the mean is
     ``Σ E[K log(nK / ab)] / n`` over all pairs of values, exactly, whatever their number [Vinh, Epps
@@ -214,7 +214,7 @@ def chance_information(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _columns_of_sets(counts: Counts) -> np.ndarray:
-    """Return which columns hold sets, or have gaps: their values meet others not once a row."""
+    """Which columns hold sets, or have gaps: their values meet others not once a row."""
     columns = () if counts.schema is None else counts.schema.categorical
     incomplete = set(counts.columns_with_gaps)
     return np.array([column.kind == "set" or column.name in incomplete for column in columns], bool)
@@ -234,7 +234,7 @@ def _fill_in_sets(
 def chance_of_tables(
     margins: Sequence[tuple[np.ndarray, np.ndarray]],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and variance of the mutual information of tables with these margins."""
+    """Mean and variance of the mutual information of tables with these margins."""
     cells, times = [], []
     for rows, columns in margins:
         (x, x_times), (y, y_times) = (
@@ -252,7 +252,7 @@ def chance_of_tables(
 
 
 def chance_with_classes(counts: Counts, pairs: np.ndarray) -> np.ndarray:
-    """Return the mean information of each column with classes, were these shuffled.
+    """The mean information of each column with classes, were these shuffled.
 
     ``pairs`` are the counts of values with classes.
     """
@@ -273,7 +273,7 @@ def chance_with_classes(counts: Counts, pairs: np.ndarray) -> np.ndarray:
 
 
 def _repeats(counts: Counts, often: np.ndarray) -> tuple[np.ndarray, Any]:
-    """Return the different counts of values, and how often each occurs in each column."""
+    """The different counts of values, and how often each occurs in each column."""
     column = _column_of_value(counts)
     sizes, index = np.unique(often, return_inverse=True)
     ones = (np.ones(len(column)), (column, index))
@@ -281,12 +281,12 @@ def _repeats(counts: Counts, often: np.ndarray) -> tuple[np.ndarray, Any]:
 
 
 def _whole(x: np.ndarray, least: int = 1) -> np.ndarray:
-    """Return counts as whole numbers; those of decayed or weighted rows are rounded."""
+    """Counts as whole numbers; those of decayed or weighted rows are rounded."""
     return np.maximum(np.rint(x.astype(np.float64)), least)
 
 
 def _chance(a: np.ndarray, b: np.ndarray, n: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return moments of ``K log(nK / ab)`` of two counts among n rows, elementwise."""
+    """Moments of ``K log(nK / ab)`` of two counts among n rows, elementwise."""
     a, b, n = np.broadcast_arrays(a, b, np.float64(n))
     mean, variance = np.zeros((2, *a.shape))
     often, alive = a * b > MAX_SUMMED_MEETINGS * n, (a < n) & (b < n)
@@ -298,7 +298,7 @@ def _chance(a: np.ndarray, b: np.ndarray, n: Any) -> tuple[np.ndarray, np.ndarra
 
 
 def _chance_of_many(x: np.ndarray, y: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the moments of values that meet often, by the first terms of a series in 1/n."""
+    """The moments of values that meet often, by the first terms of a series in 1/n."""
     expected, rest = x * y / n, (1 - x / n) * (1 - y / n)
     spread = expected * rest * n / (n - 1)
     skew = spread * (1 - 2 * x / n) * (1 - 2 * y / n)
@@ -308,7 +308,7 @@ def _chance_of_many(x: np.ndarray, y: np.ndarray, n: np.ndarray) -> tuple[np.nda
 
 
 def _chance_of_few(x: np.ndarray, y: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Return the moments of values that meet seldom, by the whole sum."""
+    """The moments of values that meet seldom, by the whole sum."""
     logs = np.log(np.maximum(np.arange(2 * MAX_SUMMED_MEETINGS), 1))
     moments = np.zeros((2, len(x)))
     _sum_meetings(np.stack([x, y, n, np.log(x * y / n)]), logs, moments)
@@ -379,7 +379,7 @@ def _sum_meetings(margins: np.ndarray, logs: np.ndarray, moments: np.ndarray) ->
 
 
 def gap_uncertainty(counts: Counts) -> np.ndarray:
-    """Return the symmetric uncertainty of each column's gaps with the values of each other column.
+    """The symmetric uncertainty of each column's gaps with the values of each other column.
 
     That is of whether the column's cell is missing, given that the other's is not, less what chance
     brings, ``(V - 1) / 2n``; 0 of columns without gaps, with themselves, and with columns whose
@@ -501,7 +501,7 @@ class Points:
     right: np.ndarray
 
     def inner(self, rows: np.ndarray) -> np.ndarray:
-        """Return the inner products of all points with those in ``rows``."""
+        """The inner products of all points with those in ``rows``."""
         if not sparse.issparse(self.matrix):
             points = self._points()
             with blas_threads(points.size * len(rows)):
@@ -518,7 +518,7 @@ class Points:
         )
 
     def norms(self) -> np.ndarray:
-        """Return the squared length of each point."""
+        """The squared length of each point."""
         if not sparse.issparse(self.matrix):
             points = self._points()
             return np.einsum("ij,ij->i", points, points)
@@ -570,7 +570,7 @@ def by_class(counts: Counts, column: int, smoothing: float = 0.0) -> Points:
 def _with_others(
     counts: Counts, column: int, max_dense_entries: int = 1 << 25
 ) -> tuple[Any, np.ndarray]:
-    """Return the pair counts of a column with all other columns, and those values' counts."""
+    """The pair counts of a column with all other columns, and those values' counts."""
     span = counts.span(column)
     keep = np.delete(np.arange(counts.pairs.shape[0]), np.arange(span.start, span.stop))
     block = counts.pairs[span][:, keep]
@@ -591,14 +591,14 @@ def _scaled(block: Any, scale: np.ndarray) -> Any:
 
 @storable
 def gaussian(inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, width: float) -> Any:
-    """Return ``exp(-|x - y|² / 2σ²)`` from x·y, |x|² and |y|², elementwise."""
+    """``exp(-|x - y|² / 2σ²)`` from x·y, |x|² and |y|², elementwise."""
     near = gaussian_exponent(inner, left, right)
     near *= 1 / width**2
     return np.exp(near, out=near)
 
 
 def gaussian_exponent(inner: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return ``-|x - y|² / 2``, which a Gaussian divides by σ²."""
+    """``-|x - y|² / 2``, which a Gaussian divides by σ²."""
     exponent = np.multiply(inner, -2)
     # In place from here: with many values this is where time goes.
     exponent += left
@@ -609,7 +609,7 @@ def gaussian_exponent(inner: np.ndarray, left: np.ndarray, right: np.ndarray) ->
 
 
 def gaussian_width(kernel: Kernel) -> float | None:
-    """Return the width of a Gaussian; None of another kernel."""
+    """The width of a Gaussian; None of another kernel."""
     if isinstance(kernel, partial) and kernel.func is gaussian:
         return float(kernel.keywords["width"])
     return None
@@ -617,7 +617,7 @@ def gaussian_width(kernel: Kernel) -> float | None:
 
 @storable
 def polynomial(inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, degree: int) -> Any:
-    """Return ``(x·y)^p`` from x·y, elementwise."""
+    """``(x·y)^p`` from x·y, elementwise."""
     power = np.array(inner, dtype=np.float64)
     for _ in range(degree - 1):  # several times as fast as a power
         power *= inner
@@ -628,7 +628,7 @@ def polynomial(inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, degree
 def bounded_polynomial(
     inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, degree: int
 ) -> Any:
-    """Return ``(x·y / |x||y|)^p`` from x·y, |x|² and |y|²: a polynomial that is 1 at most."""
+    """``(x·y / |x||y|)^p`` from x·y, |x|² and |y|²: a polynomial that is 1 at most."""
     size = np.sqrt(np.multiply(left, right))
     return np.divide(inner, size, out=np.zeros_like(inner), where=size > 0) ** degree
 
@@ -636,13 +636,13 @@ def bounded_polynomial(
 def kernel_family(
     widths: Sequence[float] = WIDTHS, degrees: Sequence[int] = DEGREES
 ) -> dict[str, Kernel]:
-    """Return the kernels of Section 6.2.3: Gaussians of several widths, and polynomials."""
+    """The kernels of Section 6.2.3: Gaussians of several widths, and polynomials."""
     family: dict[str, Kernel] = {f"gauss{w:g}": partial(gaussian, width=w) for w in widths}
     return family | {f"poly{d}": partial(polynomial, degree=d) for d in degrees}
 
 
 def chosen_kernels(kernels: Mapping[str, Kernel] | None) -> dict[str, Kernel]:
-    """Return the kernels that were given, or the family of Section 6.2.3."""
+    """The kernels that were given, or the family of Section 6.2.3."""
     for name, kernel in (kernels or {}).items():
         _check_kernel(name, kernel)
     return kernel_family() if kernels is None else dict(kernels)
@@ -662,7 +662,7 @@ def _check_kernel(name: str, kernel: Kernel) -> None:
 
 
 def landmarks(counts: Counts, column: int, at_most: int) -> np.ndarray:
-    """Return the values a column is seen through: all, or the most frequent ones."""
+    """The values a column is seen through: all, or the most frequent ones."""
     count = counts.value_counts[counts.span(column)]
     if len(count) <= at_most:
         return np.arange(len(count))
@@ -679,7 +679,7 @@ class KernelBlock:
     diagonal: np.ndarray
 
     def inertia(self, weights: np.ndarray, landmark_ids: np.ndarray) -> float:
-        """Return the variance of the values in this kernel, weighted; exact if all are landmarks.
+        """The variance of the values in this kernel, weighted; exact if all are landmarks.
 
         The weighted trace of the centred Gram: what the column adds to the spread of objects.
         """
@@ -707,7 +707,7 @@ def kernel_blocks(
 
 
 def _spaces(counts: Counts, column: int, smoothing: float) -> dict[str, Points]:
-    """Return the values of a column as points: f(v), [p(v|w)] and [p(w|v)]."""
+    """The values of a column as points: f(v), [p(v|w)] and [p(w|v)]."""
     spaces = {"intra": intra(counts, column)}
     if len(counts.names) > 1:
         spaces["inter"] = inter(counts, column, smoothing)
@@ -745,7 +745,7 @@ def summed_kernels(
     smoothing: float,
     cached_entries: int = 1 << 15,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the sum of a column's kernels at unit inertia, its diagonal, and how many they are.
+    """The sum of a column's kernels at unit inertia, its diagonal, and how many they are.
 
     The kernels of a few values at a time, which the caches hold, are computed twice: first for
     their inertia, then to be summed. That takes less time than to keep them.
@@ -818,7 +818,7 @@ class _Family:
 
 
 def factor(gram: np.ndarray, landmark_ids: np.ndarray) -> np.ndarray:
-    """Return rows whose inner products are (or by Nyström approximate) a kernel of all values."""
+    """Rows whose inner products are (or by Nyström approximate) a kernel of all values."""
     if not len(gram):  # sets that are all empty have no values
         return np.zeros((0, 0))
     if len(landmark_ids) == len(gram):
@@ -857,7 +857,7 @@ class Factors:
     def of(
         cls, gram: np.ndarray, diagonal: np.ndarray, identity: float, landmark_ids: np.ndarray
     ) -> Factors:
-        """Return the factors of a kernel of all values against landmarks, and of the identity.
+        """The factors of a kernel of all values against landmarks, and of the identity.
 
         What the landmarks do not explain of a value is its own, as in FITC [Snelson and Ghahramani
         2006]: the kernel of a value with itself is exact.
@@ -874,15 +874,15 @@ class Factors:
         return cls(common, unique + identity)
 
     def scaled(self, weight: float) -> Factors:
-        """Return factors whose squared distances are multiplied."""
+        """Factors whose squared distances are multiplied."""
         return Factors(np.sqrt(weight) * self.common, weight * self.own)
 
     def beside(self, rows: np.ndarray) -> Factors:
-        """Return factors with more coordinates that values share."""
+        """Factors with more coordinates that values share."""
         return Factors(np.hstack([self.common, rows]), self.own)
 
     def bounded(self, f: np.ndarray) -> Factors:
-        """Return factors of which a column's vectors take at most ``MAX_COORDINATES`` coordinates.
+        """Factors of which a column's vectors take at most ``MAX_COORDINATES`` coordinates.
 
         Up to one value more all distances stay as they are. Beyond, the directions are kept in
         which rows differ most; what is left of a value becomes its own.
@@ -896,7 +896,7 @@ class Factors:
             return self._leading(f / max(f.sum(), 1e-300))
 
     def _leading(self, share: np.ndarray, block_rows: int = 1 << 13) -> Factors:
-        """Return the directions in which rows differ most, all others as own."""
+        """The directions in which rows differ most, all others as own."""
         centre, width = share @ self.common, self.common.shape[1]
         parts = slices(len(share), 1, block_rows)
         scatter = np.zeros((width, width))
@@ -917,7 +917,7 @@ class Factors:
 def named_weights(
     counts: Counts, names: Sequence[Sequence[str]], weights: Sequence[np.ndarray]
 ) -> dict[str, dict[str, float]]:
-    """Return the weights of each column's kernels by name."""
+    """The weights of each column's kernels by name."""
     return {
         column: dict(zip(kernel_names, w.tolist(), strict=True))
         for column, kernel_names, w in zip(counts.names, names, weights, strict=True)
@@ -925,7 +925,7 @@ def named_weights(
 
 
 def class_ties(counts: Counts, pairs: np.ndarray) -> np.ndarray:
-    """Return ``SU⁺ = 2 max(0, MI - E[MI]) / (H(values) + H(classes))`` of each column.
+    """``SU⁺ = 2 max(0, MI - E[MI]) / (H(values) + H(classes))`` of each column.
 
     E[MI] is what shuffled classes would seem to share with it, whatever the number of its values
     (:func:`~tabweave.counts.couplings.chance_information`).

@@ -32,7 +32,7 @@ _MOST_ROWS = np.iinfo(np.int64).max  # or a count would wrap around
 
 
 def combine(a: Counts, b: Counts, *, minus: bool = False) -> Counts:
-    """Return ``a + b``, or ``a - b``; both have rows."""
+    """``a + b``, or ``a - b``; both have rows."""
     check_same_columns(a, b)
     schema = cast(Schema, a.schema)
     b = b.select(schema.names)
@@ -64,7 +64,7 @@ def combine(a: Counts, b: Counts, *, minus: bool = False) -> Counts:
 def in_same_buckets(
     a: Counts, b: Counts, histograms: Mapping[str, Histogram] = MappingProxyType({})
 ) -> tuple[Counts, Counts]:
-    """Return counts of the same columns with their numbers in the same buckets.
+    """Counts of the same columns with their numbers in the same buckets.
 
     They are as wide as the wider ones of both, and as the histograms of both together need them.
     """
@@ -79,7 +79,7 @@ def in_same_buckets(
 
 
 def in_buckets(counts: Counts, grids: Mapping[str, Grid]) -> Counts:
-    """Return counts whose numbers are in wider buckets."""
+    """Counts whose numbers are in wider buckets."""
     wider = [name for name, grid in grids.items() if counts.grids[name] != grid]
     if not wider:
         return counts
@@ -106,21 +106,21 @@ def in_buckets(counts: Counts, grids: Mapping[str, Grid]) -> Counts:
 
 
 def _levels(counts: Counts) -> list[tuple[Label, ...] | None]:
-    """Return the levels of each column, the classes last."""
+    """The levels of each column, the classes last."""
     classes: list[tuple[Label, ...] | None] = [None] * (counts.classes is not None)
     parts = cast(Schema, counts.schema).parts
     return [c.levels if c.name == name else None for name, c in parts.items()] + classes
 
 
 def with_classes(counts: Counts) -> Vocabulary:
-    """Return the vocabulary of counts with the classes as a last column."""
+    """The vocabulary of counts with the classes as a last column."""
     if counts.classes is None:
         return counts.vocabulary
     return Vocabulary((*counts.vocabulary.names, "y"), (*counts.vocabulary.labels, counts.classes))
 
 
 def expand(counts: Counts, vocabulary: Vocabulary) -> Any:
-    """Return the pair counts over a larger vocabulary; classes, if there are, come last in both."""
+    """The pair counts over a larger vocabulary; classes, if there are, come last in both."""
     pairs, values = counts.pairs, with_classes(counts)
     if counts.classes is not None:
         class_n = cast(np.ndarray, counts.class_n)
@@ -142,7 +142,7 @@ def expand(counts: Counts, vocabulary: Vocabulary) -> Any:
 
 
 def noise_of(counts: Counts) -> float:
-    """Return what counts as zero after a subtraction: nothing for integers, else rounding."""
+    """What counts as zero after a subtraction: nothing for integers, else rounding."""
     integers = counts.pairs.dtype.kind == "i" and isinstance(counts.n, int)
     return 0.0 if integers else 1e-9 * max(abs(counts.n), 1e-300)
 

@@ -28,7 +28,7 @@ from tabweave.io.register import storable
 
 
 def centred_product(counts: Counts, rows: np.ndarray) -> np.ndarray:
-    """Return ``C₀ R`` for a matrix R with one row per value, without forming C₀."""
+    """``C₀ R`` for a matrix R with one row per value, without forming C₀."""
     c, sets = counts.value_counts, set_columns(counts)
     rows = rows.copy() if sets else rows
     for a, (share, size) in sets.items():
@@ -38,7 +38,7 @@ def centred_product(counts: Counts, rows: np.ndarray) -> np.ndarray:
 
 
 def of_means(counts: Counts, sums: np.ndarray) -> np.ndarray:
-    """Return what ``ZᵀY`` is where set-valued cells are means, from that where they are sums."""
+    """What ``ZᵀY`` is where set-valued cells are means, from that where they are sums."""
     sets = set_columns(counts)
     sums = sums.copy() if sets else sums
     for a, (share, size) in sets.items():
@@ -48,7 +48,7 @@ def of_means(counts: Counts, sums: np.ndarray) -> np.ndarray:
 
 
 def set_columns(counts: Counts) -> dict[int, tuple[np.ndarray, float]]:
-    """Return of each column of sets the shares of elements, and how large the set of one is."""
+    """Of each column of sets the shares of elements, and how large the set of one is."""
     kinds = [] if counts.schema is None else [c.kind for c in counts.schema.categorical]
     moments = {}
     for a in (a for a, kind in enumerate(kinds) if kind == "set"):
@@ -60,7 +60,7 @@ def set_columns(counts: Counts) -> dict[int, tuple[np.ndarray, float]]:
 
 
 def scatter(counts: Counts, tables: Sequence[Any], *, centred: bool = True) -> np.ndarray:
-    """Return ``TᵀC₀T`` (or ``TᵀCT``), the scatter of all objects under concatenated tables.
+    """``TᵀC₀T`` (or ``TᵀCT``), the scatter of all objects under concatenated tables.
 
     A table that chooses values is quicker as a sparse array.
     """
@@ -83,7 +83,7 @@ def _beside_ones(table: Any) -> Any:
 
 
 def _scatter(counts: Counts, tables: Sequence[Any], centred: bool) -> np.ndarray:
-    """Return the scatter where cells of sets are the sums of their elements."""
+    """The scatter where cells of sets are the sums of their elements."""
     spans = [counts.span(a) for a in range(len(tables))]
     edges = np.cumsum([0, *(table.shape[1] for table in tables)]).tolist()
     coordinate_spans = [slice(i, j) for i, j in pairwise(edges)]
@@ -104,7 +104,7 @@ def _scatter(counts: Counts, tables: Sequence[Any], centred: bool) -> np.ndarray
 def _dense_scatter(
     pairs: Any, tables: Sequence[Any], spans: Sequence[slice], coordinate_spans: Sequence[slice]
 ) -> np.ndarray:
-    """Return ``TᵀCT``: a column's values are in ``spans``, and its coordinates are its ``own``."""
+    """``TᵀCT``: a column's values are in ``spans``, and its coordinates are its ``own``."""
     pairs = pairs.T  # the same: counts of pairs are symmetric, and columns are cut faster so
     width = coordinate_spans[-1].stop if coordinate_spans else 0
     half_product, product = np.empty((pairs.shape[0], width)), np.empty((width, width))
@@ -120,7 +120,7 @@ def _dense_scatter(
 def principal_axes(
     counts: Counts, tables: Sequence[np.ndarray], n_axes: int, *, centred: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest eigenvalues of the object kernel and the axes that give them.
+    """The largest eigenvalues of the object kernel and the axes that give them.
 
     The k-th object coordinate is ``Z T u_k``; its sum of squares over objects is the eigenvalue.
     Columns that all have one value leave no axis.
@@ -135,7 +135,7 @@ def principal_axes(
 
 
 def leading_axes(counts: Counts, tables: Sequence[np.ndarray], n_axes: int) -> np.ndarray:
-    """Return the axes of the largest eigenvalues; those as large as the last one stay together.
+    """The axes of the largest eigenvalues; those as large as the last one stay together.
 
     A cut through equal eigenvalues would keep arbitrary directions. Where columns are independent
     and alike all are equal, and rows that differ would fall together.
@@ -149,7 +149,7 @@ def leading_axes(counts: Counts, tables: Sequence[np.ndarray], n_axes: int) -> n
 def responses(
     counts: Counts, tables: Sequence[np.ndarray], n_axes: int, *, centred: bool = True
 ) -> np.ndarray:
-    """Return ``ZᵀH``, H the top eigenvectors of the object kernel: values on clusters.
+    """``ZᵀH``, H the top eigenvectors of the object kernel: values on clusters.
 
     ``H = HZTU/√λ``, so ``ZᵀH = C₀TU/√λ`` and ``tr(HᵀSH) = tr((ZᵀH)ᵀ G ZᵀH)`` for any kernel
     ``S = ZGZᵀ``. Directions without inertia, of which no kernel in the sum has any, are 0.
@@ -162,7 +162,7 @@ def responses(
 
 
 def projected(tables: Sequence[np.ndarray], axes: np.ndarray) -> list[np.ndarray]:
-    """Return the value tables of the projection: each column's rows on the axes, to be summed."""
+    """The value tables of the projection: each column's rows on the axes, to be summed."""
     edges = np.cumsum([0] + [table.shape[1] for table in tables])
     return [
         table @ axes[start:stop]
@@ -250,7 +250,7 @@ class CrossMoments:
         return replace(self, vocabulary=words, products=products, by_value=by_value)
 
     def measured(self, origin: np.ndarray, unit: np.ndarray) -> CrossMoments:
-        """Return the same sums of numbers that are measured otherwise."""
+        """The same sums of numbers that are measured otherwise."""
         if np.array_equal(origin, self.origin) and np.array_equal(unit, self.unit):
             return self
         a, b = self.unit / unit, (self.origin - origin) / unit  # x becomes a x + b
@@ -269,13 +269,13 @@ class CrossMoments:
         )
 
     def means(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean of each column's numbers, and how many there are."""
+        """The mean of each column's numbers, and how many there are."""
         n = np.diagonal(self.products[2])
         total = np.diagonal(self.products[1])
         return self.origin + self.unit * (total / divisor(n)), n
 
     def centred(self, factor: Any = 1.0) -> np.ndarray:
-        """Return ``Σ (x - x̄)(y - ȳ)`` over the rows that have both numbers, each times its factor.
+        """``Σ (x - x̄)(y - ȳ)`` over the rows that have both numbers, each times its factor.
 
         The squares of large numbers may exceed a float; in deviations they do not.
         """
@@ -283,18 +283,18 @@ class CrossMoments:
         return self._centred_units() * np.outer(unit, unit)
 
     def _centred_units(self) -> np.ndarray:
-        """Return ``Σ (x - x̄)(y - ȳ)`` in units."""
+        """``Σ (x - x̄)(y - ȳ)`` in units."""
         product, total, n, _ = self.products
         mean = np.diagonal(total) / divisor(np.diagonal(n))
         return product - total * mean - (total * mean).T + np.outer(mean, mean) * n
 
     def deviations(self, n: Any) -> np.ndarray:
-        """Return ``√(Σ (x - x̄)² / n)`` of each column."""
+        """``√(Σ (x - x̄)² / n)`` of each column."""
         squares = np.diagonal(self._centred_units())
         return self.unit * np.sqrt(np.maximum(squares, 0) / n)
 
     def correlations(self) -> np.ndarray:
-        """Return Pearson's correlation of every two columns, over the rows that have both."""
+        """Pearson's correlation of every two columns, over the rows that have both."""
         product, total, n, square = self.products
         n = divisor(n)
         squares = np.maximum(square - total**2 / n, 0)
@@ -304,7 +304,7 @@ class CrossMoments:
         return np.clip(out, -1, 1)
 
     def value_sums(self, factor: Any = 1.0) -> np.ndarray:
-        """Return ``Σ (x - x̄)`` over the rows of each value, x̄ the mean of the column.
+        """``Σ (x - x̄)`` over the rows of each value, x̄ the mean of the column.
 
         Sums are multiplied by ``factor``: those of large numbers may exceed a float, in deviations
         they do not.
@@ -314,7 +314,7 @@ class CrossMoments:
         return (self.by_value[0] - self.by_value[1] * mean) * (self.unit * factor)
 
     def value_means(self) -> np.ndarray:
-        """Return the mean of each column's numbers over the rows of each value."""
+        """The mean of each column's numbers over the rows of each value."""
         total, n = self.by_value
         return self.origin + self.unit * (total / divisor(n))
 
@@ -324,7 +324,7 @@ SUMMED_ROWS = 1 << 16
 
 
 def _measure(numbers: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return a middle and a scale of each column: whole powers of two, which lose no digit."""
+    """A middle and a scale of each column: whole powers of two, which lose no digit."""
     origin, unit = np.zeros(len(numbers)), np.ones(len(numbers))
     for j, values in enumerate(numbers):
         present = values[:SUMMED_ROWS]
@@ -344,7 +344,7 @@ def _measure(numbers: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 def _features(
     numbers: Sequence[np.ndarray], origin: np.ndarray, unit: np.ndarray, space: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return numbers (0 in a gap) and which are present, a row each, and where that stands.
+    """Numbers (0 in a gap) and which are present, a row each, and where that stands.
 
     Most columns have no gaps: one row of ones speaks for all of those. They are written into
     ``space``: fresh memory for each block would cost more than the sums.
@@ -368,7 +368,7 @@ def _shaped(space: np.ndarray, n_rows: int, width: int) -> np.ndarray:
 
 
 def _products(features: np.ndarray, present: np.ndarray) -> np.ndarray:
-    """Return the four products of :class:`CrossMoments` of some rows."""
+    """The four products of :class:`CrossMoments` of some rows."""
     p = len(present)
     gram = _row_products(features)
     if (present == p).all():
@@ -379,7 +379,7 @@ def _products(features: np.ndarray, present: np.ndarray) -> np.ndarray:
 
 
 def _row_products(x: np.ndarray) -> np.ndarray:
-    """Return ``x xᵀ``; of few rows in pieces so short that BLAS multiplies them as they lie.
+    """``x xᵀ``; of few rows in pieces so short that BLAS multiplies them as they lie.
 
     The last row is left out of one factor: of two equal ones BLAS would make a slower product.
     """
@@ -396,7 +396,7 @@ def _row_products(x: np.ndarray) -> np.ndarray:
 def _sums_by_value(
     codes: Sequence[np.ndarray], words: Vocabulary, features: np.ndarray, space: np.ndarray
 ) -> np.ndarray:
-    """Return the sums of features over the rows of each value; small columns share a pass."""
+    """The sums of features over the rows of each value; small columns share a pass."""
     sizes = np.diff(words.offsets).tolist()
     groups = pack_columns(sizes)
     widths = [[sizes[a] for a in group] for group in groups]

@@ -151,14 +151,14 @@ def tallying(tally: UnknownTally) -> Iterator[None]:
 
 
 def value_vocabulary(embedder: Any) -> Vocabulary:
-    """Return the values of the columns that are read as values, as fit saw them."""
+    """The values of the columns that are read as values, as fit saw them."""
     valued = {column.name for column in embedder.schema_.categorical}
     vocabulary: Vocabulary = embedder.counts_.vocabulary
     return vocabulary.select([name for name in vocabulary.names if name in valued])
 
 
 def spelled_columns(embedder: Any) -> set[str]:
-    """Return the columns whose unknown values lie between those that are spelled like them."""
+    """The columns whose unknown values lie between those that are spelled like them."""
     return set(getattr(vars(embedder).get("tables_"), "spelling", ()))
 
 
@@ -176,32 +176,32 @@ def check_types(name: str, column: Any, fitted_labels: Sequence[Label]) -> None:
 
 
 def shown(values: Any) -> str:
-    """Return the first values that are not missing, as an error shows them."""
+    """The first values that are not missing, as an error shows them."""
     present = (value for value in values if value is not None)
     return ", ".join(map(repr, islice(present, N_EXAMPLES)))
 
 
 def _n_present(column: Any) -> int:
-    """Return how many values a column has that are not missing."""
+    """How many values a column has that are not missing."""
     if None not in column.labels:
         return len(column.codes)
     return int(np.count_nonzero(column.codes != column.labels.index(None)))
 
 
 def _times(counts: Counts, name: str) -> np.ndarray:
-    """Return how often each value of a column occurs; gaps say nothing of what is to come."""
+    """How often each value of a column occurs; gaps say nothing of what is to come."""
     labels = counts.labels[counts.names.index(name)]
     present = np.array([label is not None for label in labels], bool)
     return counts.value_counts[counts.span(name)][present]
 
 
 def _is_closed(times: np.ndarray) -> bool:
-    """Return whether fit saw several values, and most rows had one that occurs again."""
+    """Whether fit saw several values, and most rows had one that occurs again."""
     return len(times) > 1 and bool(times[times <= 1].sum() < times.sum() / 2)
 
 
 def _expected(times: np.ndarray, total: int) -> float:
-    """Return how many of so many values may be unknown by chance.
+    """How many of so many values may be unknown by chance.
 
     The share of values that are new is about that of the values that occurred once [Good 1953].
     """

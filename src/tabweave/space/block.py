@@ -85,18 +85,18 @@ class Block(ABC):
 
     @abstractmethod
     def feature_names(self) -> list[str]:
-        """Return a name for each coordinate."""
+        """A name for each coordinate."""
 
     @abstractmethod
     def export(self, unknown: Unknown = "centroid") -> list[Step]:
-        """Return how to compute the coordinates, side by side; raise where no step can say it."""
+        """How to compute the coordinates, side by side; raise where no step can say it."""
 
     def parts(self) -> list[Block]:
-        """Return blocks of as few columns as can be separated, which add up to this one."""
+        """Blocks of as few columns as can be separated, which add up to this one."""
         return [self]
 
     def only(self, names: Iterable[str]) -> Block | None:
-        """Return what is left if some columns count only; None if nothing is."""
+        """What is left if some columns count only; None if nothing is."""
         allowed = set(names)
         absent = [name for name in self.names if name not in allowed]
         if absent and len(absent) < len(self.names):
@@ -108,11 +108,11 @@ class Block(ABC):
         return None if absent else self
 
     def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
-        """Return what each column brings to the coordinates; they add up to them."""
+        """What each column brings to the coordinates; they add up to them."""
         return {self.names[0]: self.coordinates(table, unknown=unknown)}
 
     def gaps(self, table: Table) -> dict[str, np.ndarray]:
-        """Return by column what the missing cell of each row adds to its squared distances.
+        """By column what the missing cell of each row adds to its squared distances.
 
         A missing cell is at its expected distance from every cell: at the mean of the column's
         values, and on an axis that no other cell has, as long as values lie from their mean. So
@@ -123,7 +123,7 @@ class Block(ABC):
         return {}
 
     def label_gaps(self, column: Codes | Sets) -> np.ndarray:
-        """Return the same for each label of the one column there is."""
+        """The same for each label of the one column there is."""
         return np.zeros(len(column.labels))
 
     # -- rows ------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Block(ABC):
         dtype: Any = np.float64,
         unknown: Unknown = "centroid",
     ) -> np.ndarray:
-        """Return the coordinates of each row of a table, optionally into a given array.
+        """The coordinates of each row of a table, optionally into a given array.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class Block(ABC):
     def summands(
         self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
     ) -> np.ndarray:
-        """Return what adds up over blocks between the rows of A and of B (or A)."""
+        """What adds up over blocks between the rows of A and of B (or A)."""
         left = self.coordinates(A, unknown=unknown)
         right = left if B is None or B is A else self.coordinates(B, unknown=unknown)
         return self._distances_with_gaps(summed_differences(left, right, self.power), A, B)
@@ -196,12 +196,12 @@ class Block(ABC):
         squared: bool = False,
         unknown: Unknown = "centroid",
     ) -> np.ndarray:
-        """Return the distances between rows; ``squared`` leaves out the root."""
+        """The distances between rows; ``squared`` leaves out the root."""
         out = np.maximum(self.summands(A, B, unknown), 0)
         return np.sqrt(out, out=out) if self.root and not squared else out
 
     def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> np.ndarray:
-        """Return the inner products between rows."""
+        """The inner products between rows."""
         if self.power != 2:
             raise ValueError(
                 "these distances are sums of absolute differences, which no inner product gives; "
@@ -214,7 +214,7 @@ class Block(ABC):
     def shares(
         self, A: Table, B: Table, *, power: int | None = None, unknown: Unknown = "centroid"
     ) -> dict[str, np.ndarray]:
-        """Return each column's share in what adds up between row i of A and row i of B.
+        """Each column's share in what adds up between row i of A and row i of B.
 
         Where columns are mixed (summed, or through a transformer) a share may be negative: the
         column's difference points against the total one.
@@ -241,23 +241,23 @@ class Block(ABC):
     # -- values ----------------------------------------------------------------------------
 
     def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
-        """Return the coordinates of a column's labels, and those of an unknown value last."""
+        """The coordinates of a column's labels, and those of an unknown value last."""
         raise TypeError(f"expected a block of values, got {type(self).__name__}")
 
     def locate(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
-        """Return what :meth:`between` compares, for each label of a column."""
+        """What :meth:`between` compares, for each label of a column."""
         return self.points(column, unknown)[:-1]
 
     def between(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Return what adds up between located labels."""
+        """What adds up between located labels."""
         return summed_differences(left, right, self.power)
 
     def distance_parts(self, located: np.ndarray) -> ValueDistanceParts | None:
-        """Return what :meth:`between` is made of; None if it is not made of coordinates."""
+        """What :meth:`between` is made of; None if it is not made of coordinates."""
         return ValueDistanceParts(located, np.zeros(len(located)), np.arange(len(located)))
 
     def pairs(self, column: Codes | Sets) -> np.ndarray:
-        """Return what adds up between any two labels of a column."""
+        """What adds up between any two labels of a column."""
         points, gaps = self.points(column)[:-1], self.label_gaps(column)
         if self.power == 1:
             return summed_differences(points, points, 1)
@@ -291,23 +291,23 @@ class Blocks(Block):
         return row_writer(writers, [block.width for block in self.blocks])
 
     def feature_names(self) -> list[str]:
-        """Return the names of all coordinates."""
+        """The names of all coordinates."""
         return [name for block in self.blocks for name in block.feature_names()]
 
     def export(self, unknown: Unknown = "centroid") -> list[Step]:
-        """Return the steps of all blocks."""
+        """The steps of all blocks."""
         return [step for block in self.blocks for step in block.export(unknown)]
 
     def parts(self) -> list[Block]:
-        """Return the parts of all blocks."""
+        """The parts of all blocks."""
         return [part for block in self.blocks for part in block.parts()]
 
     def gaps(self, table: Table) -> dict[str, np.ndarray]:
-        """Return what missing cells add in all blocks."""
+        """What missing cells add in all blocks."""
         return added(block.gaps(table) for block in self.blocks)
 
     def only(self, names: Iterable[str]) -> Block | None:
-        """Return what is left of the blocks."""
+        """What is left of the blocks."""
         chosen = list(names)
         parts = [part for block in self.blocks if (part := block.only(chosen)) is not None]
         return Blocks(parts) if parts else None
@@ -315,11 +315,11 @@ class Blocks(Block):
     def summands(
         self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
     ) -> np.ndarray:
-        """Return the sum over blocks of what adds up."""
+        """The sum over blocks of what adds up."""
         return self._sum(A, B, (block.summands(A, B, unknown) for block in self.blocks))
 
     def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> np.ndarray:
-        """Return the sum over blocks of their inner products."""
+        """The sum over blocks of their inner products."""
         return self._sum(A, B, (block.kernel(A, B, unknown) for block in self.blocks))
 
     def _sum(self, A: Table, B: Table | None, parts: Iterable[np.ndarray]) -> np.ndarray:
@@ -366,39 +366,39 @@ class Summed(Block):
         return write
 
     def feature_names(self) -> list[str]:
-        """Return a number for each coordinate."""
+        """A number for each coordinate."""
         return [f"{self.title}{i}" for i in range(self.width)]
 
     def export(self, unknown: Unknown = "centroid") -> list[Step]:
-        """Return the sum of the blocks' steps."""
+        """The sum of the blocks' steps."""
         steps: list[Lookup | Line] = []
         for step in (step for block in self.blocks for step in block.export(unknown)):
             steps += step.steps if isinstance(step, Sum) else (step,)
         return [Sum(tuple(steps))]
 
     def only(self, names: Iterable[str]) -> Block | None:
-        """Return the sum of what is left."""
+        """The sum of what is left."""
         chosen = list(names)
         parts = [part for block in self.blocks if (part := block.only(chosen)) is not None]
         return Summed(parts, self.title) if len(parts) > 1 else parts[0] if parts else None
 
     def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
-        """Return what each column adds."""
+        """What each column adds."""
         return added(block.split(table, unknown) for block in self.blocks)
 
     def gaps(self, table: Table) -> dict[str, np.ndarray]:
-        """Return what missing cells add in all blocks."""
+        """What missing cells add in all blocks."""
         return added(block.gaps(table) for block in self.blocks)
 
 
 def total_gaps(block: Block, table: Table) -> np.ndarray | None:
-    """Return what the missing cells of each row add to its squared distances; None for nothing."""
+    """What the missing cells of each row add to its squared distances; None for nothing."""
     parts = list(block.gaps(table).values())
     return np.sum(parts, axis=0) if parts else None
 
 
 def added(shares: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the sum of shares by column: a column may have several blocks."""
+    """The sum of shares by column: a column may have several blocks."""
     out: dict[str, Any] = {}
     for part in shares:
         for name, share in part.items():
@@ -480,12 +480,12 @@ Step = Lookup | Line | Sum
 
 
 def label_column(labels: Iterable[Label]) -> Codes:
-    """Return labels as a column without rows, for what is asked of labels alone."""
+    """Labels as a column without rows, for what is asked of labels alone."""
     return Codes(np.zeros(0, np.uint8), list(labels))
 
 
 def value_writer(column: Codes | Sets, points: np.ndarray, dtype: np.dtype) -> Writer:
-    """Return what writes the point of each cell's value, or the mean of the points of a set.
+    """What writes the point of each cell's value, or the mean of the points of a set.
 
     ``points`` are those of the column's labels, and the point of an empty set last.
     """
@@ -503,7 +503,7 @@ def value_writer(column: Codes | Sets, points: np.ndarray, dtype: np.dtype) -> W
 
 
 def row_writer(writers: Sequence[Writer], widths: Sequence[int]) -> Writer:
-    """Return what lets several writers write side by side."""
+    """What lets several writers write side by side."""
     ends = np.cumsum(widths).tolist()
     spans = [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
 
@@ -517,7 +517,7 @@ def row_writer(writers: Sequence[Writer], widths: Sequence[int]) -> Writer:
 def sum_writer(
     columns: Sequence[Codes | Sets], points: Sequence[np.ndarray], dtype: np.dtype
 ) -> Writer:
-    """Return what adds up the points of the cells of several columns."""
+    """What adds up the points of the cells of several columns."""
     typed = [np.ascontiguousarray(rows_of_labels, dtype) for rows_of_labels in points]
 
     def write(rows: slice, out: np.ndarray) -> None:
@@ -613,7 +613,7 @@ def in_threads(work: Callable[..., None], blocks: Sequence[object]) -> None:
 
 
 def cdist_squared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return squared Euclidean distances; exactly 0 for equal rows.
+    """Squared Euclidean distances; exactly 0 for equal rows.
 
     Narrow rows are compared by differences. Wide ones go through their inner products, ten to
     fifty times faster, and the few pairs so near that this loses precision by differences again;
@@ -638,7 +638,7 @@ def cdist_squared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def summed_differences(x: np.ndarray, y: np.ndarray, power: int) -> np.ndarray:
-    """Return the sums of ``|x - y| ** power`` (1 or 2): each pair alone, whatever is beside it."""
+    """The sums of ``|x - y| ** power`` (1 or 2): each pair alone, whatever is beside it."""
     from scipy.spatial.distance import cdist
 
     if not x.shape[1]:
@@ -647,7 +647,7 @@ def summed_differences(x: np.ndarray, y: np.ndarray, power: int) -> np.ndarray:
 
 
 def inner_products(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the inner products of rows."""
+    """The inner products of rows."""
     return x @ y.T
 
 
@@ -671,7 +671,7 @@ class Turn:
     end: np.ndarray
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
-        """Return rows in the earlier coordinates, of which there may be more."""
+        """Rows in the earlier coordinates, of which there may be more."""
         return (wider(rows, len(self.start)) - self.start) @ self.axes + self.end
 
 
@@ -679,7 +679,7 @@ Piece = tuple[np.ndarray, np.ndarray, np.ndarray]  # points now, the same ones t
 
 
 def turns(pieces: Sequence[Piece], *, together: bool) -> list[Turn]:
-    """Return for each piece the orthogonal map that brings its points nearest to those before.
+    """For each piece the orthogonal map that brings its points nearest to those before.
 
     Orthogonal Procrustes, weighted, each piece about its mean: with ``M = Σ w (x - x̄)(y - ȳ)ᵀ``
     and its singular vectors U and V the map is ``UVᵀ``. ``together`` gives all pieces one map, as
@@ -706,5 +706,5 @@ def _nearest_rotation(product: np.ndarray) -> np.ndarray:
 
 
 def wider(rows: np.ndarray, width: int) -> np.ndarray:
-    """Return rows with zeros after their coordinates, up to a number of these."""
+    """Rows with zeros after their coordinates, up to a number of these."""
     return np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, width - rows.shape[-1])])

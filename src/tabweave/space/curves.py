@@ -20,7 +20,7 @@ from tabweave.space.value_tables import ValueTables
 
 
 def with_missing(features: Any, labels: Sequence[Label], f: np.ndarray | None = None) -> Any:
-    """Return rows or factors with one for missing, if it is among the labels, but has none yet.
+    """Rows or factors with one for missing, if it is among the labels, but has none yet.
 
     It is at the mean by frequency, or, without any, at 0.
     """
@@ -48,11 +48,11 @@ class Curve:
     missing: np.ndarray | None
 
     def without_coordinates(self) -> Curve:
-        """Return the knots without coordinates, where missing is a value."""
+        """The knots without coordinates, where missing is a value."""
         return replace(self, rows=np.zeros((len(self.knots.x), 0)), missing=np.zeros(0))
 
     def with_missing(self) -> Curve:
-        """Return curves on which missing is a value: an axis for missing numbers, if there are any.
+        """Curves on which missing is a value: an axis for missing numbers, if there are any.
 
         As the mean of the numbers lies half a mean squared distance from them, so does the axis:
         missing and present numbers are as far apart as two present ones.
@@ -76,11 +76,11 @@ class Curve:
         return float(self.knots.share @ ((self.rows - self.gap) ** 2).sum(axis=1))
 
     def scaled(self, weight: float) -> Curve:
-        """Return curves whose squared distances are multiplied."""
+        """Curves whose squared distances are multiplied."""
         return self._turned(lambda rows: np.sqrt(weight) * rows)
 
     def along(self, axes: np.ndarray) -> Curve:
-        """Return curves along other axes."""
+        """Curves along other axes."""
         return self._turned(lambda rows: rows @ axes)
 
     def _turned(self, turn: Callable[[np.ndarray], np.ndarray]) -> Curve:
@@ -88,7 +88,7 @@ class Curve:
         return replace(self, rows=turn(self.rows), missing=missing)
 
     def beside(self, rows: np.ndarray, missing: np.ndarray) -> Curve:
-        """Return curves with more coordinates: of each of the column's values, and of none."""
+        """Curves with more coordinates: of each of the column's values, and of none."""
         more = replace(self, rows=np.column_stack([self.rows, rows[self.knots.value]]))
         if self.missing is None:
             return more
@@ -96,7 +96,7 @@ class Curve:
         return replace(more, missing=np.append(self.missing, gap))
 
     def at_values(self, counts: Counts) -> np.ndarray:
-        """Return the coordinates of each bin, as counts have them."""
+        """The coordinates of each bin, as counts have them."""
         column = counts.vocabulary.index(self.name)
         out = np.zeros((counts.sizes[column], self.width))
         value, share = self.knots.value, self.knots.share
@@ -124,7 +124,7 @@ def curve_of(coupled: Counts, part: str, numbering: Numbering, counts: Counts) -
 
 
 def join_curves(curves: Sequence[Curve], levels: Mapping[str, tuple[Label, ...]]) -> Curves | None:
-    """Return the curves of all columns as one block; None if there are none."""
+    """The curves of all columns as one block; None if there are none."""
     if not curves:
         return None
     knots_and_rows = [two_knots(curve) for curve in curves]
@@ -139,7 +139,7 @@ def join_curves(curves: Sequence[Curve], levels: Mapping[str, tuple[Label, ...]]
 
 
 def two_knots(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
-    """Return knots and rows, at least two: a column of one number lies on a flat line."""
+    """Knots and rows, at least two: a column of one number lies on a flat line."""
     x, rows = curve.knots.x, curve.rows
     if len(x) >= 2:
         return x, rows
@@ -155,7 +155,7 @@ def project(
     levels: Mapping[str, tuple[Label, ...]],
     axes_of: Callable[[Counts, list[np.ndarray]], np.ndarray],
 ) -> tuple[ValueTables, Curves | None]:
-    """Return tables and curves along the axes that counts give, to be summed.
+    """Tables and curves along the axes that counts give, to be summed.
 
     Parameters
     ----------
@@ -182,14 +182,14 @@ def project(
 
 
 def sum_blocks(tables: ValueTables, numbers: Curves | None) -> Block:
-    """Return projected tables and curves as one block."""
+    """Projected tables and curves as one block."""
     if numbers is None:
         return tables
     return Summed([tables, *numbers.parts()] if tables.tables else numbers.parts())
 
 
 def principal_directions(counts: Counts, tables: list[np.ndarray], n_axes: int) -> np.ndarray:
-    """Return the axes of the largest eigenvalues, without those along which nothing varies."""
+    """The axes of the largest eigenvalues, without those along which nothing varies."""
     values, axes = principal_axes(counts, tables, n_axes)
     return axes[:, values > 1e-9 * values.max(initial=0)]
 
@@ -200,7 +200,7 @@ def principal_directions(counts: Counts, tables: list[np.ndarray], n_axes: int) 
 def with_numbers(
     tables: ValueTables, coupled: Counts, counts: Counts, counted: CountedColumns
 ) -> tuple[ValueTables, Curves | None]:
-    """Return a method's tables of values, and beside them the curves of numbers, grades and dates.
+    """A method's tables of values, and beside them the curves of numbers, grades and dates.
 
     Both are scaled to as much inertia as they have columns: a column counts as a column. If there
     are classes, half of a numeric column's weight is the same for all, half as it is tied to them.
@@ -227,7 +227,7 @@ def with_numbers(
 
 
 def column_curve(part: str, coupled: Counts, counts: Counts, counted: CountedColumns) -> Curve:
-    """Return the curves of a column, or of a cycle of it, missing too if it is a value."""
+    """The curves of a column, or of a cycle of it, missing too if it is a value."""
     curve = curve_of(coupled, part, counted.numbering, counts)
     return curve if part in counted.gaps else curve.with_missing()
 
@@ -237,7 +237,7 @@ def turned_towards(
     earlier: tuple[ValueTables | None, Curves | None],
     counts: Counts,
 ) -> tuple[ValueTables, Curves | None]:
-    """Return tables and curves turned towards those before, as far as both know the same values."""
+    """Tables and curves turned towards those before, as far as both know the same values."""
     (tables, numbers), (tables_before, numbers_before) = learned, earlier
     if tables_before is None or tables_before.combine != tables.combine:
         return learned
@@ -252,7 +252,7 @@ def turned_towards(
 
 
 def class_weights(counts: Counts, names: Sequence[str]) -> np.ndarray:
-    """Return how much each column counts, mean 1: half alike, half as it is tied to the classes.
+    """How much each column counts, mean 1: half alike, half as it is tied to the classes.
 
     The tie is ``SU⁺``, see :func:`~tabweave.counts.couplings.class_ties`. All weights are 1 where
     no classes were counted, or they depend on no column.
@@ -265,7 +265,7 @@ def class_weights(counts: Counts, names: Sequence[str]) -> np.ndarray:
 
 
 def table_inertia(tables: ValueTables, counts: Counts) -> float:
-    """Return the variance of the objects that tables make, from counts."""
+    """The variance of the objects that tables make, from counts."""
     rows = [table[:-1] for table in tables.tables]
     if tables.combine == "sum":
         stacked = np.vstack(rows)

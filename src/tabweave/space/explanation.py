@@ -36,7 +36,7 @@ class Explanation(dict[str, float]):
 
 
 def labelled(distances: np.ndarray, name: str, labels: Sequence[Label]) -> Any:
-    """Return distances between values as a pandas frame, shaded in notebooks."""
+    """Distances between values as a pandas frame, shaded in notebooks."""
     pandas = require("pandas", "frames")
     index = pandas.Index(labels, dtype=object, name=name)
     frame = pandas.DataFrame(distances, index=index, columns=index)

@@ -84,7 +84,7 @@ class Curves(Block):
         return [rows.shape[1] for rows in self.rows]
 
     def shared_points(self, before: Curves) -> list[Piece]:
-        """Return the curves at their knots, now and then; one piece a curve."""
+        """The curves at their knots, now and then; one piece a curve."""
         index = {part: i for i, part in enumerate(before.curved)}
         pieces = []
         for part, x, rows in zip(self.curved, self.knots, self.rows, strict=True):
@@ -96,13 +96,13 @@ class Curves(Block):
         return pieces
 
     def turned(self, turns: Sequence[Turn]) -> Curves:
-        """Return curves that are turned, in the order of :meth:`shared_points`."""
+        """Curves that are turned, in the order of :meth:`shared_points`."""
         pairs = list(zip(turns, self.rows, self.missing, strict=True))
         rows = [np.ascontiguousarray(turn(points)) for turn, points, _ in pairs]
         return replace(self, rows=rows, missing=[turn(gap) for turn, _, gap in pairs])
 
     def feature_names(self) -> list[str]:
-        """Return the column, its cycle if it is one, and a number for each coordinate."""
+        """The column, its cycle if it is one, and a number for each coordinate."""
         pairs = zip(self.curved, self.widths, strict=True)
         return [f"{part}_{i}" for part, width in pairs for i in range(width)]
 
@@ -120,7 +120,7 @@ class Curves(Block):
         put_pieces(values, self.knots[j], self.rows[j], self.missing[j], out)
 
     def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
-        """Return what each column brings on its own."""
+        """What each column brings on its own."""
         alone = ((name, self._of([j])) for j, name in enumerate(self.names))
         return added({name: one.coordinates(table, unknown=unknown)} for name, one in alone)
 
@@ -129,13 +129,13 @@ class Curves(Block):
         return Line(self.curved[j], 0.0, 1.0, missing, knots, rows)
 
     def scaled(self, factor: float) -> Curves:
-        """Return the curves with every coordinate multiplied."""
+        """The curves with every coordinate multiplied."""
         rows, missing = ([factor * part for part in points] for points in (self.rows, self.missing))
         spread = [factor**2 * part for part in self.spread]
         return replace(self, rows=rows, missing=missing, spread=spread)
 
     def spreads(self) -> list[float]:
-        """Return the mean squared distance of each column's numbers to a missing one."""
+        """The mean squared distance of each column's numbers to a missing one."""
         return self.spread or [0.0] * len(self.names)
 
     @property
@@ -144,11 +144,11 @@ class Curves(Block):
         return sum(self.widths)
 
     def parts(self) -> list[Block]:
-        """Return a block for each column."""
+        """A block for each column."""
         return [self] if len(self.names) == 1 else [self._of([j]) for j in range(len(self.names))]
 
     def only(self, names: Iterable[str]) -> Block | None:
-        """Return the block of some columns."""
+        """The block of some columns."""
         allowed = set(names)
         chosen = [j for j, name in enumerate(self.names) if name in allowed]
         return self._of(chosen) if chosen else None
@@ -159,7 +159,7 @@ class Curves(Block):
         return len(self.names) == 1 and self.names[0] in self.levels
 
     def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
-        """Return the points of the grades of the one column there is, a missing one last."""
+        """The points of the grades of the one column there is, a missing one last."""
         (name,) = self.names
         ranks = ranks_of(column, name, self.levels[name], unknown)
         out = np.empty((len(ranks) + 1, self.width))
@@ -167,7 +167,7 @@ class Curves(Block):
         return out
 
     def gaps(self, table: Table) -> dict[str, np.ndarray]:
-        """Return by column what missing numbers add to squared distances."""
+        """By column what missing numbers add to squared distances."""
         spreads: dict[str, float] = {}
         for name, spread in zip(self.names, self.spreads(), strict=True):
             spreads[name] = spreads.get(name, 0.0) + spread
@@ -175,7 +175,7 @@ class Curves(Block):
         return {name: spreads[name] * cells for name, cells in missing.items() if cells.any()}
 
     def label_gaps(self, column: Codes | Sets) -> np.ndarray:
-        """Return what a missing grade adds to squared distances, for each label."""
+        """What a missing grade adds to squared distances, for each label."""
         spread = sum(self.spreads())
         return np.array([spread if label is None else 0.0 for label in column.labels])
 
@@ -191,7 +191,7 @@ class Curves(Block):
         return write
 
     def export(self, unknown: Unknown = "centroid") -> list[Step]:
-        """Return a line for each column of numbers, and a lookup for each column of grades."""
+        """A line for each column of numbers, and a lookup for each column of grades."""
         return [
             graded(self._of([j]), name, self.levels[name], unknown)
             if name in self.levels
@@ -211,7 +211,7 @@ def numbers_of(table: Table, part: str, levels: Levels, unknown: Unknown) -> np.
 def ranks_of(
     column: Codes | Sets, name: str, levels: Sequence[Label], unknown: Unknown
 ) -> np.ndarray:
-    """Return the rank of each label of a column among its levels; NaN for one that is none."""
+    """The rank of each label of a column among its levels; NaN for one that is none."""
     rank = positions(levels, column.labels).astype(float)
     is_unknown = rank == len(levels)
     for i in np.flatnonzero(is_unknown) if unknown == "error" else ():
@@ -225,14 +225,14 @@ def ranks_of(
 
 
 def graded(block: Block, name: str, levels: Sequence[Label], unknown: Unknown) -> Lookup:
-    """Return a lookup of the grades of the one column of a block."""
+    """A lookup of the grades of the one column of a block."""
     points = block.points(label_column(levels))
     unknown_point = None if unknown == "error" else points[-1]
     return Lookup(name, tuple(levels), points[:-1], points[-1], unknown_point)
 
 
 def moments_of(counts: Counts, name: str, levels: Levels) -> tuple[float, float, float]:
-    """Return how many numbers a column has, their mean and variance; of grades, of their ranks."""
+    """How many numbers a column has, their mean and variance; of grades, of their ranks."""
     if name not in levels:
         return counts.moments(name)
     labels = counts.labels[counts.vocabulary.index(name)]
@@ -298,7 +298,7 @@ class Numbering:
         return cls(edges, levels, knots, masses, cycles)
 
     def binned(self, counts: Counts) -> Counts:
-        """Return the counts of values and bins: of categories only."""
+        """The counts of values and bins: of categories only."""
         first, labels = [], list(counts.labels)
         for a, (name, column_labels) in enumerate(zip(counts.names, counts.labels, strict=True)):
             index = np.arange(len(column_labels))
@@ -325,7 +325,7 @@ class Numbering:
         )
 
     def expand(self, table: Table) -> Table:
-        """Return a table of categories only, with bins in place of numbers, as :meth:`binned`."""
+        """A table of categories only, with bins in place of numbers, as :meth:`binned`."""
         parts: list[Any] = []
         for column, data in table:
             for part, bins in column.parts.items():
@@ -338,7 +338,7 @@ class Numbering:
 
 
 def _bins(counts: Counts, name: str, n_bins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the edges of the bins of a column, its knots, and the bin and mass of each knot.
+    """The edges of the bins of a column, its knots, and the bin and mass of each knot.
 
     Knots are the means of quantile bins of the histogram. A bin is made of the buckets most of
     whose numbers lie in the same quantile bin.
@@ -363,7 +363,7 @@ def _bins(counts: Counts, name: str, n_bins: int) -> tuple[np.ndarray, np.ndarra
 
 
 def quantile_bins(table: Table, n_bins: int) -> dict[str, np.ndarray]:
-    """Return the inner edges of quantile bins of the columns of numbers of rows in memory."""
+    """The inner edges of quantile bins of the columns of numbers of rows in memory."""
     return {
         column.name: quantile_edges(data.values, n_bins)
         for column, data in table
@@ -372,7 +372,7 @@ def quantile_bins(table: Table, n_bins: int) -> dict[str, np.ndarray]:
 
 
 def with_bins(table: Table, edges: Mapping[str, np.ndarray]) -> Table:
-    """Return a table with bins beside numbers."""
+    """A table with bins beside numbers."""
     columns: list[Column] = []
     parts: list[Any] = []
     for column, data in table:
@@ -390,12 +390,12 @@ def binned_part(name: str) -> Part:
 
 
 def ordered(labels: Sequence[Label]) -> tuple[Label, ...]:
-    """Return the labels that are not missing, sorted."""
+    """The labels that are not missing, sorted."""
     return tuple(sorted((v for v in labels if v is not None), key=_sortable))
 
 
 def quantile_edges(values: np.ndarray, n_bins: int, weight: np.ndarray | None = None) -> np.ndarray:
-    """Return the inner edges of bins with about as many numbers each."""
+    """The inner edges of bins with about as many numbers each."""
     return _edges(*_sorted(values, weight), n_bins)
 
 
@@ -411,7 +411,7 @@ def _edges(x: np.ndarray, weight: np.ndarray | None, n_bins: int) -> np.ndarray:
 
 
 def quantiles(x: np.ndarray, q: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
-    """Return quantiles of sorted numbers; whole weights are repetitions."""
+    """Quantiles of sorted numbers; whole weights are repetitions."""
     upto = np.cumsum(weight) if weight is not None else None
     if upto is not None and weight is not None and (weight != np.floor(weight)).any():
         return x[np.minimum(np.searchsorted(upto, q * upto[-1]), len(x) - 1)]
@@ -431,7 +431,7 @@ def quantiles(x: np.ndarray, q: np.ndarray, weight: np.ndarray | None = None) ->
 def bin_knots(
     values: np.ndarray, edges: np.ndarray, weight: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return the lowest number, the mean of the numbers in each bin, and the highest."""
+    """The lowest number, the mean of the numbers in each bin, and the highest."""
     return _knots(*_sorted(values, weight), edges)
 
 
@@ -441,7 +441,7 @@ def _knots(
     edges: np.ndarray,
     outer: tuple[float, float] | None = None,
 ) -> np.ndarray:
-    """Return the same of sorted numbers; ``outer`` are the ends of bins that go beyond them."""
+    """The same of sorted numbers; ``outer`` are the ends of bins that go beyond them."""
     if not len(x):
         return np.zeros(len(edges) + 3)
     first = np.concatenate([[0], np.searchsorted(x, edges)])
@@ -457,7 +457,7 @@ def _knots(
 
 
 def _sorted(values: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the numbers that are there and count, in order, and their weights.
+    """The numbers that are there and count, in order, and their weights.
 
     In order, so that sums are the same however the rows were arranged.
     """
@@ -470,7 +470,7 @@ def _sorted(values: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, 
 
 
 def _edges_below(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Return how many edges are at most each number; of a missing one, any number."""
+    """How many edges are at most each number; of a missing one, any number."""
     max_compared, block_rows = 32, 1 << 13
     if len(edges) > max_compared or len(values) < block_rows:
         return np.searchsorted(edges, values, side="right").astype(np.uint16)
@@ -483,7 +483,7 @@ def _edges_below(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def binned(values: np.ndarray, edges: np.ndarray) -> Codes:
-    """Return the bin of each number; missing is a separate category."""
+    """The bin of each number; missing is a separate category."""
     codes = _edges_below(values, edges)
     gaps = np.isnan(values)
     labels: list[Label] = list(range(len(edges) + 1))
@@ -498,7 +498,7 @@ def _sortable(label: Label) -> tuple[str, Any]:
 
 
 def knots_of(counts: Counts, name: str, numbering: Numbering) -> Knots:
-    """Return the points on a line of a column's bins in counts of bins, or of its grades."""
+    """The points on a line of a column's bins in counts of bins, or of its grades."""
     if name in numbering.cycles:
         return ring_knots(counts, name, numbering.cycles[name], cycle_of(name))
     column = counts.vocabulary.index(name)
@@ -617,28 +617,28 @@ class CountedColumns:
         return [part for part in self.owners if part not in self.valued]
 
     def where_missing_is_a_value(self, columns: dict[str, str]) -> CountedColumns:
-        """Return the same with missing as one more value of some columns."""
+        """The same with missing as one more value of some columns."""
         return replace(self, gaps=[part for part in self.gaps if self.owners[part] not in columns])
 
     def coupled(self, counts: Counts) -> Counts:
-        """Return the counts of values and bins, and of the cycles that datetimes show."""
+        """The counts of values and bins, and of the cycles that datetimes show."""
         if not self.numbered and list(self.owners) == list(counts.names):
             return counts
         binned = self.numbering.binned(counts)
         return binned.select([name for name in binned.names if name in self.owners])
 
     def expanded(self, table: Table) -> Table:
-        """Return rows of values and bins, as :meth:`coupled` counts them."""
+        """Rows of values and bins, as :meth:`coupled` counts them."""
         rows = self.numbering.expand(table)
         return rows.select([name for name in rows.schema.names if name in self.owners])
 
     def groups(self, coupled: Counts) -> list[str]:
-        """Return whose part each counted column is: those of one column are no news to another."""
+        """Whose part each counted column is: those of one column are no news to another."""
         return [self.owners[part] for part in coupled.names]
 
 
 def varying_columns(counts: Counts, schema: Schema) -> list[Column]:
-    """Return the columns that count: not those that were constant so far, unless declared."""
+    """The columns that count: not those that were constant so far, unless declared."""
     columns = list(schema.columns)
     if counts.n < MIN_ROWS_TO_INFER:
         return columns

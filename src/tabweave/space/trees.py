@@ -50,7 +50,7 @@ class _OfTree(Block):
         return [self.column]
 
     def feature_names(self) -> list[str]:
-        """Return the column's name."""
+        """The column's name."""
         return [self.column]
 
 
@@ -79,7 +79,7 @@ class _OfValues(_OfTree):
 
 
 def _met(column: Codes) -> tuple[Codes, np.ndarray]:
-    """Return a column of the labels that rows have, each once, and where every row has its own."""
+    """A column of the labels that rows have, each once, and where every row has its own."""
     present, at = np.unique(column.codes, return_inverse=True)
     return Codes(np.arange(len(present)), [column.labels[i] for i in present]), at
 
@@ -112,11 +112,11 @@ class TreeBlock(_OfValues):
         return len(self.kept)
 
     def feature_names(self) -> list[str]:
-        """Return the column's name with a number for each edge."""
+        """The column's name with a number for each edge."""
         return [f"{self.column}_{i}" for i in range(self.width)]
 
     def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
-        """Return the points of labels, and that of an unknown value last; missing is the root."""
+        """The points of labels, and that of an unknown value last; missing is the root."""
         out: np.ndarray = np.tile(self.centroid, (len(column.labels) + 1, 1))
         for i, label in enumerate(column.labels):
             node = self.tree.nearest(label)
@@ -132,7 +132,7 @@ class TreeBlock(_OfValues):
         return self.tree.embed([(node, float(self.tree.depths[node]))])[0, self.kept]
 
     def export(self, unknown: Unknown = "centroid") -> list[Step]:
-        """Return a lookup of the tree's nodes; a tree that reads paths has no end of values."""
+        """A lookup of the tree's nodes; a tree that reads paths has no end of values."""
         if self.tree.separator:
             raise ValueError(
                 f"column {self.column!r}: its tree accepts any path below its nodes, which a "
@@ -160,7 +160,7 @@ class LevelBlock(_OfValues):
     column: str = ""
 
     def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
-        """Return the points of labels, and that of an unknown or missing value last."""
+        """The points of labels, and that of an unknown or missing value last."""
         index = positions(self.levels, column.labels)
         for i in np.flatnonzero(index == len(self.levels)) if unknown == "error" else ():
             if column.labels[i] is not None:
@@ -169,7 +169,7 @@ class LevelBlock(_OfValues):
         return np.append(line[index], self.centroid)[:, None]
 
     def export(self, unknown: Unknown = "centroid") -> list[Step]:
-        """Return a lookup of the levels."""
+        """A lookup of the levels."""
         points = self.points(label_column(self.levels))
         middle = points[-1]
         unknown_point = None if unknown == "error" else middle
@@ -188,7 +188,7 @@ class LineBlock(_OfTree):
     column: str = ""
 
     def values(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the point of each number."""
+        """The point of each number."""
         span = self.high - self.low
         filled = np.where(np.isnan(numbers), self.mean, numbers)
         return (filled - self.low) / span if span > 0 else np.zeros(len(numbers))
@@ -203,7 +203,7 @@ class LineBlock(_OfTree):
         return write
 
     def export(self, unknown: Unknown = "centroid") -> list[Step]:
-        """Return the line; one without a range is 0 everywhere."""
+        """The line; one without a range is 0 everywhere."""
         span = self.high - self.low
         factor = 1 / span if span > 0 else 0.0
         return [Line(self.column, self.low, factor, self.values(np.full(1, np.nan)))]
@@ -330,7 +330,7 @@ class Tree:
     # -- finding ---------------------------------------------------------------------------
 
     def find(self, value: Any) -> int | None:
-        """Return the node of a value: by name, else by path; None if it is not in the tree."""
+        """The node of a value: by name, else by path; None if it is not in the tree."""
         label = canonical(value)
         nodes = self._nodes.get(identity(label), [])
         if len(nodes) == 1:
@@ -347,7 +347,7 @@ class Tree:
         return len(self._nodes.get(identity(label), ())) == 1
 
     def nearest(self, value: Any) -> int | None:
-        """Return the node of a value, or of its nearest ancestor if the value is a path."""
+        """The node of a value, or of its nearest ancestor if the value is a path."""
         node = self.find(value)
         label = canonical(value)
         while (
@@ -358,7 +358,7 @@ class Tree:
         return node
 
     def path(self, node: int) -> str:
-        """Return the names from below the root down to a node."""
+        """The names from below the root down to a node."""
         parts = []
         while node > 0:
             parts.append(str(self.names[node]))
@@ -366,7 +366,7 @@ class Tree:
         return self.separator.join(reversed(parts))
 
     def point(self, p: Any) -> tuple[int, float]:
-        """Return (node, distance from the root) of a value or of a pair (anchor, offset)."""
+        """(node, distance from the root) of a value or of a pair (anchor, offset)."""
         pair = isinstance(p, tuple) and len(p) == 2
         anchor = p[0] if pair else p
         node = self.find(anchor)
@@ -386,7 +386,7 @@ class Tree:
     # -- distances -------------------------------------------------------------------------
 
     def lca(self, a: Any, b: Any) -> Label:
-        """Return the name of the lowest common ancestor of two nodes."""
+        """The name of the lowest common ancestor of two nodes."""
         return self.names[self._lca(self.point(a)[0], self.point(b)[0])]
 
     def lcp(self, p: Any, q: Any) -> Point:
@@ -412,7 +412,7 @@ class Tree:
     # -- coordinates -----------------------------------------------------------------------
 
     def embed(self, points: Sequence[tuple[int, float]]) -> np.ndarray:
-        """Return one coordinate per edge (node by node, without the root) of each point."""
+        """One coordinate per edge (node by node, without the root) of each point."""
         out = np.zeros((len(points), len(self)))
         for row, (node, offset) in zip(out, points, strict=True):
             while node > 0:
@@ -426,7 +426,7 @@ class Tree:
     # -- showing ---------------------------------------------------------------------------
 
     def newick(self) -> str:
-        """Return the tree in Newick's notation, weights to 12 digits."""
+        """The tree in Newick's notation, weights to 12 digits."""
         texts = [_newick_name(name) for name in self.names]
         for node in reversed(range(len(self))):  # children come after their parents
             below = self.children[node]
@@ -448,7 +448,7 @@ def _newick_name(name: Label) -> str:
 
 
 def read_tree(tree: Any, separator: str, root: Label) -> Tree:
-    """Return a tree from a nested mapping, a table of parents, or paths."""
+    """A tree from a nested mapping, a table of parents, or paths."""
     if hasattr(tree, "columns"):
         tree = _rows_of(tree)
     if hasattr(tree, "edges") and hasattr(tree, "is_directed"):  # of networkx
@@ -472,7 +472,7 @@ def read_tree(tree: Any, separator: str, root: Label) -> Tree:
 
 
 def _rows_of(frame: Any) -> list[tuple[Any, ...]]:
-    """Return (child, parent[, weight]) of a frame that has these columns, or has them first."""
+    """(child, parent[, weight]) of a frame that has these columns, or has them first."""
     column_names, cells, _ = columns_of(frame)
     names = column_names or []
     if {"child", "parent"} <= set(names):
@@ -532,7 +532,7 @@ def _weighted(value: Any) -> bool:
 
 
 def _nested_value(value: Any, name: Label) -> tuple[float, Any]:
-    """Return (weight of the edge, what hangs below or None) of one entry of a nested mapping."""
+    """(weight of the edge, what hangs below or None) of one entry of a nested mapping."""
     if value is None:
         return 1.0, None
     if _weighted(value):

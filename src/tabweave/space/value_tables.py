@@ -142,7 +142,7 @@ class ValueTables(OfVocabulary, Block):
         return out.with_unknown_elements(counts) if compact and combine == "concat" else out
 
     def with_unknown_elements(self, counts: Counts) -> ValueTables:
-        """Return tables in which unknown elements of sets lie apart from the centroid.
+        """Tables in which unknown elements of sets lie apart from the centroid.
 
         As far as the elements of sets do on average: on a separate axis, or, of rows that are
         summed, along the last one. Else a set of them would be like an empty set.
@@ -163,7 +163,7 @@ class ValueTables(OfVocabulary, Block):
         return replace(self, tables=tables, empty=empty)
 
     def with_gaps(self, counts: Counts, names: Iterable[str]) -> ValueTables:
-        """Return tables in which a missing cell of some columns is no value.
+        """Tables in which a missing cell of some columns is no value.
 
         It is at its expected distance from every cell, as if its value had been drawn at random.
         The mean squared distance of a value v to such a draw is that to the centroid plus the mean
@@ -220,7 +220,7 @@ class ValueTables(OfVocabulary, Block):
     # -- at other times --------------------------------------------------------------------
 
     def shared_points(self, before: ValueTables, counts: Counts) -> list[Piece]:
-        """Return the values that both have, now and then, by how often they were counted.
+        """The values that both have, now and then, by how often they were counted.
 
         One piece a column; two where a code word stands for what a value has of its own.
         """
@@ -246,7 +246,7 @@ class ValueTables(OfVocabulary, Block):
         return pieces
 
     def turned(self, turns: Sequence[Turn]) -> ValueTables:
-        """Return tables whose pieces are turned, in the order of :meth:`shared_points`."""
+        """Tables whose pieces are turned, in the order of :meth:`shared_points`."""
         order, tables = iter(turns), []
         for name, rows in zip(self.names, self.tables, strict=True):
             cut = rows.shape[1] - self._own_width(name)
@@ -272,7 +272,7 @@ class ValueTables(OfVocabulary, Block):
         return max(self.widths, default=0) if self.combine == "sum" else sum(self.widths)
 
     def feature_names(self) -> list[str]:
-        """Return a name for each dimension of an object."""
+        """A name for each dimension of an object."""
         if self.combine == "sum":
             return [f"dim{i}" for i in range(self.width)]
         return [
@@ -291,7 +291,7 @@ class ValueTables(OfVocabulary, Block):
         out: np.ndarray | None = None,
         unknown: Unknown = "centroid",
     ) -> np.ndarray:
-        """Return the vector of each row of a table, optionally into a given array."""
+        """The vector of each row of a table, optionally into a given array."""
         return self.coordinates(table, out=out, dtype=dtype, unknown=unknown)
 
     def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
@@ -309,15 +309,15 @@ class ValueTables(OfVocabulary, Block):
     def summands(
         self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
     ) -> np.ndarray:
-        """Return the squared distances between rows, by lookup where columns allow it."""
+        """The squared distances between rows, by lookup where columns allow it."""
         return self._distances_with_gaps(self._pairwise(A, B, unknown, cdist_squared), A, B)
 
     def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> np.ndarray:
-        """Return the inner products between rows, by lookup where columns allow it."""
+        """The inner products between rows, by lookup where columns allow it."""
         return self._products_with_gaps(self._pairwise(A, B, unknown, inner_products), A, B)
 
     def _pairwise(self, A: Table, B: Table | None, unknown: Unknown, compare: Any) -> np.ndarray:
-        """Return what ``compare`` gives of vectors, for each row of A and of B: sums over columns.
+        """What ``compare`` gives of vectors, for each row of A and of B: sums over columns.
 
         It is :func:`cdist_squared` or :func:`inner_products`.
         """
@@ -350,7 +350,7 @@ class ValueTables(OfVocabulary, Block):
     def _compared(
         self, pair: Sequence[Codes | Sets], table: Table, unknown: Unknown, compare: Any
     ) -> tuple[Any, np.ndarray]:
-        """Return how rows of the one column there is are compared, and what of them."""
+        """How rows of the one column there is are compared, and what of them."""
         if not self.own or any(isinstance(column, Sets) for column in pair):
             return compare, self.coordinates(table, unknown=unknown)
         column = table[self.names[0]]
@@ -360,7 +360,7 @@ class ValueTables(OfVocabulary, Block):
     def shares(
         self, A: Table, B: Table, *, power: int | None = None, unknown: Unknown = "centroid"
     ) -> dict[str, np.ndarray]:
-        """Return each column's share in the squared distance of row i of A and row i of B."""
+        """Each column's share in the squared distance of row i of A and row i of B."""
         columns = [rows[name] for name in self.own for rows in (A, B)]
         if power is not None or len(columns) != 2 or len(self.tables) != 1 or self._has_sets(A, B):
             return super().shares(A, B, power=power, unknown=unknown)
@@ -374,7 +374,7 @@ class ValueTables(OfVocabulary, Block):
         return any(isinstance(c, Sets) for table in tables for c in self.vocabulary.find(table))
 
     def contributions(self, A: Table, B: Table) -> np.ndarray:
-        """Return each column's share in the squared distance of row i of A and row i of B.
+        """Each column's share in the squared distance of row i of A and row i of B.
 
         The shares of a row add up to the squared distance. Under ``sum`` a share may be negative:
         the column's difference points against the total one.
@@ -382,12 +382,12 @@ class ValueTables(OfVocabulary, Block):
         return np.stack(list(self.shares(A, B).values()), axis=1)
 
     def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
-        """Return what each column adds to the sum, or brings on its own."""
+        """What each column adds to the sum, or brings on its own."""
         alone = {name: self._single(name) for name in self.names}
         return {name: one.coordinates(table, unknown=unknown) for name, one in alone.items()}
 
     def gaps(self, table: Table) -> dict[str, np.ndarray]:
-        """Return by column what missing cells add to squared distances."""
+        """By column what missing cells add to squared distances."""
         out = {}
         for name, spread in self.spread.items():
             column = table[name]
@@ -402,23 +402,23 @@ class ValueTables(OfVocabulary, Block):
         return out
 
     def label_gaps(self, column: Codes | Sets) -> np.ndarray:
-        """Return what a missing label adds to squared distances, for each label."""
+        """What a missing label adds to squared distances, for each label."""
         spread = self.spread.get(self.names[0], 0.0)
         return np.array([spread if label is None else 0.0 for label in column.labels])
 
     # -- values ----------------------------------------------------------------------------
 
     def codes(self, table: Table, *, unknown: Unknown = "centroid") -> list[np.ndarray]:
-        """Return the codes of a table's single-valued columns in this vocabulary."""
+        """The codes of a table's single-valued columns in this vocabulary."""
         return self.vocabulary.codes(table, unknown)
 
     def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
-        """Return the rows of the labels of the one column there is, and the unknown row last."""
+        """The rows of the labels of the one column there is, and the unknown row last."""
         index = value_index(self.vocabulary, column, unknown)
         return self._label_rows(0, column.labels, index)
 
     def locate(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
-        """Return the points of labels; of many values what is common, their own, and which it is.
+        """The points of labels; of many values what is common, their own, and which it is.
 
         The latter two are the last two columns, instead of the code word.
         """
@@ -434,11 +434,11 @@ class ValueTables(OfVocabulary, Block):
         return out
 
     def between(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Return the squared distances of located labels."""
+        """The squared distances of located labels."""
         return squared_with_own(left, right) if self.own else super().between(left, right)
 
     def distance_parts(self, located: np.ndarray) -> ValueDistanceParts | None:
-        """Return what labels have in common, and what of their own."""
+        """What labels have in common, and what of their own."""
         if not self.own:
             return super().distance_parts(located)
         return ValueDistanceParts(
@@ -446,7 +446,7 @@ class ValueTables(OfVocabulary, Block):
         )
 
     def pairs(self, column: Codes | Sets) -> np.ndarray:
-        """Return the squared distances of any two labels of a column."""
+        """The squared distances of any two labels of a column."""
         if not self.own:
             return super().pairs(column)
         located, gaps = self.locate(column), self.label_gaps(column)
@@ -467,7 +467,7 @@ class ValueTables(OfVocabulary, Block):
         return out
 
     def scaled(self, factors: np.ndarray) -> ValueTables:
-        """Return tables whose distances are multiplied, by a factor for each column."""
+        """Tables whose distances are multiplied, by a factor for each column."""
         by_name = dict(zip(self.names, factors, strict=True))
         unique = {n: replace(o, squares=by_name[n] ** 2 * o.squares) for n, o in self.own.items()}
         tables = [factor * rows for factor, rows in zip(factors, self.tables, strict=True)]
@@ -483,7 +483,7 @@ class ValueTables(OfVocabulary, Block):
         return [self._label_rows(a, column.labels, i) for a, (column, i) in enumerate(columns)]
 
     def _label_rows(self, a: int, labels: Sequence[Label], index: np.ndarray) -> np.ndarray:
-        """Return the rows of labels that are found at an index, and that of an empty set last.
+        """The rows of labels that are found at an index, and that of an empty set last.
 
         An unknown string of a column with spelling lies between those that are spelled like it; of
         the one most alike it also has the code word, in part.
@@ -506,7 +506,7 @@ class ValueTables(OfVocabulary, Block):
     def _spelled(
         self, a: int, labels: Sequence[Label], index: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return which labels are unknown strings, and between which values these lie, and how."""
+        """Which labels are unknown strings, and between which values these lie, and how."""
         new: list[int] = []
         if self.names[a] in self.spelling:
             unknown = np.flatnonzero(index == len(self.tables[a]) - 1).tolist()
@@ -518,7 +518,7 @@ class ValueTables(OfVocabulary, Block):
     # -- columns ---------------------------------------------------------------------------
 
     def select(self, names: Sequence[str]) -> ValueTables:
-        """Return the tables of some columns, in the order given."""
+        """The tables of some columns, in the order given."""
         chosen = [self.vocabulary.index(name) for name in names]
         repair = self.repair[chosen] if len(self.repair) else self.repair
         tables = [self.tables[a] for a in chosen]
@@ -530,7 +530,7 @@ class ValueTables(OfVocabulary, Block):
         return ValueTables(columns, tables, self.combine, repair, unique, spelling, empty, spread)
 
     def only(self, names: Iterable[str]) -> ValueTables | None:
-        """Return what is left if some columns count only."""
+        """What is left if some columns count only."""
         chosen = set(names) & set(self.names)
         return self.select([name for name in self.names if name in chosen]) if chosen else None
 
@@ -540,7 +540,7 @@ class ValueTables(OfVocabulary, Block):
         return len(self.tables) == 1
 
     def parts(self) -> list[Block]:
-        """Return the tables of each column, unless they are summed."""
+        """The tables of each column, unless they are summed."""
         if self.combine == "sum" or len(self.tables) == 1:
             return [self]
         return [self._single(name) for name in self.names]
@@ -549,7 +549,7 @@ class ValueTables(OfVocabulary, Block):
         return replace(self.select([name]), combine="concat")
 
     def export(self, unknown: Unknown = "centroid") -> list[Step]:
-        """Return a lookup for each column, or their sum."""
+        """A lookup for each column, or their sum."""
         steps = [self._lookup(a, unknown) for a in range(len(self.tables))]
         return [Sum(tuple(steps))] if self.combine == "sum" else list(steps)
 
@@ -629,11 +629,11 @@ class Dissimilarities(Block):
         return len(self.names) == 1
 
     def feature_names(self) -> list[str]:
-        """Return a name for each dimension of the vectors."""
+        """A name for each dimension of the vectors."""
         return self.vectors().feature_names()
 
     def export(self, unknown: Unknown = "centroid") -> list[Step]:
-        """Return the lookups of the vectors."""
+        """The lookups of the vectors."""
         return self.vectors().export(unknown)
 
     def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
@@ -641,7 +641,7 @@ class Dissimilarities(Block):
         return self.vectors().writer(table, dtype, unknown)
 
     def parts(self) -> list[Block]:
-        """Return each column on its own."""
+        """Each column on its own."""
         return [self] if self.by_value else [self._single(a) for a in range(len(self.names))]
 
     def _single(self, a: int) -> Dissimilarities:
@@ -651,7 +651,7 @@ class Dissimilarities(Block):
         )
 
     def only(self, names: Iterable[str]) -> Block | None:
-        """Return what is left if some columns count only."""
+        """What is left if some columns count only."""
         allowed = set(names)
         chosen = [part for part in self.parts() if part.names[0] in allowed]
         return Blocks(chosen) if chosen else None
@@ -659,7 +659,7 @@ class Dissimilarities(Block):
     def summands(
         self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
     ) -> np.ndarray:
-        """Return the sums of dissimilarities between rows."""
+        """The sums of dissimilarities between rows."""
         left_codes = self.vocabulary.codes(A, unknown)
         if B is not None and B is not A:
             return lookup_sum(left_codes, self.vocabulary.codes(B, unknown), self.tables())
@@ -668,13 +668,13 @@ class Dissimilarities(Block):
         return out
 
     def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> np.ndarray:
-        """Return the inner products between the vectors."""
+        """The inner products between the vectors."""
         return self.vectors().kernel(A, B, unknown)
 
     def shares(
         self, A: Table, B: Table, *, power: int | None = None, unknown: Unknown = "centroid"
     ) -> dict[str, np.ndarray]:
-        """Return each column's dissimilarity; under a power of your own, that of the vectors."""
+        """Each column's dissimilarity; under a power of your own, that of the vectors."""
         if power is not None:
             return self.vectors().shares(A, B, power=power, unknown=unknown)
         codes = (self.vocabulary.codes(rows, unknown) for rows in (A, B))
@@ -684,15 +684,15 @@ class Dissimilarities(Block):
     # -- values ----------------------------------------------------------------------------
 
     def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
-        """Return the vectors of the labels of the one column there is, the unknown one last."""
+        """The vectors of the labels of the one column there is, the unknown one last."""
         return self.vectors().points(column, unknown)
 
     def locate(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
-        """Return the index of each label of a column in the one table there is."""
+        """The index of each label of a column in the one table there is."""
         return value_index(self.vocabulary, column, unknown)
 
     def between(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Return the dissimilarities of labels, by their index."""
+        """The dissimilarities of labels, by their index."""
         return self.tables()[0][np.ix_(left, right)]
 
     def distance_parts(self, located: np.ndarray) -> ValueDistanceParts | None:
@@ -700,13 +700,13 @@ class Dissimilarities(Block):
         return None
 
     def pairs(self, column: Codes | Sets) -> np.ndarray:
-        """Return the dissimilarities of the labels of a column."""
+        """The dissimilarities of the labels of a column."""
         index = self.locate(column)
         return self.between(index, index)
 
 
 def value_index(vocabulary: Vocabulary, column: Codes | Sets, unknown: Unknown) -> np.ndarray:
-    """Return where the labels of a column stand among the values of the one column there is."""
+    """Where the labels of a column stand among the values of the one column there is."""
     ((name, labels),) = zip(vocabulary.names, vocabulary.labels, strict=True)
     index = positions(labels, column.labels)
     if unknown == "error":
@@ -717,7 +717,7 @@ def value_index(vocabulary: Vocabulary, column: Codes | Sets, unknown: Unknown) 
 def lookup_sum(
     left: Sequence[np.ndarray], right: Sequence[np.ndarray], tables: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """Return the matrix with entries ``sum_a tables[a][left[a][i], right[a][j]]``."""
+    """The matrix with entries ``sum_a tables[a][left[a][i], right[a][j]]``."""
     out = np.empty((len(left[0]), len(right[0])))
     return sum_of_lookups(left, right, [np.asarray(t, np.float64) for t in tables], out)
 
@@ -796,7 +796,7 @@ def sum_of_lookups(
 
 
 def squared_with_own(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the squared distances of what :meth:`ValueTables.locate` returns of many values."""
+    """The squared distances of what :meth:`ValueTables.locate` returns of many values."""
     left_lengths, right_lengths = left[:, -2, None], right[None, :, -2]
     same = left[:, -1, None] == right[None, :, -1]
     alone = np.where(same, (left_lengths - right_lengths) ** 2, left_lengths**2 + right_lengths**2)
@@ -804,13 +804,13 @@ def squared_with_own(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def products_with_own(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the inner products of what :meth:`ValueTables.locate` returns of many values."""
+    """The inner products of what :meth:`ValueTables.locate` returns of many values."""
     same = left[:, -1, None] == right[None, :, -1]
     return left[:, :-2] @ right[:, :-2].T + same * np.outer(left[:, -2], right[:, -2])
 
 
 def coded(features: np.ndarray | Factors, f: np.ndarray) -> np.ndarray:
-    """Return a row for each value: what it has in common, and a code word for its own.
+    """A row for each value: what it has in common, and a code word for its own.
 
     Frequent values get the first words, which are orthogonal.
     """
@@ -825,7 +825,7 @@ def coded(features: np.ndarray | Factors, f: np.ndarray) -> np.ndarray:
 
 
 def code_words(n: int, width: int) -> np.ndarray:
-    """Return n different words of length 1, nearly orthogonal: the dual of a BCH code.
+    """``n`` different words of length 1, nearly orthogonal: the dual of a BCH code.
 
     Word i has entries ``±1/√q``, q the width and a power of 2: ``(-1)^Tr(a x + b x³ + c x⁵ + ...)``
     at the elements x of GF(q), where a, b, c, ... are the digits of i to the base q. By Weil's
@@ -850,7 +850,7 @@ _MODULI = {64: 0b1000011, 128: 0b10000011}  # irreducible: x⁶ + x + 1, x⁷ + 
 
 
 def field_product(a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
-    """Return the products of elements of GF(2^m), polynomials over bits by a modulus."""
+    """The products of elements of GF(2^m), polynomials over bits by a modulus."""
     a, b = (part.copy() for part in np.broadcast_arrays(a, b))
     out = np.zeros_like(a)
     while b.any():
@@ -862,7 +862,7 @@ def field_product(a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
 
 @cache
 def field_traces(size: int) -> np.ndarray:
-    """Return the trace ``y + y² + y⁴ + ...``, which is a bit, of any product y of two elements."""
+    """The trace ``y + y² + y⁴ + ...``, which is a bit, of any product y of two elements."""
     x = np.arange(size)
     power = field_product(x[:, None], x[None], size)
     total = power.copy()
@@ -873,7 +873,7 @@ def field_traces(size: int) -> np.ndarray:
 
 
 def compacted(features: np.ndarray) -> np.ndarray:
-    """Return rows with the same pairwise distances in at most V - 1 dimensions.
+    """Rows with the same pairwise distances in at most V - 1 dimensions.
 
     The singular vectors of the centred features: rotating and shifting changes no distance, and
     centred rows of V values span at most V - 1 dimensions.
@@ -889,7 +889,7 @@ def compacted(features: np.ndarray) -> np.ndarray:
 
 
 def along_values(features: np.ndarray | Factors) -> np.ndarray | Factors:
-    """Return rows with the same pairwise distances along one axis for each value.
+    """Rows with the same pairwise distances along one axis for each value.
 
     Of all such rows those that are nearest to one-hot: the symmetric square root of the centred
     Gram, plus a constant that no distance sees. They are one-hot where all values are equally far
@@ -913,7 +913,7 @@ def along_values(features: np.ndarray | Factors) -> np.ndarray | Factors:
 
 
 def gram_factor(gram: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return rows whose inner products are the centred Gram, and how much had to be repaired.
+    """Rows whose inner products are the centred Gram, and how much had to be repaired.
 
     Negative eigenvalues, which no set of vectors can have, are set to 0; the second result is the
     size of the lowest one. It is taken on the centred Gram because the constant direction, which

@@ -45,7 +45,7 @@ from tabweave.columns import table as table_module
 from tabweave.columns.inputs import numbers_only, read_with_fitted_schema
 from tabweave.columns.targets import target_array
 from tabweave.space.curves import turned_towards
-from tabweave.space.explanation import Explanation
+from tabweave.space.space import Explanation
 from tabweave.space.value_tables import ValueTables
 
 ROWS = pd.DataFrame(

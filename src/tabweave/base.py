@@ -44,8 +44,8 @@ from tabweave.engines.reading import (
 from tabweave.io.store import Storable
 from tabweave.space.block import Block, Blocks, label_column
 from tabweave.space.curves import turned_towards, with_numbers
-from tabweave.space.explanation import Explanation, labelled
 from tabweave.space.numbers import CountedColumns, Curves
+from tabweave.space.space import Explanation, labelled
 from tabweave.space.value_tables import ValueTables
 from tabweave.updates import Stateful, complete
 

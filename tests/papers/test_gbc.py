@@ -8,7 +8,7 @@ import pytest
 
 from tabweave import Sources, papers
 from tabweave.papers.sources import SignedLogistic, SummedTeam, normalized, search_step
-from tabweave.sources.graphs import blend
+from tabweave.sources.container import blend
 from tabweave.sources.team import Logistic, Squared, Team, Terms
 
 pytest.importorskip("lightgbm", reason="the extra boost is not installed")

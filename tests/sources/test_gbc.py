@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from tabweave import GBCClassifier, GBCRegressor, Sources
 from tabweave.sources import gbc
-from tabweave.sources.graphs import blend
+from tabweave.sources.container import blend
 from tabweave.sources.team import (
     Binned,
     ClassSmoother,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tabweave.columns.cells import Bins, MomentsOf, Part, kind
-from tabweave.columns.decision import Decision
+from tabweave.columns.decision import DATE_NAMES, DURATION_NAMES, MONTH_NAMES, NO_AMOUNT, Decision
 from tabweave.columns.frames import (
     CLOCK_TIMES,
     DATETIMES,
@@ -24,7 +24,6 @@ from tabweave.columns.frames import (
     objects,
     times_held,
 )
-from tabweave.columns.names import DATE_NAMES, DURATION_NAMES, MONTH_NAMES, NO_AMOUNT
 from tabweave.columns.numeric import (
     DURATIONS,
     Knots,

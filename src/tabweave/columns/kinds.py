@@ -83,14 +83,15 @@ from tabweave.columns.datetime import (
     periods,
 )
 from tabweave.columns.decision import (
+    DATE_NAMES,
     IDENTIFIER,
     MIN_ROWS_TO_INFER,
+    NO_AMOUNT,
     Decision,
     Finding,
     Rules,
     first_decision,
 )
-from tabweave.columns.names import DATE_NAMES, NO_AMOUNT
 from tabweave.columns.nominal import hardly_repeats, identifiers, names_of_rows
 from tabweave.columns.numeric import (
     amounts_in_text,

@@ -15,9 +15,9 @@ from tabweave.columns.decision import (
     NAMES_OF_ROWS,
     Decision,
     Question,
+    is_index,
 )
 from tabweave.columns.frames import categories
-from tabweave.columns.names import is_index
 from tabweave.columns.spelling import is_spelled, is_text
 from tabweave.columns.texts import CellError
 from tabweave.columns.vocabulary import Label, code_type, identity, order, positions

@@ -13,10 +13,16 @@ import numpy as np
 
 from tabweave.columns.cells import Bins, Cells, MomentsOf, all_equal, kind
 from tabweave.columns.decision import (
+    CAMEL_BOUNDARY,
     IDENTIFIER,
+    INDEX_NAMES,
+    MEASURE_NAMES,
     MIN_ROWS_TO_INFER,
     NAMES_OF_ROWS,
+    NO_AMOUNT,
     PANDAS_INDEX,
+    ROW_NAMES,
+    TIMESTAMP_NAMES,
     Decision,
     first_decision,
 )
@@ -28,14 +34,6 @@ from tabweave.columns.frames import (
     infer_kind,
     object_array,
     objects,
-)
-from tabweave.columns.names import (
-    CAMEL_BOUNDARY,
-    INDEX_NAMES,
-    MEASURE_NAMES,
-    NO_AMOUNT,
-    ROW_NAMES,
-    TIMESTAMP_NAMES,
 )
 from tabweave.columns.nominal import check_no_gaps
 from tabweave.columns.texts import (

@@ -23,7 +23,14 @@ from tabweave.columns.datetime import (
     farthest_date,
     format_of_dates,
 )
-from tabweave.columns.decision import MIN_ROWS_TO_INFER, Decision, Finding, Rules
+from tabweave.columns.decision import (
+    MIN_ROWS_TO_INFER,
+    NO_AMOUNT,
+    Decision,
+    Finding,
+    Rules,
+    is_index,
+)
 from tabweave.columns.frames import (
     CLOCK_TIMES,
     DATETIMES,
@@ -41,7 +48,6 @@ from tabweave.columns.frames import (
     times_held,
 )
 from tabweave.columns.kinds import Kinds, decide_kind, unreadable_cells
-from tabweave.columns.names import NO_AMOUNT, is_index
 from tabweave.columns.nominal import Codes, distinct_values, near_duplicates, spelling_note
 from tabweave.columns.numeric import (
     Numbers,

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 
 from tabweave._compat import warn_caller
-from tabweave.columns.names import CODE_NAMES
+from tabweave.columns.decision import CODE_NAMES
 from tabweave.columns.vocabulary import Label, Vocabulary, types_of
 from tabweave.counts.counts import Counts
 from tabweave.updates import origin_of

@@ -30,7 +30,7 @@ from tabweave.measures.frequency import occurrences
 from tabweave.measures.register import MEASURES, Measure, find
 from tabweave.space.block import Block
 from tabweave.space.curves import with_numbers
-from tabweave.space.explanation import labelled
+from tabweave.space.space import labelled
 from tabweave.space.value_tables import Dissimilarities, ValueTables, lookup_sum
 
 

@@ -45,7 +45,7 @@ from tabweave.embed.weave import check_clusters
 from tabweave.engines.reading import read_pair
 from tabweave.io.register import storable
 from tabweave.measures.frequency import on_match
-from tabweave.space.explanation import labelled
+from tabweave.space.space import labelled
 from tabweave.space.value_tables import ValueTables, lookup_sum
 
 # -- Value measures and cKML as published: tables of values whose distances no vectors have -------

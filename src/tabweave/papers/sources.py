@@ -12,8 +12,8 @@ from scipy.special import expit
 from tabweave._compat import Interval, StrOptions
 from tabweave.io.register import storable
 from tabweave.sources import coca, gbc, hemap
+from tabweave.sources.container import averaging, blend
 from tabweave.sources.gbc import Problem, Trained, by_name, labeled_fusion, sampled_edges
-from tabweave.sources.graphs import averaging, blend
 from tabweave.sources.hemap import Align, Aligned, Scaled, TargetRows, by_rank
 from tabweave.sources.team import (
     Fusion,

@@ -25,8 +25,7 @@ from tabweave.columns.column import Schema
 from tabweave.columns.table import Table, check_feature_names, remember_names, require_rows
 from tabweave.columns.targets import check_class_labels, check_target, target_array, target_numbers
 from tabweave.io.register import storable
-from tabweave.sources.container import Sources, check_form, positions_in
-from tabweave.sources.graphs import blend
+from tabweave.sources.container import Sources, blend, check_form, positions_in
 from tabweave.sources.tables import (
     SourceTable,
     as_floats,

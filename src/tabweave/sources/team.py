@@ -17,8 +17,7 @@ from scipy.special import expit
 
 from tabweave._compat import require
 from tabweave.io.register import storable
-from tabweave.sources.container import Sources
-from tabweave.sources.graphs import averaging
+from tabweave.sources.container import Sources, averaging
 from tabweave.sources.tables import position_of_each
 
 # -- A team of boosters, one for each source, that grow one tree each (per output) in turn --------

@@ -194,12 +194,12 @@ def test_ctrl_c_before_a_command_begins_is_no_traceback(monkeypatch):
 
 
 def test_ctrl_c_within_a_query_is_called_so(folder, monkeypatch):
-    from tabweave.apps.cli import rows
+    from tabweave.apps.cli import job
 
     def interrupted(*_):
         raise RuntimeError("Query interrupted")  # as DuckDB has it
 
-    monkeypatch.setattr(rows.Rows, "read", interrupted)
+    monkeypatch.setattr(job.Rows, "read", interrupted)
     done = called("explain", "titanic.csv", "-a", "0", "-b", "1", cwd=folder)
     assert (done.code, done.err) == (130, "tabweave: stopped; nothing was written\n")
 

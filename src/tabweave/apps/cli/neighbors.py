@@ -16,9 +16,8 @@ from rich.text import Text
 from tabweave import SimilarityIndex, between
 from tabweave.apps.cli import show
 from tabweave.apps.cli.files import Output
-from tabweave.apps.cli.job import Learned, open_job
+from tabweave.apps.cli.job import Ids, Learned, check_columns, full_name, open_job, row_number
 from tabweave.apps.cli.options import Job, Misuse
-from tabweave.apps.cli.rows import Ids, check_columns, full_name, row_number
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.spelling import is_spelled
 from tabweave.columns.table import take_rows

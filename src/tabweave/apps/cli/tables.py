@@ -12,18 +12,19 @@ from rich.markup import escape
 
 import tabweave
 from tabweave.apps.cli.files import Output, check_output, is_stdout
-from tabweave.apps.cli.job import OpenJob, open_job
-from tabweave.apps.cli.options import Job, Misuse
-from tabweave.apps.cli.rows import (
+from tabweave.apps.cli.job import (
     Ids,
+    OpenJob,
     Rows,
     cell_of,
     labels_of,
+    open_job,
     tell_doubts,
     tell_dropped,
     tell_kinds,
     tell_words,
 )
+from tabweave.apps.cli.options import Job, Misuse
 from tabweave.apps.cli.show import as_json, bold, emit, note, plural, progress, say, width, working
 from tabweave.apps.cli.show import table as show_table
 from tabweave.io.files import replacing

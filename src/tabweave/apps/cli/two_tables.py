@@ -14,9 +14,8 @@ import typer
 from tabweave import WeaveClassifier, WeaveRegressor
 from tabweave.apps.cli import show
 from tabweave.apps.cli.files import Output
-from tabweave.apps.cli.job import OpenJob, open_job
+from tabweave.apps.cli.job import OpenJob, check_columns, open_job
 from tabweave.apps.cli.options import ExitCode, Job, Misuse
-from tabweave.apps.cli.rows import check_columns
 from tabweave.apps.cli.tables import MIN_WIDTH_FOR_FIGURES, p_value
 from tabweave.columns.kinds import dropped_line
 from tabweave.embed.supervised import Target

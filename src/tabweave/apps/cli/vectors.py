@@ -23,9 +23,8 @@ import tabweave
 from tabweave import OneHot, Weave
 from tabweave._compat import one_thread, require
 from tabweave.apps.cli.files import Output, check_output
-from tabweave.apps.cli.job import KnownVectors, Learned, OpenJob, open_job
+from tabweave.apps.cli.job import KnownVectors, Learned, OpenJob, check_columns, full_name, open_job
 from tabweave.apps.cli.options import FORMATS, Job, Misuse, listed
-from tabweave.apps.cli.rows import check_columns, full_name
 from tabweave.apps.cli.show import (
     as_json,
     bold,

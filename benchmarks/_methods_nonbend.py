@@ -11,15 +11,16 @@ from tabweave import NonBEND, ValueTables, Weave, papers
 from tabweave.counts.counts import Counts
 from tabweave.embed.nonbend import Fit, Prior, mean_grams
 from tabweave.embed.onehot import OneHotAutoencoder
+from tabweave.papers.categories import weighted_grams
 
-SEEDS = 5  # single fits hang on their seed: their F is the mean over so many
+SEEDS = 5  # of single fits: their F is the mean over so many, each with all starts
 
 
 class Halfway(NonBEND):
     """Non-BEND with and without the column weights of (5.31), at the same inertia, averaged."""
 
     def _grams(self, fit: Fit, prior: Prior) -> list[np.ndarray]:
-        weighted = papers.NonBEND._grams(self, fit, prior)
+        weighted = weighted_grams(fit, prior)
         return mean_grams([weighted, super()._grams(fit, prior)], self.counts_)
 
 
@@ -42,9 +43,9 @@ def single(method: str, cls: type[NonBEND] = NonBEND) -> Callable[[int], Any]:
     return lambda k: [cls(method, n_fits=1, random_state=seed) for seed in range(SEEDS)]
 
 
-def as_published(method: str) -> Callable[[int], Any]:
-    """Return single fits with the published column weights, one per seed."""
-    return lambda k: [papers.NonBEND(method, random_state=seed) for seed in range(SEEDS)]
+def as_published(method: str, **options: Any) -> Callable[[int], Any]:
+    """Return single fits as published, one per seed."""
+    return lambda k: [papers.NonBEND(method, random_state=seed, **options) for seed in range(SEEDS)]
 
 
 def autoencoder(k: int) -> OneHotAutoencoder:

@@ -6,6 +6,7 @@ from scipy.optimize import approx_fprime
 from sklearn.utils.estimator_checks import check_estimator
 
 from tabweave import Counts
+from tabweave.counts.couplings import kernel_family
 from tabweave.embed.helic import LINEAR, RowPairs
 from tabweave.papers.categories import HELIC, batch_gradient, descend_helic, hinge, kernel_columns
 
@@ -68,7 +69,9 @@ def test_a_column_of_many_values_is_an_error():
         HELIC(n_pairs=1000).fit(X, y)
 
 
-@pytest.mark.parametrize("wrong", [{"variant": "hc"}, {"n_pairs": 0}, {"max_iter": None}])
+@pytest.mark.parametrize(
+    "wrong", [{"kernels": "hc"}, {"sparsity": -1}, {"n_pairs": 0}, {"max_iter": None}]
+)
 def test_wrong_parameters_are_named(wrong):
     X, y = small()
     with pytest.raises(ValueError, match=f"'{next(iter(wrong))}' parameter of HELIC"):
@@ -123,3 +126,17 @@ def test_the_penalty_is_one_over_the_number_of_kernels():
     n_kernels = sum(len(c.names) for c in columns)
     expected = pairs.weight @ slack + squares.shape[1] / n_kernels
     assert model.objective_[0] == pytest.approx(expected)
+    stiff = HELIC("linear", sparsity=2.0, max_iter=1, random_state=0).fit(X, y)
+    assert stiff.objective_[0] == pytest.approx(pairs.weight @ slack + 2 * squares.shape[1])
+
+
+def test_kernels_are_1_at_most_unless_raw_ones_are_asked_for():
+    """Polynomials of p(v|w), whose squares add up to more than 1, would own the distance."""
+    X, y = small()
+    model = HELIC(max_iter=1, random_state=0).fit(np.repeat(X, 3, axis=1), y)
+    bounded, raw = (
+        kernel_columns(model.counts_, 0, kernels, with_classes=True)
+        for kernels in (model._kernels(), HELIC(kernel_family())._kernels())
+    )
+    assert bounded.names == raw.names and bounded.stack.max() == pytest.approx(1)
+    assert raw.stack.max() > 1.5

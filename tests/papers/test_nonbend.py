@@ -51,6 +51,14 @@ def test_it_is_a_single_fit_with_weights():
         np.testing.assert_allclose(b, a * column_weight(theta.T))
 
 
+def test_theta_on_an_axis_of_each_value():
+    model = NonBEND(Gibbs(max_iter=20), embedding="theta", random_state=0).fit(planted())
+    for theta, name in zip(model.theta_, model.counts_.names, strict=True):
+        features = np.hstack([np.diag(probabilities) for probabilities in theta])
+        expected = np.linalg.norm(features[:, None] - features[None], axis=2)
+        np.testing.assert_allclose(model.value_distances(name), expected, atol=1e-9)
+
+
 def test_one_subspace_alone_leaves_columns_alike():
     assert column_weight(np.array([[0.25], [0.75]])) == 1.0
 

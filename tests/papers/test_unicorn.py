@@ -14,6 +14,7 @@ from tabweave.papers.categories import (
     Window,
     WindowBefore,
     descend_unicorn,
+    family_of,
     kernel_columns,
     objective,
 )
@@ -63,6 +64,16 @@ def test_equation_8_18_is_exact_in_count_space(literal):
     index = sum(map(len, omegas[:4])) - 1
     slope = (objective(columns, moved, window, other, 0.3)[0] - value) / step
     assert gradient[index] == pytest.approx(slope, rel=1e-3, abs=1e-10)
+
+
+def test_polynomials_are_bounded_as_those_of_untie_are():
+    X = windows(1, 60)[0]
+    counts, names = Counts.of(Table.of(X, numbers="nominal")), family_of(None)
+    bounded, raw = (kernel_columns(counts, 0, kernels) for kernels in (names, kernel_family()))
+    assert bounded.names == raw.names and bounded.stack.max() == pytest.approx(1)
+    assert raw.stack.max() > 100  # x·y of 23 columns, to the third power
+    weights = UNICORN().fit(X).weights_["x0"]
+    assert set(weights) == set(bounded.names)
 
 
 def test_it_looks_at_the_objects_of_the_last_window():

@@ -190,9 +190,14 @@ BOUNDED = couplings.kernel_family(degrees=()) | {
 }
 
 
+def family_of(kernels: Mapping[str, couplings.Kernel] | None) -> dict[str, couplings.Kernel]:
+    """The kernels that were given, or those of Section 6.2.3, polynomials scaled to 1 at most."""
+    return dict(BOUNDED) if kernels is None else chosen_kernels(kernels)
+
+
 @storable
 class UNTIE(DistinctRowEmbedder):
-    """Embed categorical rows by raw kernel columns, weighted as Algorithm 3 does.
+    """Embed categorical rows by kernel columns, weighted as Algorithm 3 does.
 
     Parameters
     ----------
@@ -282,7 +287,7 @@ class UNTIE(DistinctRowEmbedder):
     def _learn(self, counts: Counts) -> ValueTables:
         check_clusters(self.n_clusters, counts)
         self.landmarks_: dict[str, int] = {}
-        kernels = BOUNDED if self.kernels is None else dict(self.kernels)
+        kernels = family_of(self.kernels)
         columns = [kernel_columns(counts, a, kernels) for a in range(len(counts.names))]
         if self.batch_size is None:
             omegas, self.objective_ = descend_untie(counts, columns, self.n_clusters, self.max_iter)
@@ -456,12 +461,15 @@ class Adam:
 
 @storable
 class HELIC(helic.HELIC):
-    """Embed categorical rows by raw kernel columns whose weights are learned from classes.
+    """Embed categorical rows by kernel columns whose weights are learned from classes.
 
     Parameters
     ----------
-    variant : {"helic", "linear"}, default="helic"
-        ``"linear"`` sees couplings through linear kernels only.
+    kernels : mapping of name to kernel or "linear", optional
+        By default 11 Gaussians and 3 polynomials, the latter scaled to 1 at most: those of raw
+        inner products drown all others. ``"linear"`` sees couplings through inner products only.
+    sparsity : float, optional
+        λ of Eq. (6.19); by default 1 / number of kernels, as printed.
     n_pairs : int, default=20000
         Number of pairs of rows to learn from; all pairs of distinct rows if they are no more.
     max_iter : int, default=1000
@@ -492,18 +500,20 @@ class HELIC(helic.HELIC):
 
     Notes
     -----
-    *Errata.* λ‖ω‖₁ in (6.19) pulls all weights to 0, whatever the kernels' scales: raw polynomial
-    kernels of the inter space are orders of magnitude larger than Gaussians and own the distance,
-    and 1000 steps of 10⁻³ move a weight by 1 at most. (6.14) prints ``k_p,ij = K_p,i`` for the
-    difference ``K_p,i - K_p,j``; (6.9) calls the attribute-class space inter-attribute.
-    Adam starts from ω = 1 and from b at the mean distance, which the thesis does not say.
+    *Errata.* λ‖ω‖₁ in (6.19) pulls all weights to 0, whatever the kernels' scales, and 1000 steps
+    of 10⁻³ move a weight by 1 at most: polynomials of raw inner products of the inter space
+    (``kernels=tabweave.counts.couplings.kernel_family()``) are orders of magnitude larger than
+    Gaussians and own the distance, so they are bounded, as the printed figures ask for. (6.14)
+    prints ``k_p,ij = K_p,i`` for the difference ``K_p,i - K_p,j``; (6.9) calls the attribute-class
+    space inter-attribute. Adam starts from ω = 1 and from b at the mean distance, which the thesis
+    does not say.
 
     Examples
     --------
     >>> from tabweave import papers
     >>> from tabweave.datasets import monks
     >>> data = monks(3)
-    >>> model = papers.HELIC("linear", max_iter=101, random_state=0).fit(data.X, data.y)
+    >>> model = papers.HELIC(max_iter=101, random_state=0).fit(data.X, data.y)
     >>> len(model.objective_)
     3
     """
@@ -511,16 +521,20 @@ class HELIC(helic.HELIC):
     _missing_is_value: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
-        "variant": [StrOptions({"helic", "linear"})],
+        "kernels": [Mapping, StrOptions({"linear"}), None],
+        "sparsity": [Interval(Real, 0, None, closed="left"), None],
         "n_pairs": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
 
+    variant = "helic"
+
     def __init__(
         self,
-        variant: Literal["helic", "linear"] = "helic",
+        kernels: Any = None,
         *,
+        sparsity: float | None = None,
         n_pairs: int = 20_000,
         max_iter: int = 1000,
         random_state: Any = None,
@@ -529,19 +543,26 @@ class HELIC(helic.HELIC):
         dtype: str = "float64",
     ) -> None:
         ValueEmbedder.__init__(self, schema=schema, unknown=unknown, dtype=dtype)
-        self.variant = variant
+        self.kernels = kernels
+        self.sparsity = sparsity
         self.n_pairs = n_pairs
         self.max_iter = max_iter
         self.random_state = random_state
+
+    def _kernels(self) -> dict[str, couplings.Kernel]:
+        return helic.LINEAR if self.kernels == "linear" else family_of(self.kernels)
 
     def _weighted(self, counts: Counts) -> ValueTables:
         kernels, columns = self._kernels(), range(len(counts.names))
         stacks = [kernel_columns(counts, a, kernels, with_classes=True) for a in columns]
         names, features = [s.names for s in stacks], [s.stack for s in stacks]
+        sparsity = self.sparsity
+        if sparsity is None:
+            sparsity = 1 / sum(map(len, names))
         weights, self.threshold_, self.objective_ = descend_helic(
             features,
             self.pairs_,
-            sparsity=1 / sum(map(len, names)),
+            sparsity=float(sparsity),
             max_iter=int(self.max_iter),
             seed=self._row_digest.seed,
         )
@@ -638,7 +659,7 @@ def _split(omega: np.ndarray, features: Sequence[np.ndarray]) -> list[np.ndarray
 
 @storable
 class UNICORN(unicorn.UNICORN):
-    """Embed the rows of a stream by raw kernel columns, weighted as Algorithm 4 does.
+    """Embed the rows of a stream by kernel columns, weighted as Algorithm 4 does.
 
     Parameters
     ----------
@@ -650,7 +671,8 @@ class UNICORN(unicorn.UNICORN):
         What the counts of the past are multiplied by when a window comes. 1 keeps everything;
         0 is the static variant UNICORN-S, which learns from the last window only.
     kernels : mapping of name to kernel, optional
-        By default 11 Gaussians and 3 polynomials.
+        By default 11 Gaussians and 3 polynomials, the latter scaled to 1 at most: those of raw
+        inner products drown all others.
     literal : bool, default=False
         Whether (8.18) and (8.19) are taken to the letter, misprints included.
     schema, unknown, dtype
@@ -736,7 +758,7 @@ class UNICORN(unicorn.UNICORN):
 
     def _learn(self, counts: Counts) -> ValueTables:
         self.landmarks_ = {}
-        kernels, prior = chosen_kernels(self.kernels), self._prior
+        kernels, prior = family_of(self.kernels), self._prior
         columns = [kernel_columns(counts, a, kernels) for a in range(len(counts.names))]
         sigma = self.sigma
         if sigma is None:
@@ -897,6 +919,9 @@ class NonBEND(nonbend.NonBEND):
     alpha0 : float or dict, default=0.1
         The concentration of each column's distribution, Eq. (5.26): a number, or a dict of column
         to a number or to a dict of value to number (columns and values left out have 0.1).
+    embedding : {"one-zero", "theta"}, default="one-zero"
+        How values become vectors: by Eqs. (5.28) to (5.32), or, ``"theta"``, by their probability
+        in each subspace on an axis of their own, without π and column weights.
     schema, unknown, dtype
         As in :class:`~tabweave.OneHot`.
 
@@ -927,7 +952,7 @@ class NonBEND(nonbend.NonBEND):
         name: [*allowed, dict] if name == "alpha0" else allowed
         for name, allowed in nonbend.NonBEND._parameter_constraints.items()
         if name != "n_fits"
-    }
+    } | {"embedding": [StrOptions({"one-zero", "theta"})]}
 
     def __init__(
         self,
@@ -935,6 +960,7 @@ class NonBEND(nonbend.NonBEND):
         *,
         alpha: float | str = "auto",
         alpha0: float | dict[str, Any] = 0.1,
+        embedding: Literal["one-zero", "theta"] = "one-zero",
         random_state: Any = None,
         schema: Any = None,
         unknown: str = "centroid",
@@ -950,6 +976,7 @@ class NonBEND(nonbend.NonBEND):
             unknown=unknown,
             dtype=dtype,
         )
+        self.embedding = embedding
 
     def _pseudo_counts(self, counts: Counts) -> float | np.ndarray:
         if isinstance(self.alpha0, dict):
@@ -962,12 +989,7 @@ class NonBEND(nonbend.NonBEND):
         return assigned(passes(), fit, prior)
 
     def _grams(self, fit: Fit, prior: Prior) -> list[np.ndarray]:
-        edges = prior.offsets[1:-1]
-        theta = np.split(value_probabilities(fit, prior), edges)
-        columns = zip(
-            embedding_grams(fit, prior), theta, np.split(prior.pseudo_counts, edges), strict=True
-        )
-        return [gram * column_weight(rows[pseudo > 0]) ** 2 for gram, rows, pseudo in columns]
+        return theta_grams(fit, prior) if self.embedding == "theta" else weighted_grams(fit, prior)
 
 
 def pseudo_counts(
@@ -1005,6 +1027,22 @@ def assigned(batches: Iterable[WeightedRows], fit: Fit, prior: Prior) -> Fit:
         add_assigned(rows.cells, rows.weight, chosen, counts, sizes)
     hard = Fit(counts, sizes, fit.trace).chosen(np.flatnonzero(sizes))
     return hard.chosen(np.argsort(-hard.sizes, kind="stable"))
+
+
+def weighted_grams(fit: Fit, prior: Prior) -> list[np.ndarray]:
+    """Eq. (5.32): per column, the inner products of its values' vectors, weighted by (5.31)."""
+    edges = prior.offsets[1:-1]
+    theta = np.split(value_probabilities(fit, prior), edges)
+    columns = zip(
+        embedding_grams(fit, prior), theta, np.split(prior.pseudo_counts, edges), strict=True
+    )
+    return [gram * column_weight(rows[pseudo > 0]) ** 2 for gram, rows, pseudo in columns]
+
+
+def theta_grams(fit: Fit, prior: Prior) -> list[np.ndarray]:
+    """Another reading of (5.28): θ of a value in each subspace, on an axis of the value's own."""
+    theta = np.split(value_probabilities(fit, prior), prior.offsets[1:-1])
+    return [np.diag((rows**2).sum(axis=1)) for rows in theta]
 
 
 def column_weight(theta: np.ndarray) -> float:

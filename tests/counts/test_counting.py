@@ -288,10 +288,10 @@ def _is_cheap(n, n_columns, n_values, weight=None):
 def test_a_product_is_chosen_where_it_takes_fewer_nanoseconds():
     """Of 40 columns of 3 values: ten groups of 81 joint codes, 55 pairs of groups.
 
-    A product takes ``120² n / 10``, histograms ``55 (30,000 + n) + 2 · 810²``: up to 2138 rows.
+    A product takes ``120² n / 50``, histograms ``55 (30,000 + n) + 2 · 810²``: up to 12,713 rows.
     """
-    assert _is_cheap(2138, 40, 3) and not _is_cheap(2139, 40, 3)
-    assert not _is_cheap(2138, 40, 3, np.ones(2138))
+    assert _is_cheap(12_713, 40, 3) and not _is_cheap(12_714, 40, 3)
+    assert not _is_cheap(12_713, 40, 3, np.ones(12_713))
     # One column of 3 values is always cheap, below 2**24 rows that single precision counts.
     assert _is_cheap((1 << 24) - 1, 1, 3) and not _is_cheap(1 << 24, 1, 3)
     assert _is_cheap(1, 2, 128) and not _is_cheap(1, 2, 129) and not _is_cheap(0, 2, 3)

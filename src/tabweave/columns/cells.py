@@ -132,7 +132,7 @@ class Cells(ABC):
     @classmethod
     def shown_parts(cls, column: Column, counts: Counts) -> list[str]:
         """The parts that get coordinates, by what was counted of them."""
-        return list(cls.parts(column))
+        return list(column.parts)
 
     @classmethod
     def curve(cls, part: str, knots: Knots, moments: MomentsOf) -> np.ndarray:

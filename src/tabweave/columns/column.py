@@ -149,7 +149,7 @@ class Column:
         """The class of its kind: what can be said of the cells without having them."""
         return kind_of(self.kind)
 
-    @property
+    @cached_property
     def parts(self) -> dict[str, Bins | None]:
         """What is counted of it, and in which bins; values in none."""
         return self.cells_type.parts(self)
@@ -268,7 +268,7 @@ class Schema:
             return cls()
         return schema if isinstance(schema, Schema) else cls(schema)  # type: ignore[arg-type]
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """The names of the columns, in order."""
         return [column.name for column in self.columns]
@@ -286,7 +286,7 @@ class Schema:
     @property
     def given(self) -> list[str]:
         """The names of all columns given, including those that are dropped."""
-        names = self.names
+        names = [*self.names]
         for column in self.dropped:
             names.insert(column.position or 0, column.name)
         return names

@@ -439,12 +439,14 @@ def infer_kind(column: Any) -> str:
     import narwhals as nw
 
     if isinstance(column, np.ndarray):
-        return _infer_objects(column.tolist()) if column.dtype == object else _infer_array(column)
+        if column.dtype == object:
+            return _infer_objects(column.tolist())
+        return "numeric" if column.dtype.kind in "iufMm" else "nominal"
     if _is_text(column):
         return "nominal"
     series = nw.from_native(column, series_only=True, pass_through=True)
     if not isinstance(series, nw.Series):
-        return _infer_array(np.asarray(column))
+        return infer_kind(np.asarray(column))
     dtype = series.dtype
     if dtype == nw.Enum or (is_ordered(column) and levels_of(column) is not None):
         return "ordinal"
@@ -455,10 +457,6 @@ def infer_kind(column: Any) -> str:
     if dtype in (nw.Object, nw.Unknown):
         return _infer_objects(series.to_list())
     return "nominal"
-
-
-def _infer_array(column: np.ndarray) -> str:
-    return "numeric" if column.dtype.kind in "iufMm" else "nominal"
 
 
 def _infer_objects(cells: Sequence[Any]) -> str:
@@ -497,13 +495,14 @@ def times_held(column: Any) -> str:
     """
     import narwhals as nw
 
-    if isinstance(column, np.ndarray) and column.dtype != object:
+    is_array = isinstance(column, np.ndarray)
+    if is_array and column.dtype != object:
         return {"M": DATETIMES, "m": TIME_SPANS}.get(column.dtype.kind, "")
-    if _is_text(column):
+    if not is_array and _is_text(column):
         return ""
-    if is_period(column):
+    if not is_array and is_period(column):
         return DATETIMES
-    series = nw.from_native(column, series_only=True, pass_through=True)
+    series = column if is_array else nw.from_native(column, series_only=True, pass_through=True)
     if isinstance(series, nw.Series) and series.dtype not in (nw.Object, nw.Unknown):
         if series.dtype in (nw.Datetime, nw.Date):
             return DATETIMES

@@ -218,7 +218,9 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
         labels = data.labels if isinstance(data, Codes | Sets) else []
         if spelled := spelling_note(column, labels):
             return Finding(column.name, column.kind, spelled)
-        return _with_near_duplicates(column, labels).finding()
+        if column.why == "values":
+            column = _with_near_duplicates(column, labels)
+        return column.finding()
     return _with_decision(column, decision).finding(kept=not decision.dropped)
 
 
@@ -233,7 +235,9 @@ def _readable_columns(
     for position, column in enumerate(schema.columns):
         try:
             parts.append(_column(by_name[column.name], column, schema))
-            readable.append(_with_words(column, by_name[column.name], schema))
+            if schema.missing_words and column.kind in ("nominal", "ordinal"):
+                column = _with_words(column, by_name[column.name], schema)
+            readable.append(column)
         except TypeError as error:
             only = position == len(schema) - 1 and not readable
             if column.name not in leave_out or only:
@@ -275,8 +279,8 @@ def _apply_rules(
         if decision is not None and decision.dropped and _stays(decision, rules):
             decision = None
         elif column.name in to_infer:
-            labels = data.labels if isinstance(data, Codes) else []
-            column = _with_near_duplicates(column, labels)
+            if column.origin.why == "values" and isinstance(data, Codes):
+                column = _with_near_duplicates(column, data.labels)
             column = replace(column, origin=column.origin._replace(inferred=True))
             if rules == "whole" and table.n_rows >= MIN_ROWS_TO_INFER and data.is_constant():
                 decision = Decision(column.kind, "constant", dropped=True, format=column.decimal)
@@ -340,9 +344,7 @@ def _nothing_kept(dropped: Sequence[Column]) -> str:
 
 
 def _with_near_duplicates(column: Column, labels: Sequence[Any]) -> Column:
-    """A column that says of plain values whether some are written alike."""
-    if column.why != "values":
-        return column
+    """A column that says whether some of its plain values are written alike."""
     remark, question = near_duplicates(labels)
     return replace(
         column, origin=column.origin._replace(why=column.why + remark, question=question)
@@ -406,7 +408,7 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
     n_first = 1000
     if isinstance(data, Sets):
         return not any(isinstance(label, float) for label in data.labels[:n_first])
-    if column.kind in ("ordinal", "datetime") or column.why == TIME_SPANS:
+    if column.kind in ("ordinal", "datetime") or column.origin.why == TIME_SPANS:
         return True
     if column.name.startswith("__index"):
         return False
@@ -430,8 +432,6 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
 
 def _with_format(column: Column, cells: Any) -> Column:
     """A column of datetimes with the time zone of its cells, or the order of their parts."""
-    if column.kind != "datetime" or column.format is not None:
-        return column
     cells = _readable_cells(cells, column)
     try:
         zone = format_of_dates(cells) or datetimes(cells, None, first=True)[1]
@@ -540,7 +540,8 @@ def _completed(
             column = column.cells_type.completed(column, cells)
             if not column.inferred:
                 column = replace(column, origin=Origin("declared"))
-        columns.append(_with_format(column, cells))
+        is_dated = column.kind == "datetime" and column.format is None
+        columns.append(_with_format(column, cells) if is_dated else column)
     return replace(schema, columns=tuple(columns), complete=True, named=named)
 
 
@@ -580,8 +581,6 @@ def _column(cells: Any, column: Column, schema: Schema) -> Cells:
 
 def _with_words(column: Column, cells: Any, schema: Schema) -> Column:
     """A column of values that says which words of a schema were read as missing."""
-    if not schema.missing_words or column.kind not in ("nominal", "ordinal"):
-        return column
     codes, labels = categories(cells)
     counts = np.bincount(codes, minlength=len(labels)).tolist()
     pairs = [(v, n) for v, n in zip(labels, counts, strict=True) if v in schema.missing_words and n]

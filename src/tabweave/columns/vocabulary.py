@@ -257,19 +257,38 @@ class Vocabulary:
 
 
 class OfVocabulary:
-    """Mixin of what holds a vocabulary: its names and labels."""
+    """Mixin of what holds a vocabulary: its names, its labels, and where each column's are."""
 
     vocabulary: Vocabulary
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """Names of the categorical columns."""
         return list(self.vocabulary.names)
 
-    @property
+    @cached_property
     def labels(self) -> tuple[tuple[Label, ...], ...]:
         """The values of each categorical column."""
         return self.vocabulary.labels
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """Number of values of each column."""
+        return self.vocabulary.sizes
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        """Where each column starts among the V values; V comes last."""
+        return self.vocabulary.offsets
+
+    @cached_property
+    def column_of_value(self) -> np.ndarray:
+        """The number of the column of each of the V values."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    def span(self, column: str | int) -> slice:
+        """The location of a column (name or number) among the V values."""
+        return self.vocabulary.span(column)
 
 
 def _same(a: Sequence[Label], b: Sequence[Label]) -> bool:

@@ -49,12 +49,12 @@ def count_pairs(columns: Sequence[Codes | Sets], weight: np.ndarray | None) -> A
     sizes = np.array([len(column.labels) for column in columns], np.int64)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     dtype = np.dtype(np.int64 if weight is None else weight.dtype)
-    size = int(offsets[-1])
-    cells = most_pairs(sizes, len(_rows_of(columns[0])))
-    check_wide(len(columns), size, wide_bytes(size, cells))
+    size, n_rows = int(offsets[-1]), len(columns[0])
+    if len(columns) > WIDE_TABLE_COLUMNS:
+        check_wide(len(columns), size, wide_bytes(size, most_pairs(sizes, n_rows)))
     if _is_product_cheap(columns, sizes, weight):
         return _product(columns, offsets)
-    dense = _is_dense(size, cells)
+    dense = _is_dense(size, most_pairs(sizes, n_rows))
     blocks = _blocks(columns, offsets, weight, dense=dense)
     return (_assemble_dense if dense else _assemble_sparse)(blocks, size, dtype)
 
@@ -99,8 +99,8 @@ def wide_bytes(size: int, cells: int) -> int:
 
 def check_wide(n_columns: int, n_values: int, n_bytes: int) -> None:
     """Raise MemoryError, before anything is counted, for columns too many to count all pairs of."""
-    free = available_memory()
-    if n_columns <= WIDE_TABLE_COLUMNS or free is None or n_bytes <= free // 8:
+    free = available_memory() if n_columns > WIDE_TABLE_COLUMNS else None
+    if free is None or n_bytes <= free // 8:
         return
     raise MemoryError(
         f"counting all pairs of {n_columns:,} columns with {n_values:,} values would take about "
@@ -124,10 +124,6 @@ def available_memory() -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return None
-
-
-def _rows_of(column: Codes | Sets) -> np.ndarray:
-    return column.starts[1:] if isinstance(column, Sets) else column.codes
 
 
 def divisor(x: np.ndarray) -> np.ndarray:
@@ -172,7 +168,7 @@ def _is_product_cheap(
 
     Nanoseconds, roughly: of a product per row and cell, of histograms per pair of groups.
     """
-    n = len(_rows_of(columns[0]))
+    n = len(columns[0])
     single = all(isinstance(column, Codes) for column in columns)
     is_small = 0 < n < 1 << 24 and 0 < sizes.max() <= GROUP_CODES
     if weight is not None or not single or not is_small:
@@ -181,7 +177,7 @@ def _is_product_cheap(
     joint = np.array([math.prod(sizes[group].tolist()) for group in groups], np.int64)
     pairs = len(groups) * (len(groups) + 1) // 2
     histograms = pairs * (30_000 + n) + 2 * int(joint.sum()) ** 2
-    return n * int(sizes.sum()) ** 2 // 10 < histograms
+    return n * int(sizes.sum()) ** 2 // 50 < histograms
 
 
 def _product(columns: Sequence[Codes | Sets], offsets: np.ndarray) -> np.ndarray:

@@ -289,16 +289,6 @@ class Counts(OfVocabulary):
 
     # -- reading ---------------------------------------------------------------------------
 
-    @property
-    def sizes(self) -> np.ndarray:
-        """Number of values of each column."""
-        return self.vocabulary.sizes
-
-    @property
-    def offsets(self) -> np.ndarray:
-        """Where each column starts among the V values; V comes last."""
-        return self.vocabulary.offsets
-
     @cached_property
     def value_counts(self) -> np.ndarray:
         """Number of rows that have each of the V values."""
@@ -323,10 +313,6 @@ class Counts(OfVocabulary):
         single = [name for name in self.names if kinds.get(name) != "set"]
         rows = {name: float(self.value_counts[self.span(name)].sum()) for name in single}
         return [name for name, n in rows.items() if 0 < n < float(self.n) * (1 - 1e-9)]
-
-    def span(self, column: str | int) -> slice:
-        """The location of a column (name or number) among the V values."""
-        return self.vocabulary.span(column)
 
     def block(self, a: str | int, b: str | int) -> np.ndarray:
         """The table of values of column a against values of column b."""

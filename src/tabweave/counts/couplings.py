@@ -85,7 +85,7 @@ def value_sums(counts: Counts, *functions: Callable[[np.ndarray], np.ndarray]) -
     Functions of counts are 0 for none. Arrays are of shape (values, columns).
     """
     pairs, n_columns = counts.pairs, len(counts.sizes)
-    n_values, column = pairs.shape[0], _column_of_value(counts)
+    n_values, column = pairs.shape[0], counts.column_of_value
     sums = [np.zeros((n_values, n_columns)) for _ in functions]
     if not sparse.issparse(pairs) or pairs.nnz > MIN_DENSE_SHARE * n_values**2:
         filled = np.flatnonzero(counts.sizes)  # sets that are all empty have no values
@@ -107,7 +107,7 @@ def value_sums(counts: Counts, *functions: Callable[[np.ndarray], np.ndarray]) -
 
 def _by_column(counts: Counts, rows: np.ndarray) -> np.ndarray:
     """The sums of the rows of each column's values."""
-    column = _column_of_value(counts)
+    column = counts.column_of_value
     ones = (np.ones(len(column)), (column, np.arange(len(column))))
     return np.asarray(sparse.csr_array(ones, shape=(len(counts.sizes), len(column))) @ rows)
 
@@ -274,7 +274,7 @@ def chance_with_classes(counts: Counts, pairs: np.ndarray) -> np.ndarray:
 
 def _repeats(counts: Counts, often: np.ndarray) -> tuple[np.ndarray, Any]:
     """The different counts of values, and how often each occurs in each column."""
-    column = _column_of_value(counts)
+    column = counts.column_of_value
     sizes, index = np.unique(often, return_inverse=True)
     ones = (np.ones(len(column)), (column, index))
     return sizes, sparse.csr_array(ones, shape=(len(counts.sizes), len(sizes)))
@@ -387,7 +387,7 @@ def gap_uncertainty(counts: Counts) -> np.ndarray:
     """
     n_columns, total = len(counts.sizes), counts.value_counts.astype(np.float64)
     missing = np.concatenate([[v is None for v in labels] for labels in counts.labels] or [[]])
-    column, out = _column_of_value(counts), np.zeros((n_columns, n_columns))
+    column, out = counts.column_of_value, np.zeros((n_columns, n_columns))
     total[missing.astype(bool)] = 0
     n = np.bincount(column, total, n_columns)
     values = np.bincount(column, total > 0, n_columns)
@@ -431,10 +431,6 @@ def context(uncertainty: np.ndarray) -> np.ndarray:
                 picked.append(int(k))
         chosen[j, picked] = True
     return chosen
-
-
-def _column_of_value(counts: Counts) -> np.ndarray:
-    return np.repeat(np.arange(len(counts.sizes)), counts.sizes)
 
 
 def _xlogx(x: np.ndarray) -> np.ndarray:

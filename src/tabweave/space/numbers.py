@@ -642,7 +642,7 @@ def varying_columns(counts: Counts, schema: Schema) -> list[Column]:
     columns = list(schema.columns)
     if counts.n < MIN_ROWS_TO_INFER:
         return columns
-    vary = [c for c in columns if c.why == "declared" or not is_constant(counts, c.name)]
+    vary = [c for c in columns if c.origin.why == "declared" or not is_constant(counts, c.name)]
     return vary or columns
 
 

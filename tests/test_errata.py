@@ -55,6 +55,14 @@ def test_after_4_5_the_distance_leaves_its_range():
     assert math.sqrt(2 - 2 / math.e) < d < math.sqrt(2 - 2 / math.e**2)
 
 
+def test_theorem_4_1_is_proved_of_another_kernel():
+    """exp(-(f - g)²) is exp(-f²) exp(-g²) exp(2fg), not exp(-f) exp(-g) exp(2fg)."""
+    f, g = RNG.random(5), RNG.random(5)
+    kernel = np.exp(-((f - g) ** 2))
+    np.testing.assert_allclose(np.exp(-(f**2) - g**2 + 2 * f * g), kernel)
+    assert abs(np.exp(-f - g + 2 * f * g) - kernel).max() > 0.1
+
+
 # -- baselines, chapter 2 -----------------------------------------------------------------------
 
 
@@ -129,6 +137,37 @@ def test_5_31_the_spread_is_over_all_subspaces_with_k_minus_1():
     assert column_weight(theta) == pytest.approx(theta.std(axis=1, ddof=1).mean())
 
 
+def embedded(theta, shares):
+    """(5.28) to (5.32) of one column: values × (subspaces · values), θ as values × subspaces."""
+    n_values, k = theta.shape
+    one_zero = 1 - np.eye(n_values)
+    blocks = [shares[h] * np.exp(-theta[:, h])[:, None] * one_zero for h in range(k)]
+    weight = theta.std(axis=1, ddof=1).mean()  # (5.31), its erratum corrected
+    return weight * np.hstack(blocks)
+
+
+def test_theorem_5_2_the_product_of_coordinates_is_no_distribution():
+    """The proof has x* = πΘ; (5.28) has exp(-θ), once for every column, and zeros."""
+    shares = np.array([0.3, 0.7])
+    columns = [RNG.dirichlet(np.ones(n), 2).T for n in (2, 3)]  # values × subspaces
+    whole = np.einsum("h,ah,bh->ab", shares, *columns)
+    products = np.zeros_like(whole)
+    for a, b in np.ndindex(*whole.shape):  # the largest coordinate of a value: its zero left out
+        x = [embedded(t, shares).reshape(len(t), 2, -1)[v].max(axis=1)
+             for t, v in zip(columns, (a, b), strict=True)]  # fmt: skip
+        products[a, b] = (x[0] * x[1]).sum()
+    assert whole.sum() == pytest.approx(1) and abs(products.sum() - 1) > 0.1
+    assert abs(products / products.sum() - whole).max() > 0.02
+
+
+def test_theorem_5_2_two_distributions_share_their_coordinates():
+    """(5.31) is 0 where subspaces agree on a column: nothing of its distribution is left."""
+    shares = np.array([0.5, 0.5])
+    even, uneven = (np.tile(p, (2, 1)).T for p in ([0.5, 0.5], [0.9, 0.1]))
+    assert (embedded(even, shares) == embedded(uneven, shares)).all()
+    assert (even != uneven).all()
+
+
 # -- HELIC, chapter 6 ---------------------------------------------------------------------------
 
 
@@ -167,6 +206,30 @@ def test_7_22_weights_on_one_simplex_keep_one_column():
     left = (X**2).sum(axis=0) - ((H.T @ X) ** 2).sum(axis=0)  # the objective is ω·left
     best = np.eye(12)[left.argmin()]
     assert all(best @ left <= w @ left + 1e-12 for w in RNG.dirichlet(np.ones(12), 200))
+
+
+def test_7_13_is_another_similarity_than_7_12():
+    """By (7.10) the weights multiply rows of K, in (7.13) the entries of a row."""
+    K = RNG.random((4, 4))
+    T = np.diag(RNG.random(4))
+    own = T @ K  # (7.10), so that (7.12) is own_i · own_j, j for the second i in print
+    rows, entries = own @ own.T, K @ T.T @ T @ K.T
+    weights = np.diag(T)
+    np.testing.assert_allclose(rows, np.outer(weights, weights) * (K @ K.T))
+    assert abs(rows - entries).max() > 0.1
+    np.testing.assert_allclose((K @ T) @ (K @ T).T, entries)  # what (7.10) has to be
+
+
+def test_theorem_7_4_relaxed_indicators_are_not_finite_in_number():
+    """Three rows have three partitions in two clusters; each ω has an H of its own."""
+    X = RNG.normal(size=(3, 5))
+    projectors = []
+    for _ in range(50):
+        omega = RNG.exponential(size=5)
+        H = np.linalg.eigh((X * omega) @ X.T)[1][:, -2:]
+        projectors.append(H @ H.T)
+    apart = [abs(a - b).max() for i, a in enumerate(projectors) for b in projectors[:i]]
+    assert min(apart) > 1e-6
 
 
 def test_7_25_the_indicator_needs_a_mean_over_values():
@@ -270,6 +333,16 @@ def test_drdh_10_the_gradient_has_p_minus_q():
     assert not np.allclose(forms[1], slope, atol=1e-2)
 
 
+def test_drdh_12_and_13_vote_for_the_label_that_is_asked_for():
+    """I(v = y of the test row): whoever the neighbours are, the right label wins."""
+    weights = RNG.random((30, 5))
+    neighbors, wanted = RNG.integers(3, size=(30, 5)), RNG.integers(3, size=30)
+    printed = [[w.sum() * (v == y) for v in range(3)] for w, y in zip(weights, wanted, strict=True)]
+    assert (np.argmax(printed, axis=1) == wanted).all()
+    votes = [[w[n == v].sum() for v in range(3)] for w, n in zip(weights, neighbors, strict=True)]
+    assert (np.argmax(votes, axis=1) == wanted).mean() < 0.6
+
+
 # -- sparse categories --------------------------------------------------------------------------
 
 
@@ -281,36 +354,16 @@ def test_algorithm_2_least_squares_needs_the_transpose():
         np.linalg.inv(D.T @ D) @ D @ y  # shapes do not even fit, as printed
 
 
-# -- many sources -------------------------------------------------------------------------------
-
-
-def test_hemap_depends_on_the_order_of_rows():
-    """(5.8): A mixes row i of the target with row i of the source."""
-    T, S, beta = RNG.normal(size=(20, 3)), RNG.normal(size=(20, 4)), 1.0
-
-    def best(S):
-        F = np.block([[2**0.5 * T, beta / 2**0.5 * S], [beta / 2**0.5 * T, 2**0.5 * S]])
-        return np.linalg.svd(F, compute_uv=False)[:2]
-
-    assert not np.allclose(best(S), best(S[RNG.permutation(20)]), rtol=1e-3)
-
-
-def test_coca_4_9_one_multiplier_normalises_jointly():
-    """The top eigenvector of the joined problem has norm 1 as a whole, not in each source."""
-    X = [RNG.normal(size=(50, 4)), 0.1 * RNG.normal(size=(50, 3))]
-    joined = np.hstack(X)
-    u = np.linalg.eigh(joined.T @ joined)[1][:, -1]
-    shares = [np.sum(u[:4] ** 2), np.sum(u[4:] ** 2)]
-    assert sum(shares) == pytest.approx(1) and shares[1] < 0.5
-
-
 # -- the page -----------------------------------------------------------------------------------
 
 
 def test_the_page_names_every_check_and_no_other():
-    page = Path(__file__).parents[1] / "docs" / "errata.md"
+    tests = Path(__file__).parent
+    page = tests.parent / "docs" / "errata.md"
     named = set(re.findall(r"`(test_\w+)`", page.read_text(encoding="utf-8")))
-    here = {name for name in globals() if name.startswith("test_")} - {
-        "test_the_page_names_every_check_and_no_other"
+    checks = {
+        name
+        for path in tests.glob("test_errata*.py")
+        for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
-    assert named == here
+    assert named == checks - {"test_the_page_names_every_check_and_no_other"}

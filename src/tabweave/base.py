@@ -106,7 +106,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "schema": [Schema, dict, None],
+        "schema": [Schema, dict, str, None],
         "unknown": [StrOptions({"centroid", "error"})],
         "dtype": [StrOptions({"float32", "float64"}), type, np.dtype],
     }

@@ -588,7 +588,7 @@ def test_declared_schemas_are_not_asked():
     declared = {"id": "nominal", "day": "nominal"}
     assert Table.of(rows, declared, rules="whole").schema.names == ["id", "day"]
     assert Table.of(rows).schema["day"].kind == "nominal"  # types alone
-    complete = Schema((Column("day"),), complete=True)
+    complete = Schema((Column("day"),), undeclared="ignored")
     assert Table.of(rows, complete, rules="whole")["day"].labels == ["2024-01-01", "2024-01-02"]
 
 
@@ -747,7 +747,7 @@ def test_digits_are_numbers_again_if_one_that_was_not_looked_at_is_no_date(monke
         assert table.schema["date"].kind == stays == table.kinds()[0].kind
         asks = r"'date': expected a date, year first as in fit, got '20240231'; mend it, leave it"
         with pytest.raises(ValueError, match=asks):
-            Table.of({"date": cells}, Schema((judged,), complete=True))
+            Table.of({"date": cells}, Schema((judged,), undeclared="ignored"))
 
 
 @pytest.mark.parametrize(

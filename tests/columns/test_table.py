@@ -236,6 +236,20 @@ class TestSchema:
         assert Schema.of(schema) is schema
         assert Schema(schema.columns) == schema
 
+    @pytest.mark.parametrize("rules", [None, "whole", "first"])
+    def test_one_kind_for_all_columns(self, rules):
+        rows = {"id": range(40), "same": ["x"] * 40, "day": ["2024-03-01", "2024-03-02"] * 20}
+        table = Table.of(rows, "nominal", rules=rules)
+        assert [c.kind for c in table.schema.columns] == ["nominal"] * 3
+        assert {found.why for found in table.kinds()} == {"declared", "constant"}
+        assert not table.kinds().dropped
+        mixed = Table.of(rows, Schema({"id": "numeric"}, undeclared="nominal"), rules=rules)
+        assert [c.kind for c in mixed.schema.columns] == ["numeric", "nominal", "nominal"]
+        declared = dict.fromkeys(rows, "nominal")
+        assert Table.of(rows, declared).schema == table.schema
+        with pytest.raises(ValueError, match=r"expected one of .*nominal.* as the kind of all"):
+            Table.of(rows, "categories")
+
     def test_levels_are_labels(self):
         column = Column("a", "ordinal", levels=[np.int8(1), 2.0, True])
         assert [*map(repr, column.levels)] == ["1", "2", "True"]

@@ -76,7 +76,11 @@ def without_texts(table: Table, declared: Schema) -> tuple[Table, dict[str, str]
     """A table without undeclared columns whose values hardly repeat, and why each was dropped."""
     dropped = {}
     for column, data in zip(table.schema.columns, table.columns, strict=True):
-        if column.kind == "nominal" and column.name not in declared and isinstance(data, Codes):
+        if (
+            isinstance(data, Codes)
+            and column.kind == "nominal"
+            and not declared.declares(column.name)
+        ):
             times = np.bincount(data.codes)
             if table.n_rows >= MIN_ROWS_TO_INFER and (times == 1).sum() > table.n_rows / 2:
                 dropped[column.name] = "most of its values occur once"

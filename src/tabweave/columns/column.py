@@ -189,7 +189,8 @@ class Schema:
     """The kinds of the columns of a table, and what counts as missing.
 
     A schema given by a user may declare only some of the columns; the others are inferred. The
-    schema of a :class:`Table` is complete.
+    schema of a :class:`Table` is complete. Wherever a schema is taken, the name of a kind stands
+    for one under which all columns are of that kind: ``schema="nominal"``.
 
     Parameters
     ----------
@@ -203,11 +204,12 @@ class Schema:
     missing_words : "pandas" or sequence of str, default=()
         Words that count as missing among categories: those that ``pandas.read_csv`` takes for
         missing, or others. Beside numbers and dates such words are missing without it.
+    undeclared : {"inferred", "ignored"} or a kind, default="inferred"
+        What all other columns are: of a kind that is inferred, or of this one; or they are ignored,
+        as under the schema of a table.
 
     Attributes
     ----------
-    complete : bool
-        Whether all columns are declared, as in the schema of a table: others are then ignored.
     named : bool
         Whether columns have names; those of an array are found by position.
     dropped : tuple of Column
@@ -220,13 +222,15 @@ class Schema:
     >>> from tabweave import Column, Schema
     >>> Schema({"size": Column("size", "ordinal", levels=("S", "M", "L"))}).columns[0].levels
     ('S', 'M', 'L')
+    >>> Schema({"age": "numeric"}, undeclared="nominal").undeclared
+    'nominal'
     """
 
     columns: tuple[Column, ...] = ()
     missing: Literal["expected", "value", "error"] = "expected"
     empty_is_missing: bool = False
     missing_words: Any = ()
-    complete: bool = field(default=False, kw_only=True)
+    undeclared: Literal["inferred", "ignored"] | Kind = field(default="inferred", kw_only=True)
     named: bool = field(default=True, kw_only=True)
     dropped: tuple[Column, ...] = field(default=(), kw_only=True, compare=False)
     coupled: bool = field(default=True, kw_only=True)
@@ -259,13 +263,20 @@ class Schema:
             raise ValueError(
                 f"expected missing to be 'expected', 'value' or 'error', got {self.missing!r}"
             )
+        if self.undeclared not in ("inferred", "ignored", *KINDS):
+            raise ValueError(
+                f"schema: expected one of {', '.join(KINDS)} as the kind of all columns that are "
+                f"not declared, got {self.undeclared!r}"
+            )
         check_distinct(self.names)
 
     @classmethod
-    def of(cls, schema: Schema | Mapping[Any, Any] | None) -> Schema:
-        """A schema from None, a mapping of column to kind, or a schema."""
+    def of(cls, schema: Schema | Mapping[Any, Any] | str | None) -> Schema:
+        """A schema from None, a mapping of column to kind, the kind of all columns, or a schema."""
         if schema is None:
             return cls()
+        if isinstance(schema, str):
+            return cls(undeclared=schema)
         return schema if isinstance(schema, Schema) else cls(schema)  # type: ignore[arg-type]
 
     @cached_property
@@ -337,6 +348,22 @@ class Schema:
 
     def __getitem__(self, name: str) -> Column:
         return self.columns[self.index(name)]
+
+    @property
+    def complete(self) -> bool:
+        """Whether all columns are declared, as in the schema of a table: others are ignored."""
+        return self.undeclared == "ignored"
+
+    def declares(self, name: str) -> bool:
+        """Whether it says of what kind a column is."""
+        return self.undeclared in KINDS or name in self
+
+    def over(self, names: Iterable[str]) -> Schema:
+        """The schema of a table of these columns: one kind for all of them declares each."""
+        if self.undeclared not in KINDS:
+            return self
+        others = [Column(name, self.undeclared) for name in names if name not in self]
+        return replace(self, columns=(*self.columns, *others), undeclared="inferred")
 
     def select(self, names: Sequence[str]) -> Schema:
         """The schema of some columns, in the order given."""

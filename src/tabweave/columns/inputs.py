@@ -76,7 +76,7 @@ def warn_of_numbers(reader: str, table: Table, declared: Schema) -> None:
         column.name
         for column, data in table
         if isinstance(data, Codes)
-        and column.name not in declared
+        and not declared.declares(column.name)
         and (column.why == DATETIMES or "numbers" in types_of(data.labels))
         and table.n_rows >= MIN_ROWS_TO_INFER
         and (np.bincount(data.codes) == 1).sum() > table.n_rows / 2

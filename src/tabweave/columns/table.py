@@ -97,7 +97,7 @@ class Table:
     def of(
         cls,
         X: Any,
-        schema: Schema | Mapping[Any, Any] | None = None,
+        schema: Schema | Mapping[Any, Any] | str | None = None,
         *,
         numbers: Literal["numeric", "nominal"] = "numeric",
         rules: Rules | None = None,
@@ -109,10 +109,10 @@ class Table:
         ----------
         X : frame, array, mapping of columns, list of dicts, or Table
             The rows.
-        schema : Schema or mapping, optional
-            Kinds of some or all columns. A complete schema (that of another table) is matched by
-            name: other columns are ignored, a missing one is an error (a key that records lack is
-            a missing cell).
+        schema : Schema, mapping of column to kind, or kind, optional
+            Kinds of some or all columns; ``"nominal"`` reads all as categories. A complete schema
+            (that of another table) is matched by name: other columns are ignored, a missing one is
+            an error (a key that records lack is a missing cell).
         numbers : {"numeric", "nominal"}, default="numeric"
             What an undeclared column of numbers or datetimes is.
         rules : {"whole", "sample", "first", "texts", "all"}, optional
@@ -138,7 +138,7 @@ class Table:
             by_name = _matched(by_name, schema, named)
             columns = tuple(_column(by_name[c.name], c, schema) for c in schema.columns)
             return cls(schema, columns, n_here)
-        open_columns = [name for name in by_name if name not in schema]
+        open_columns = [name for name in by_name if not schema.declares(name)]
         completed = _completed(by_name, schema, numbers, named, rules)
         leave_out = () if rules is None else open_columns
         table = _readable_columns(by_name, completed, n_here, leave_out)
@@ -521,7 +521,7 @@ def _completed(
                 f"schema: column not found: {name!r}; the columns are "
                 f"{', '.join(map(repr, by_name))}"
             )
-    declared = {column.name: column for column in schema.columns}
+    declared = {column.name: column for column in schema.over(by_name).columns}
     columns = []
     for name, cells in by_name.items():
         column = declared.get(name)
@@ -542,7 +542,7 @@ def _completed(
                 column = replace(column, origin=Origin("declared"))
         is_dated = column.kind == "datetime" and column.format is None
         columns.append(_with_format(column, cells) if is_dated else column)
-    return replace(schema, columns=tuple(columns), complete=True, named=named)
+    return replace(schema, columns=tuple(columns), undeclared="ignored", named=named)
 
 
 UNORDERED = "categories whose order differs from part to part: declare their levels"

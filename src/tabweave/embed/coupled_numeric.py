@@ -90,7 +90,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
         "alpha": [Interval(Real, 0, 1, closed="right")],
         "scale": [StrOptions({"minmax", "standard"}), None],
         "standardize": ["boolean"],
-        "schema": [Schema, dict, None],
+        "schema": [Schema, dict, str, None],
         "dtype": [StrOptions({"float32", "float64"}), type, np.dtype],
     }
 

@@ -127,7 +127,7 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         ],
         "max_terms": [Interval(Integral, 1, None, closed="left"), None],
         "weighting": [StrOptions({"tfidf", "binary"})],
-        "schema": [Schema, dict, None],
+        "schema": [Schema, dict, str, None],
         "unknown": [StrOptions({"ignore", "error"})],
     }
 

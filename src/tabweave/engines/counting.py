@@ -467,6 +467,7 @@ def _completed(schema: Schema, types: Mapping[str, str], names: list[str], numbe
     """Declare what the types of a source say, so that no batch is taken for something else."""
     if schema.complete:
         return schema
+    schema = schema.over(names)
     kinds = {name: _KINDS.get(family(types[name])) for name in names}
     typed = [
         Column(name, numbers if kind == "numeric" else kind)

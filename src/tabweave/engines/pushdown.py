@@ -133,7 +133,7 @@ def count_by_sql(
         return Counts()
     rules = rules_of({name: _tally(v) for name, v in categories.items() if name != y})
     counted = tuple(values.column for values in columns.values())
-    complete = replace(schema, columns=counted, complete=True)
+    complete = replace(schema, columns=counted, undeclared="ignored")
     coded: dict[str, CodedColumn] = {}
     histograms: dict[str, Histogram] = {}
     grids: dict[str, Grid] = {}
@@ -181,7 +181,7 @@ def values_of(
     if typed and is_inexact(cells):
         schema = replace(schema, columns=(Column(name, "nominal"),))
     declared = tuple(column for column in schema.columns if column.name == name)
-    schema = replace(schema, columns=declared, complete=False)
+    schema = replace(schema, columns=declared, undeclared="inferred")
     table = Table.of({name: cells}, schema, numbers=numbers)  # type: ignore[arg-type]
     data = table.columns[0]
     if not isinstance(data, Codes | Numbers):

@@ -166,7 +166,7 @@ def _cell_number(column: Column, value: Any) -> float | None:
         return None
     if isinstance(value, Real) and column.date_order not in DIGIT_FORMATS:
         return float(value)
-    schema = Schema((column,), complete=True)
+    schema = Schema((column,), undeclared="ignored")
     return float(Table.of({column.name: [value]}, schema)[column.name].values[0])
 
 

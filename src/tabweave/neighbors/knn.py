@@ -138,7 +138,7 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
         "metric": [str, Embedder],
         "weights": [StrOptions(set(WEIGHTS))],
         "ties": [StrOptions({"all", "first"})],
-        "schema": [Schema, dict, None],
+        "schema": [Schema, dict, str, None],
     }
 
     def __init__(
@@ -405,13 +405,16 @@ def chosen_metric(X: Any, schema: Any) -> tuple[Any, Any]:
     """What "auto" stands for, and the rows: numbers with fractions are no categories."""
     declared = Schema.of(schema)
     table = Table.of(X, declared)
-    names = {column.name for column in declared.columns}
     dated = any(column.why == DATETIMES for column, _ in table)
     numbers = [
         column.name
         for column, cells in table
         if isinstance(cells, Numbers)
-        and (column.name in names or column.why == DATETIMES or _has_fractions(cells.values))
+        and (
+            declared.declares(column.name)
+            or column.why == DATETIMES
+            or _has_fractions(cells.values)
+        )
     ]
     if not numbers:
         return "hamming", X

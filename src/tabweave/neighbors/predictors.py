@@ -112,7 +112,7 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
         "embedder": [StrOptions({"validated"}), SupervisedWeave],
         "sharpness": [Interval(Real, 0, None, closed="left")],
         "n_validation": [Interval(Integral, MIN_ROWS_TO_CHOOSE, None, closed="left")],
-        "schema": [Schema, dict, None],
+        "schema": [Schema, dict, str, None],
         "random_state": ["random_state"],
     }
 

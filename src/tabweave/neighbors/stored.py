@@ -354,7 +354,7 @@ def _table(embedder: Any, X: Any) -> Table:
     schema = embedder.schema_
     if isinstance(X, Table) or names_of(X) is None or not schema.named:
         return _checked(Table.of(X, schema), schema)
-    table = Table.of(X, replace(schema, complete=False, dropped=()), rules="all")
+    table = Table.of(X, replace(schema, undeclared="inferred", dropped=()), rules="all")
     require_rows(table)
     return table
 

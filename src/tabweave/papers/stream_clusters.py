@@ -38,7 +38,7 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
-        "schema": [Schema, dict, None],
+        "schema": [Schema, dict, str, None],
     }
 
     n_clusters: int

@@ -653,7 +653,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         "n_bins": [Interval(Integral, 2, 200, closed="both")],
         "n_rounds": [Interval(Integral, 1, None, closed="left")],
         "max_rows": [Interval(Integral, 10, None, closed="left")],
-        "schema": [Schema, dict, None],
+        "schema": [Schema, dict, str, None],
         "random_state": ["random_state"],
     }
 

@@ -92,7 +92,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         "engine": [StrOptions({"all", "counts", "mixture"})],
         "n_bins": [Interval(Integral, 2, 200, closed="both")],
         "max_rows": [Interval(Integral, 10, None, closed="left")],
-        "schema": [Schema, dict, None],
+        "schema": [Schema, dict, str, None],
         "random_state": ["random_state"],
     }
 

@@ -424,7 +424,9 @@ class RowModel:
         singles = {a: column for a, column in enumerate(self.columns) if not column.is_set}
         if len(singles) < 2:
             return []
-        schema = Schema(tuple(Column(column.name) for column in singles.values()), complete=True)
+        schema = Schema(
+            tuple(Column(column.name) for column in singles.values()), undeclared="ignored"
+        )
         columns = [
             Codes(np.where(cells.codes[a] < 0, self.sizes[a], cells.codes[a]),
                   [*column.labels, None])

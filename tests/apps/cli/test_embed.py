@@ -198,10 +198,19 @@ def test_columns_are_read_as_declared(folder):
     assert found["query"]["zip"] == "007"  # not the number 7
     first = next(n for n in found["neighbors"] if n["row"] == 2)
     assert first["why"]["zip"] == 0
-    done = called("embed", "zip.csv", "--kind", "*=nominal", "-m", "onehot", cwd=folder)
+    done = called("embed", "zip.csv", "--kind", "nominal", "-m", "onehot", cwd=folder)
     head = done.out.splitlines()[0].replace('"', "").split(",")
     assert sum(name.startswith("n_") for name in head) == 4
     assert sum(name.startswith("zip_") for name in head) == 4 - 1
+    kinds = ["--kind", "n=numeric", "--kind", "nominal"]
+    done = called("embed", "zip.csv", *kinds, "-m", "onehot", cwd=folder)
+    n_is_numeric = done.out.splitlines()[0].replace('"', "").split(",")
+    assert [name for name in n_is_numeric if name[0] != "n"] == [n for n in head if n[0] != "n"]
+    assert "n_0" in n_is_numeric and "n_0" not in head
+    done = called("embed", "zip.csv", "--kind", "nominl", cwd=folder)
+    assert (
+        done.code == 2 and "a kind for all other columns, such as nominal, got 'nominl'" in done.err
+    )
 
 
 def test_a_key_is_dropped_and_can_be_kept(folder):

@@ -347,11 +347,15 @@ def open_job(
 
 
 def _kinds(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield names and kinds of COLUMN=KIND."""
-    for text in texts:
+    """Yield names and kinds of COLUMN=KIND; first those of a kind alone, which is for "*"."""
+    pairs = [f"*={text}" if text in KINDS else text for text in texts]
+    for text in sorted(pairs, key=lambda text: not text.startswith("*=")):
         name, equals, kind = text.rpartition("=")
         if not equals:
-            raise Misuse(f"--kind: expected COLUMN=KIND, such as size=nominal, got {text!r}")
+            raise Misuse(
+                "--kind: expected COLUMN=KIND, such as size=nominal, or a kind for all other "
+                f"columns, such as nominal, got {text!r}"
+            )
         yield name, kind
 
 

@@ -68,11 +68,10 @@ def complete_values(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_kind(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Completions of COLUMN=KIND."""
-    name, equals, start = incomplete.partition("=")
-    if equals:
-        return [f"{name}={kind}" for kind in KINDS if kind.startswith(start)]
-    return [f"{other}=" for other in complete_column(ctx, name)]
+    """Completions of COLUMN=KIND, and of a KIND for all other columns."""
+    name, equals, start = incomplete.rpartition("=")
+    kinds = [f"{name}{equals}{kind}" for kind in KINDS if kind.startswith(start)]
+    return kinds if equals else [*(f"{other}=" for other in complete_column(ctx, start)), *kinds]
 
 
 def header(ctx: typer.Context) -> list[str]:
@@ -127,7 +126,8 @@ class Job:
         Ignore these columns.
     kind
         Read a column as nominal, numeric, datetime[:dmy|:mdy], ordinal[:LOW<...<HIGH] or
-        set[:DELIMITER]; by default the kind is inferred. '*' means all columns. Can be repeated.
+        set[:DELIMITER]; by default the kind is inferred. Can be repeated: 'nominal' alone is for
+        all other columns.
     missing
         Values to treat as missing in categorical columns, such as '?,NA', or 'pandas' for those of
         pandas; in numeric and date columns such words are always missing.
@@ -156,7 +156,7 @@ class Job:
     ] = None
     drop: Columns = None
     kind: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN=KIND", autocompletion=complete_kind)
+        list[str] | None, typer.Option(metavar="[COLUMN=]KIND", autocompletion=complete_kind)
     ] = None
     missing: Annotated[list[str] | None, typer.Option(metavar="A,B,...")] = None
     from_: Annotated[

@@ -225,7 +225,7 @@ def _leaks(reading: Reading, target: str, classes: Codes) -> Iterator[Note]:
         values = as_values(reading.table[name], 32)
         if isinstance(values, Sets):
             continue
-        schema = Schema((Column("x"), Column("y")), complete=True)
+        schema = Schema((Column("x"), Column("y")), undeclared="ignored")
         counts = Counts.of(Table(schema, (values, classes), reading.table.n_rows))
         mutual, marginal, _ = information(counts)
         chance = chance_information(counts)[0][0, 1]

@@ -90,7 +90,7 @@ class Reading:
             column if isinstance(data, Codes | Sets) else Column(column.name)
             for column, data in table
         )
-        schema = Schema(columns, complete=True, named=table.schema.named)
+        schema = Schema(columns, undeclared="ignored", named=table.schema.named)
         return Table(schema, tuple(map(as_values, table.columns)), table.n_rows)
 
 

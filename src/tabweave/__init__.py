@@ -65,6 +65,9 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave.embed.weave import Weave as Weave
     from tabweave.embed.windowed import Windowed as Windowed
     from tabweave.engines import count as count
+    from tabweave.gpu.arrays import config_context as config_context
+    from tabweave.gpu.arrays import get_config as get_config
+    from tabweave.gpu.arrays import set_config as set_config
     from tabweave.io.store import load as load
     from tabweave.neighbors.filters import between as between
     from tabweave.neighbors.index import SimilarityIndex as SimilarityIndex
@@ -88,6 +91,7 @@ _NAMES = {
     "counts.counts": "Counts",
     "embed.sets": "batch_omp omp",
     "engines": "count",
+    "gpu.arrays": "config_context get_config set_config",
     "io.store": "load",
     "neighbors.filters": "between",
     "neighbors.index": "SimilarityIndex",

@@ -24,6 +24,7 @@ from tabweave._compat import njit
 from tabweave.columns.nominal import Codes
 from tabweave.columns.sets import Sets
 from tabweave.columns.vocabulary import Label, Vocabulary, identity, order, slices
+from tabweave.gpu import arrays as gpu
 from tabweave.io.register import storable
 
 # Up to so many values their pair counts are a dense matrix (32 MB), beyond a sparse one.
@@ -566,7 +567,9 @@ def small_pairs(
     # How floats are grouped decides in which order they are added: that must not depend on rows.
     # Many rows are worth larger groups: a byte of joint codes, in as few groups as can be.
     many = _is_exact(weight) and len(columns[0]) >= MIN_ROWS_FOR_THREADS
-    groups = pack_columns(sizes) if many else group_columns(sizes)
+    device = gpu.device() if many and weight is None else None
+    most = 256 if device is None else gpu.max_joint(device)
+    groups = pack_columns(sizes, most) if many else group_columns(sizes)
     if len(groups) == 1:  # one group alone: count it against a constant
         groups.append([])
     widths = [[sizes[c] for c in group] for group in groups]
@@ -577,8 +580,12 @@ def small_pairs(
     firsts = np.concatenate([[0], np.cumsum(sizes)])
     totals = np.zeros((firsts[-1],) * 2 if together else (0, 0), dtype)
     grid = _padded([[(firsts[c], sizes[c]) for c in group] for group in groups])
+    packed = None if device is None else gpu.packed_codes(device, columns, groups, sizes)
     for pairs in _batches(np.stack(np.triu_indices(len(groups), 1), axis=1), joint):
-        histograms, starts = _count_batch(columns, groups, widths, joint, pairs, weight)
+        if packed is None:
+            histograms, starts = _count_batch(columns, groups, widths, joint, pairs, weight)
+        else:
+            histograms, starts = gpu.pair_tables(device, packed, len(columns[0]), joint, pairs)
         if together:
             _add_up_groups(histograms, starts, pairs, joint, grid, totals)
         for (g, h), start, stop in zip(pairs.tolist(), starts, starts[1:], strict=False):

@@ -18,11 +18,14 @@ import numpy as np
 from tabweave._compat import eigh
 from tabweave.columns.vocabulary import slices
 from tabweave.counts.counting import group_columns
+from tabweave.gpu import arrays as gpu
 from tabweave.space import kernels
 from tabweave.space.block import in_threads
 
 # Of a coordinate up to here float32 can hold the square, exactly enough.
 MAX_FLOAT32_COORDINATE = 1e15
+# Comparisons below which a device does not pay: about what two cores do in 2 ms.
+MIN_DEVICE_PAIRS = 1 << 21
 
 Ranking = tuple[np.ndarray, np.ndarray]  # distances and row numbers, a line for each query
 Hits = tuple[np.ndarray, np.ndarray, np.ndarray]  # who asks, who is found, what adds up between
@@ -98,6 +101,11 @@ class Nodes:
     def sketch(self) -> Sketch | None:
         """The nodes in a few directions; None where that rules nothing out."""
         return Sketch.of(self.line) if self.power == 2 else None
+
+    @cached_property
+    def on_device(self) -> gpu.DeviceNodes | None:
+        """The nodes on the device that was chosen; None where the CPU has to search."""
+        return gpu.DeviceNodes.of(gpu.device(), self)
 
     def take(self, nodes: np.ndarray) -> Nodes:
         """Some of the nodes, close together in memory."""
@@ -308,9 +316,38 @@ def nearest_nodes(
     if first is None:
         first = np.arange(len(nodes))
     candidates = begin + np.flatnonzero(first[begin:] >= 0)
-    is_part = begin or len(candidates) < len(first) // 4
+    is_part = bool(begin) or len(candidates) < len(first) // 4
     if is_part:
         nodes, first = nodes.take(candidates), first[candidates]
+    is_large = len(queries) * len(nodes) >= MIN_DEVICE_PAIRS and k <= gpu.CAPACITY // 4
+    if is_large and gpu.device() is not None and nodes.on_device is not None:
+        return _nearest_on_device(nodes, queries, k, first)
+    return _nearest_on_cpu(nodes, queries, k, first, is_part=is_part)
+
+
+def _nearest_on_device(nodes: Nodes, queries: Queries, k: int, first: np.ndarray) -> Ranking:
+    """The k nearest nodes, found on a device; what ties fill there is left to the CPU."""
+    assert nodes.on_device is not None
+    is_number = (first == np.arange(len(first))).all()
+    *ranking, unfinished = gpu.nearest(
+        gpu.device(),
+        nodes.on_device,
+        queries.values,
+        queries.points,
+        k,
+        None if is_number else first,
+    )
+    distances, rows = ranking
+    left = np.flatnonzero(unfinished)
+    if len(left):
+        distances[left], rows[left] = _nearest_on_cpu(nodes, queries.take(left), k, first)
+    return distances, rows
+
+
+def _nearest_on_cpu(
+    nodes: Nodes, queries: Queries, k: int, first: np.ndarray, *, is_part: bool = False
+) -> Ranking:
+    """The k nearest nodes, by a compiled loop over all of them."""
     arrays = nodes.arrays()
     # A sketch pays for many queries, or if it is there.
     is_sketched = not is_part and (len(queries) >= 64 or "sketch" in nodes.__dict__)

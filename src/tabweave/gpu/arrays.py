@@ -1,0 +1,582 @@
+"""Arrays on a device: the switch, what the kernels read, and the searches and counts they make.
+
+``xp`` is CuPy on a device and NumPy in the tests, where twins of the kernels stand in for them:
+everything here but the kernels themselves runs without a device.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from heapq import heapify, heappop, heappush
+from math import isqrt, prod
+from typing import Any
+
+import numpy as np
+
+from tabweave._compat import require
+from tabweave.gpu.kernels import PAIRS, RANK, SCAN
+
+# Shared memory of a block, by the generation of the device; 64 KB for those before.
+SHARED_BYTES = {8: 96 << 10, 9: 220 << 10, 10: 220 << 10, 12: 96 << 10}
+CAPACITY = 4096  # nodes that are collected for a query before it is ranked
+NO_ROW = np.iinfo(np.int64).max
+
+_default = {"device": os.environ.get("TABWEAVE_DEVICE", "cpu")}
+_chosen: ContextVar[str | None] = ContextVar("device", default=None)
+
+
+# -- the switch ----------------------------------------------------------------------------------
+
+
+def get_config() -> dict[str, str]:
+    """The settings of this library in the calling thread.
+
+    Examples
+    --------
+    >>> import tabweave
+    >>> tabweave.get_config()
+    {'device': 'cpu'}
+    """
+    return {"device": _chosen.get() or _default["device"]}
+
+
+def set_config(*, device: str) -> None:
+    """Choose where loops over rows run, for all threads.
+
+    Parameters
+    ----------
+    device : {"cpu", "gpu"}
+        ``"gpu"`` counts pairs of values and searches for nearest rows on a CUDA device, where
+        that is worth it, with the answers of the CPU. It needs CuPy. The environment variable
+        ``TABWEAVE_DEVICE`` sets what holds at first.
+    """
+    _default["device"] = _checked(device)
+
+
+@contextmanager
+def config_context(*, device: str) -> Iterator[None]:
+    """Choose where loops over rows run, within a ``with`` block.
+
+    Parameters
+    ----------
+    device : {"cpu", "gpu"}
+        As in :func:`tabweave.set_config`.
+
+    Examples
+    --------
+    >>> import tabweave
+    >>> with tabweave.config_context(device="cpu"):
+    ...     tabweave.get_config()
+    {'device': 'cpu'}
+    """
+    token = _chosen.set(_checked(device))
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def _checked(device: str) -> str:
+    if device not in ("cpu", "gpu"):
+        raise ValueError(f"expected device to be 'cpu' or 'gpu', got {device!r}")
+    return device
+
+
+def device() -> Cuda | None:
+    """The device that was chosen; None for the CPU."""
+    name = get_config()["device"]
+    if name == "cpu":
+        return None
+    if name != "gpu":
+        raise ValueError(f"expected TABWEAVE_DEVICE to be 'cpu' or 'gpu', got {name!r}")
+    return _cuda()
+
+
+@cache
+def _cuda() -> Cuda:
+    """The CUDA device that CuPy works on."""
+    cupy = require("cupy", "gpu")
+    try:
+        major = cupy.cuda.Device().compute_capability[:-1]
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise RuntimeError(
+            f"expected a CUDA device, got none ({error}); without one, choose "
+            "tabweave.set_config(device='cpu') or unset TABWEAVE_DEVICE"
+        ) from error
+    return Cuda(cupy, SHARED_BYTES.get(int(major), 64 << 10))
+
+
+class Cuda:
+    """A device: its arrays, and the kernels, compiled when they are first launched."""
+
+    def __init__(self, xp: Any, shared_bytes: int) -> None:
+        self.xp, self.shared_bytes = xp, shared_bytes
+        self._compiled: dict[tuple[Any, ...], Any] = {}
+
+    def _kernel(self, source: str, name: str, **constants: int | str) -> Any:
+        key = (name, *constants.items())
+        if key not in self._compiled:
+            options = [f"-D{constant}={value}" for constant, value in constants.items()]
+            kernel = self.xp.RawKernel(source, name, ("-std=c++17", *options))
+            kernel.max_dynamic_shared_size_bytes = self.shared_bytes
+            self._compiled[key] = kernel
+        return self._compiled[key]
+
+    def join(self, columns: Sequence[Any], sizes: Sequence[int], out: Any) -> None:
+        """Set joint codes of some columns, in one pass."""
+        joint = "0"
+        for c, size in enumerate(sizes):
+            joint = f"({joint}) * {size} + (int)c{c}"
+        names = ", ".join(f"T{c} c{c}" for c in range(len(columns)))
+        key = "join", names, joint
+        if key not in self._compiled:
+            kernel = self.xp.ElementwiseKernel(names, "uint8 joint", f"joint = {joint};", "join")
+            self._compiled[key] = kernel
+        if columns:
+            self._compiled[key](*columns, out)
+
+    def count_pairs(
+        self,
+        codes: Any,
+        n_rows: int,
+        jobs: np.ndarray,
+        joint: np.ndarray,
+        starts: np.ndarray,
+        totals: Any,
+    ) -> None:
+        """Add how often joint codes of two groups meet to ``totals``; see ``PAIRS``."""
+        threads, sides = 512, jobs.shape[1] - 1
+        kernel = self._kernel(PAIRS, "count_pairs", THREADS=threads, SIDES=sides)
+        cells = [sum(int(joint[g] * joint[h]) for h in others if h >= 0) for g, *others in jobs]
+        xp = self.xp
+        n_blocks = max(1, min(-(-n_rows // (threads * 64)), -(-132 * 16 // len(jobs))))
+        sizes = np.int64(codes.strides[0]), np.int64(n_rows)
+        work = (xp.asarray(jobs, np.int32), xp.asarray(joint, np.int32), xp.asarray(starts))
+        arguments = (codes, *sizes, *work, totals)
+        kernel((n_blocks, len(jobs)), (threads,), arguments, shared_mem=4 * max(cells))
+
+    def scan(
+        self, plan: Plan, queries: DeviceQueries, limits: Any, names: Any, step: int
+    ) -> tuple[Any, Any]:
+        """Nodes within the limit of each query, and how many there are; see ``SCAN``."""
+        xp, n_queries = self.xp, len(limits)
+        n_nodes = -(-len(plan) // step)
+        held = plan.per_lane * plan.line.shape[1]  # numbers that a lane keeps in registers
+        threads = 1024 if held <= 24 else 512 if held <= 88 else 256
+        kernel = self._kernel(
+            SCAN,
+            "scan",
+            THREADS=threads,
+            PER_LANE=plan.per_lane,
+            GROUPS=len(plan.groups),
+            GROUPS_PADDED=plan.codes.shape[1],
+            SHARED_GROUPS=plan.n_shared,
+            SHARED_ENTRIES=int(plan.first_entry[plan.n_shared]),
+            COORDINATES=plan.line.shape[1],
+            POWER=plan.power,
+            CAPACITY=CAPACITY,
+        )
+        found = xp.empty((n_queries, CAPACITY), np.int32)
+        n_found = xp.zeros(n_queries, np.uint32)
+        n_blocks = n_queries // (32 * plan.per_lane)
+        n_slabs = max(1, min(-(-132 * 4 // n_blocks), -(-n_nodes // (threads // 2))))
+        named = (0 if names is None else names, np.int64(n_nodes), np.int64(step))
+        asked = queries.tables, queries.rounded, limits, np.int64(n_queries)
+        first_entry = xp.asarray(plan.first_entry, np.int32)
+        arguments = (*asked, plan.codes, plan.line, *named, first_entry, found, n_found)
+        shared = 128 * plan.per_lane * int(plan.first_entry[plan.n_shared])
+        kernel((n_blocks, n_slabs), (threads,), arguments, shared_mem=shared)
+        return found, n_found
+
+    def rank(
+        self,
+        nodes: DeviceNodes,
+        queries: DeviceQueries,
+        found: Any,
+        n_found: Any,
+        names: Any,
+        k: int,
+    ) -> tuple[Any, Any]:
+        """The k nearest of what was found for each query; see ``RANK``."""
+        xp, n_queries = self.xp, len(n_found)
+        kernel = self._kernel(
+            RANK,
+            "rank",
+            THREADS=256,
+            CODE={1: "unsigned char", 2: "unsigned short", 4: "unsigned int"}.get(
+                nodes.codes.dtype.itemsize, "unsigned long long"
+            ),
+            GROUPS=len(nodes.groups),
+            DEPTH=nodes.groups.shape[1],
+            COORDINATES=nodes.line.shape[1],
+            POWER=nodes.power,
+            ROOT=int(nodes.root),
+            CAPACITY=CAPACITY,
+            NO_ROW=f"{NO_ROW}LL",
+        )
+        distances, rows = xp.empty((n_queries, k)), xp.empty((n_queries, k), np.int64)
+        asked = queries.values, queries.points, np.int64(n_queries)
+        compared = nodes.codes, nodes.line, np.int64(len(nodes))
+        layout = nodes.groups, nodes.offsets, nodes.widths, 0 if names is None else names
+        arguments = (*asked, *compared, *layout, found, n_found, np.int32(k), distances, rows)
+        kernel((n_queries,), (256,), arguments, shared_mem=16 * CAPACITY)
+        return distances, rows
+
+
+# -- nearest nodes -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceNodes:
+    """Nodes on a device, as the CPU has them: joint codes, and coordinates node by node."""
+
+    widths: Any
+    offsets: Any
+    groups: Any
+    codes: Any
+    line: Any
+    power: int
+    root: bool
+    plan: Plan
+
+    @classmethod
+    def of(cls, device: Any, nodes: Any) -> DeviceNodes | None:
+        """Copy nodes to a device; None if float32 does not hold them, or for too many axes."""
+        xp, n_coordinates = device.xp, len(nodes.line)
+        largest = float(np.abs(nodes.line).max(initial=0))
+        if n_coordinates > 128 or not largest < 1e15 or len(nodes) > np.iinfo(np.int32).max:
+            return None
+        codes = xp.asarray(nodes.codes)
+        line = xp.ascontiguousarray(xp.asarray(nodes.line).T)
+        offsets = np.concatenate([[0], np.cumsum(nodes.widths)])
+        plan = Plan.of(device, nodes, codes, line)
+        widths, first = xp.asarray(nodes.widths, np.int32), xp.asarray(offsets, np.int32)
+        groups = xp.asarray(nodes.groups, np.int32)
+        return cls(widths, first, groups, codes, line, nodes.power, nodes.root, plan)
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Nodes as the scan reads them: columns joined to as few lookups as shared memory holds.
+
+    Attributes
+    ----------
+    groups : list of lists of int
+        Columns that are looked up together; the first ``n_shared`` in shared memory.
+    first_entry : ndarray
+        Where the joint values of each group begin.
+    codes : array of shape (nodes, groups, padded to a multiple of four)
+        Joint values.
+    line : array of shape (nodes, coordinates, padded to a multiple of four)
+        Coordinates less ``centre``, as float32.
+    largest : array
+        The largest coordinate, in size, along each axis.
+    per_lane : {1, 2}
+        Queries of a lane: two share what is read of a node.
+    """
+
+    groups: list[list[int]]
+    n_shared: int
+    first_entry: np.ndarray
+    parts: np.ndarray
+    codes: Any
+    line: Any
+    centre: Any
+    largest: Any
+    power: int
+    per_lane: int
+
+    @classmethod
+    def of(cls, device: Any, nodes: Any, joint: Any, line: Any) -> Plan:
+        """Join columns, and round coordinates less their mean."""
+        xp, (n_nodes, n_coordinates) = device.xp, line.shape
+        per_lane = 2 if 0 < n_coordinates <= 80 else 1
+        budget = device.shared_bytes // (128 * per_lane)
+        groups, n_shared = join_columns(nodes.widths.tolist(), budget)
+        sizes = [prod(int(nodes.widths[a]) for a in group) for group in groups]
+        first_entry = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        columns = _columns(nodes, joint)
+        codes = xp.zeros((n_nodes, -(-len(groups) // 4) * 4), np.uint16)
+        for g, group in enumerate(groups):
+            code = xp.zeros(n_nodes, np.int64)
+            for a in group:
+                code = code * int(nodes.widths[a]) + columns[a]
+            codes[:, g] = code
+        centre = line.mean(axis=0) if n_coordinates else xp.zeros(0)
+        rounded = xp.zeros((n_nodes, -(-n_coordinates // 4) * 4), np.float32)
+        rounded[:, :n_coordinates] = line - centre
+        largest = xp.abs(rounded).max(axis=0) if n_nodes else xp.zeros(rounded.shape[1])
+        parts = _parts(groups, nodes.widths, sizes)
+        shape = groups, n_shared, first_entry, parts, codes, rounded
+        return cls(*shape, centre, largest, nodes.power, per_lane)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+def join_columns(widths: Sequence[int], budget: int) -> tuple[list[list[int]], int]:
+    """Groups of columns with at most ``budget`` joint values in all, and how many these are.
+
+    The two smallest are joined while that fits: each lookup less is bought with the fewest values.
+    Columns that do not fit even alone follow, each a group.
+
+    Examples
+    --------
+    >>> join_columns([3, 2, 1000, 4], budget=20)
+    ([[3], [1, 0], [2]], 2)
+    """
+    order = sorted(range(len(widths)), key=widths.__getitem__)
+    fitting = np.cumsum([widths[a] for a in order]) <= budget
+    heap = [(widths[a], [a]) for a, fits in zip(order, fitting, strict=True) if fits]
+    heapify(heap)
+    total = sum(size for size, _ in heap)
+    while len(heap) > 1:
+        (one, left), (other, right) = heappop(heap), heappop(heap)
+        if total + one * other - one - other > budget or one * other > 1 << 16:
+            heappush(heap, (one, left))
+            heappush(heap, (other, right))
+            break
+        total += one * other - one - other
+        heappush(heap, (one * other, left + right))
+    groups = [group for _, group in sorted(heap)]
+    return groups + [[a] for a, fits in zip(order, fitting, strict=True) if not fits], len(groups)
+
+
+def _columns(nodes: Any, joint: Any) -> dict[int, Any]:
+    """The values of each column, from joint codes."""
+    out = {}
+    for g, group in enumerate(nodes.groups.tolist()):
+        code = joint[g].astype(np.int64)
+        for a in reversed([a for a in group if a >= 0]):
+            out[a] = code % int(nodes.widths[a])
+            code = code // int(nodes.widths[a])
+    return out
+
+
+def _parts(groups: list[list[int]], widths: np.ndarray, sizes: list[int]) -> np.ndarray:
+    """For each joint value, the values of columns that it is made of, padded with -1."""
+    offsets = np.concatenate([[0], np.cumsum(widths)])
+    out = np.full((sum(sizes), max(map(len, groups), default=0)), -1, np.int64)
+    start = 0
+    for group, size in zip(groups, sizes, strict=True):
+        digits = np.unravel_index(np.arange(size), [int(widths[a]) for a in group])
+        for c, (a, digit) in enumerate(zip(group, digits, strict=True)):
+            out[start : start + size, c] = offsets[a] + digit
+        start += size
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceQueries:
+    """Queries on a device, padded to full warps: exact, and as the scan reads them.
+
+    Attributes
+    ----------
+    values, points : array of shape (values, queries) and (coordinates, queries)
+        What queries pay for each value, and their coordinates.
+    tables, rounded : the same for joint values, and less the centre, as float32
+    least, slack, share : array of shape (queries,)
+        The least that columns add, what rounding may take from the root of what coordinates add
+        (from the sum itself for ``power=1``), and what it may take from what columns add.
+    """
+
+    values: Any
+    points: Any
+    tables: Any
+    rounded: Any
+    least: Any
+    slack: Any
+    share: Any
+
+    @classmethod
+    def of(
+        cls, device: Any, nodes: DeviceNodes, values: np.ndarray, points: np.ndarray
+    ) -> DeviceQueries:
+        """Copy queries to a device, and find how far float32 may be off for each."""
+        xp, plan = device.xp, nodes.plan
+        n_queries = -(-len(points) // (32 * plan.per_lane)) * 32 * plan.per_lane
+        values, points = (_padded(xp, rows, n_queries) for rows in (values, points))
+        tables = xp.zeros((len(plan.parts), n_queries), np.float64)
+        for part in plan.parts.T:
+            known = part >= 0
+            tables += values[xp.asarray(np.where(known, part, 0))] * xp.asarray(known)[:, None]
+        least, share = xp.zeros(n_queries), xp.zeros(n_queries)
+        for first, last in zip(plan.first_entry, plan.first_entry[1:], strict=False):
+            least += tables[first:last].min(axis=0)
+            share += xp.abs(tables[first:last]).max(axis=0)
+        n_terms = len(plan.groups) + plan.line.shape[1] + 4
+        rounded = xp.zeros((plan.line.shape[1], n_queries), np.float32)
+        rounded[: len(points)] = points - plan.centre[:, None]
+        error = 2.0**-22 * (xp.abs(rounded) + plan.largest[:, None]).astype(np.float64)
+        slack = error.sum(axis=0) if nodes.power == 1 else xp.sqrt((error**2).sum(axis=0))
+        share *= n_terms * 2.0**-23
+        return cls(values, points, tables.astype(np.float32), rounded, least, slack, share)
+
+    def limits(self, nodes: DeviceNodes, kth: Any, xp: Any) -> Any:
+        """The most that the scan can make of a sum of at most ``kth``."""
+        total = kth**2 * (1 + 2.0**-50) if nodes.root else kth
+        reach = xp.maximum(total - self.least, 0)
+        add = self.slack if nodes.power == 1 else (2 * xp.sqrt(reach) + self.slack) * self.slack
+        n_terms = len(nodes.plan.groups) + nodes.plan.line.shape[1] + 4
+        limit = total + add + self.share + n_terms * 2.0**-23 * (xp.abs(total) + reach)
+        return xp.nextafter(limit.astype(np.float32), np.float32(np.inf))
+
+
+def _padded(xp: Any, rows: np.ndarray, n_rows: int) -> Any:
+    """Rows as columns of a device's array, zeros where there are no more."""
+    out = xp.zeros((rows.shape[1], n_rows))
+    out[:, : len(rows)] = xp.asarray(np.ascontiguousarray(rows)).T
+    return out
+
+
+def nearest(
+    device: Any,
+    nodes: DeviceNodes,
+    values: Callable[[slice], np.ndarray],
+    points: np.ndarray,
+    k: int,
+    names: np.ndarray | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The k nearest nodes of each query, and which queries have too many at one distance.
+
+    The k-th distance among some nodes bounds that among all: of ever more nodes, those within the
+    bound are collected in float32, rounding included, and ranked in float64.
+
+    Parameters
+    ----------
+    device : Cuda
+        Where.
+    nodes : DeviceNodes
+        Who is found.
+    values, points
+        As in :class:`tabweave.space.scan.Queries`.
+    k : int
+        How many, at most a quarter of ``CAPACITY``.
+    names : ndarray, optional
+        What each node is called in the answer, -1 where it may not be found.
+    """
+    n_queries = len(points)
+    out, rows = np.empty((n_queries, k)), np.empty((n_queries, k), np.int64)
+    unfinished = np.zeros(n_queries, bool)
+    called = None if names is None else device.xp.asarray(names)
+    n_values = len(nodes.plan.parts) + int(nodes.plan.parts.max(initial=0))
+    size = max(64, min(1 << 14, (1 << 28) // max(1, n_values)))
+    for start in range(0, n_queries, size):
+        block = slice(start, min(start + size, n_queries))
+        queries = DeviceQueries.of(device, nodes, values(block), points[block])
+        answer = _nearest(device, nodes, queries, k, called)
+        for array, part in zip((out, rows, unfinished), answer, strict=True):
+            array[block] = _on_host(part[: block.stop - start])
+    return out, rows, unfinished
+
+
+def _nearest(
+    device: Any, nodes: DeviceNodes, queries: DeviceQueries, k: int, names: Any
+) -> tuple[Any, Any, Any]:
+    """Collect and rank among ever more nodes."""
+    xp = device.xp
+    ratio, step = max(2, min(32, CAPACITY // (4 * k))), 1
+    while len(nodes) // step > CAPACITY // 2:
+        step *= ratio
+    limits = xp.full(queries.values.shape[1], np.inf, np.float32)
+    tries = 0
+    while True:
+        found, n_found = device.scan(nodes.plan, queries, limits, names, step)
+        distances, rows = device.rank(nodes, queries, found, n_found, names, k)
+        too_many = n_found > CAPACITY
+        if step == 1 and (tries == 2 or not bool(too_many.any())):
+            return distances, rows, too_many
+        tries += step == 1  # the k-th of those collected bounds it closer
+        limits = xp.minimum(limits, queries.limits(nodes, distances[:, -1], xp))
+        step = max(1, step // ratio)
+
+
+def _on_host(array: Any) -> np.ndarray:
+    """An array of a device as one of NumPy."""
+    return array if isinstance(array, np.ndarray) else array.get()
+
+
+# -- pair counts ---------------------------------------------------------------------------------
+
+
+def max_joint(device: Any) -> int:
+    """Most joint codes of a group whose pairs with another as large fit shared memory."""
+    return min(256, isqrt(device.shared_bytes // 4))
+
+
+def packed_codes(
+    device: Any, columns: Sequence[Any], groups: Sequence[Sequence[int]], sizes: Sequence[int]
+) -> Any:
+    """Joint codes of groups of columns, as bytes, rows padded to a multiple of 16.
+
+    Columns that already lie on the device are not copied.
+    """
+    xp, n_rows = device.xp, len(columns[0])
+    out = xp.zeros((len(groups), -(-n_rows // 16) * 16), np.uint8)
+    for g, group in enumerate(groups):
+        device.join(
+            [xp.asarray(columns[c]) for c in group], [sizes[c] for c in group], out[g, :n_rows]
+        )
+    return out
+
+
+def pair_tables(
+    device: Any, codes: Any, n_rows: int, joint: np.ndarray, pairs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """How often joint codes of two groups meet, pair by pair, one after the other.
+
+    Parameters
+    ----------
+    device : Cuda
+        Where.
+    codes : array of shape (groups, rows, padded to a multiple of 16)
+        Joint codes, as bytes.
+    n_rows : int
+        How many rows there are.
+    joint : ndarray
+        How many joint codes each group has.
+    pairs : ndarray of shape (pairs, 2)
+        Pairs of groups, sorted by the first.
+
+    Returns
+    -------
+    tables, starts : ndarray
+        The counts, and where each pair's begin.
+    """
+    cells = joint[pairs[:, 0]] * joint[pairs[:, 1]]
+    starts = np.concatenate([[0], np.cumsum(cells)])
+    jobs, first = _jobs(pairs, cells, starts, device.shared_bytes // 4)
+    totals = device.xp.zeros(int(starts[-1]), np.uint64)
+    device.count_pairs(codes, n_rows, jobs, joint, first, totals)
+    return _on_host(totals).astype(np.int64), starts
+
+
+def _jobs(
+    pairs: np.ndarray, cells: np.ndarray, starts: np.ndarray, budget: int, sides: int = 4
+) -> tuple[np.ndarray, np.ndarray]:
+    """What a block counts: a group beside as many others as fit, and where their counts begin."""
+    jobs: list[list[int]] = []
+    first: list[list[int]] = []
+    used = budget
+    for (g, h), n_cells, start in zip(
+        pairs.tolist(), cells.tolist(), starts.tolist(), strict=False
+    ):
+        if not jobs or jobs[-1][0] != g or len(jobs[-1]) > sides or used + n_cells > budget:
+            jobs.append([g])
+            first.append([])
+            used = 0
+        jobs[-1].append(h)
+        first[-1].append(start)
+        used += n_cells
+    for job, begin in zip(jobs, first, strict=True):
+        begin.extend([0] * (1 + sides - len(job)))
+        job.extend([-1] * (1 + sides - len(job)))
+    return np.array(jobs, np.int32), np.array(first, np.int64).ravel()

@@ -1,0 +1,220 @@
+"""CUDA kernels: pair counts, and the exact scan for nearest rows.
+
+Sizes are constants when a kernel is compiled (``-D``), so that loops over columns unroll and the
+state of a query stays in registers. :mod:`tabweave.gpu.arrays` lays out what they read, and decides
+what is launched; each kernel has a twin in NumPy in the tests.
+"""
+
+from __future__ import annotations
+
+PAIRS = r"""
+// Histograms of pairs of groups of columns. A block reads 16 joint codes a thread of one group and
+// of up to SIDES others, and counts each pair in shared memory; at the end blocks add their sums.
+// Increments by one of the same address are merged within a warp, so skewed codes cost no more.
+extern "C" __global__ void __launch_bounds__(THREADS) count_pairs(
+    const unsigned char* __restrict__ codes, long long stride, long long n_rows,
+    const int* __restrict__ jobs,  // for each blockIdx.y: left, then SIDES others or -1
+    const int* __restrict__ joint, const long long* __restrict__ starts,
+    unsigned long long* __restrict__ totals)
+{
+    extern __shared__ unsigned int histogram[];
+    const int* job = jobs + blockIdx.y * (1 + SIDES);
+    const int left = job[0];
+    const int n_left = joint[left];
+    int size[SIDES], first[SIDES + 1];
+    first[0] = 0;
+    #pragma unroll
+    for (int s = 0; s < SIDES; ++s) {
+        size[s] = job[1 + s] < 0 ? 0 : joint[job[1 + s]];
+        first[s + 1] = first[s] + n_left * size[s];
+    }
+    for (int i = threadIdx.x; i < first[SIDES]; i += THREADS) histogram[i] = 0;
+    __syncthreads();
+
+    const uint4* a = (const uint4*)(codes + (long long)left * stride);
+    const long long n_words = n_rows / 16;
+    for (long long w = blockIdx.x * (long long)THREADS + threadIdx.x; w < n_words;
+         w += (long long)gridDim.x * THREADS) {
+        const uint4 x = a[w];
+        const unsigned int xs[4] = {x.x, x.y, x.z, x.w};
+        #pragma unroll
+        for (int s = 0; s < SIDES; ++s) {
+            if (size[s] == 0) continue;
+            const uint4 y = ((const uint4*)(codes + (long long)job[1 + s] * stride))[w];
+            const unsigned int ys[4] = {y.x, y.y, y.z, y.w};
+            #pragma unroll
+            for (int i = 0; i < 4; ++i)
+                #pragma unroll
+                for (int b = 0; b < 32; b += 8)
+                    atomicAdd(&histogram[first[s] + ((xs[i] >> b) & 255u) * size[s]
+                                         + ((ys[i] >> b) & 255u)], 1u);
+        }
+    }
+    if (blockIdx.x == 0) {
+        for (long long r = n_words * 16 + threadIdx.x; r < n_rows; r += THREADS)
+            for (int s = 0; s < SIDES; ++s)
+                if (size[s])
+                    atomicAdd(&histogram[first[s] + codes[(long long)left * stride + r] * size[s]
+                                         + codes[(long long)job[1 + s] * stride + r]], 1u);
+    }
+    __syncthreads();
+    for (int s = 0; s < SIDES; ++s)
+        for (int i = threadIdx.x; i < n_left * size[s]; i += THREADS) {
+            const unsigned int n = histogram[first[s] + i];
+            if (n) atomicAdd(&totals[starts[blockIdx.y * SIDES + s] + i], (unsigned long long)n);
+        }
+}
+"""
+
+SCAN = r"""
+// Collects, for each query, the nodes whose distance in float32 is at most the query's limit.
+// A lane holds PER_LANE queries. Distances to joint values lie in shared memory as [value][query],
+// so that all lanes read different banks; what does not fit there is read from global memory, a
+// line for all lanes. A node's codes and coordinates are the same for all lanes.
+extern "C" __global__ void __launch_bounds__(THREADS) scan(
+    const float* __restrict__ tables, const float* __restrict__ points,
+    const float* __restrict__ limits, long long n_queries,
+    const unsigned short* __restrict__ codes, const float* __restrict__ line,
+    const long long* __restrict__ names, long long n_nodes, long long step,
+    const int* __restrict__ first_entry,
+    int* __restrict__ found, unsigned int* __restrict__ n_found)
+{
+    extern __shared__ float lookup[];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const long long query = (long long)blockIdx.x * (32 * PER_LANE) + lane;
+    for (int i = threadIdx.x; i < SHARED_ENTRIES * 32 * PER_LANE; i += THREADS)
+        lookup[i] = tables[(long long)(i / (32 * PER_LANE)) * n_queries
+                           + (long long)blockIdx.x * (32 * PER_LANE) + i % (32 * PER_LANE)];
+    float x[PER_LANE][COORDINATES + 1], limit[PER_LANE];
+    int entry_of[GROUPS + 1];
+    #pragma unroll
+    for (int g = 0; g < GROUPS; ++g) entry_of[g] = first_entry[g];
+    #pragma unroll
+    for (int r = 0; r < PER_LANE; ++r) {
+        limit[r] = limits[query + 32 * r];
+        #pragma unroll
+        for (int c = 0; c < COORDINATES; ++c)
+            x[r][c] = points[(long long)c * n_queries + query + 32 * r];
+    }
+    __syncthreads();
+
+    const long long stride = (long long)gridDim.y * (THREADS / 32);
+    for (long long i = (long long)blockIdx.y * (THREADS / 32) + warp; i < n_nodes; i += stride) {
+        const long long node = i * step;
+        float total[PER_LANE];
+        #pragma unroll
+        for (int r = 0; r < PER_LANE; ++r) total[r] = 0.0f;
+        if (GROUPS > 0) {
+            const uint2* word = (const uint2*)(codes + node * GROUPS_PADDED);
+            #pragma unroll
+            for (int w = 0; w < GROUPS_PADDED / 4; ++w) {
+                const uint2 four = word[w];
+                #pragma unroll
+                for (int b = 0; b < 4; ++b) {
+                    const int g = 4 * w + b;
+                    if (g >= GROUPS) continue;
+                    const unsigned int half = b < 2 ? four.x : four.y;
+                    const unsigned int code = (half >> (16 * (b % 2))) & 65535u;
+                    const int entry = entry_of[g] + (int)code;
+                    #pragma unroll
+                    for (int r = 0; r < PER_LANE; ++r)
+                        total[r] += g < SHARED_GROUPS
+                            ? lookup[entry * (32 * PER_LANE) + 32 * r + lane]
+                            : tables[(long long)entry * n_queries + query + 32 * r];
+                }
+            }
+        }
+        const float4* coordinates = (const float4*)(line + node * COORDINATES);
+        #pragma unroll
+        for (int c = 0; c < COORDINATES / 4; ++c) {
+            const float4 y = coordinates[c];
+            #pragma unroll
+            for (int r = 0; r < PER_LANE; ++r) {
+                const float a = x[r][4 * c] - y.x, b = x[r][4 * c + 1] - y.y;
+                const float d = x[r][4 * c + 2] - y.z, e = x[r][4 * c + 3] - y.w;
+                if (POWER == 1) total[r] += fabsf(a) + fabsf(b) + (fabsf(d) + fabsf(e));
+                else { total[r] = fmaf(a, a, total[r]); total[r] = fmaf(b, b, total[r]);
+                       total[r] = fmaf(d, d, total[r]); total[r] = fmaf(e, e, total[r]); }
+            }
+        }
+        #pragma unroll
+        for (int r = 0; r < PER_LANE; ++r)
+            if (total[r] <= limit[r] && (names == nullptr || names[node] >= 0)) {
+                const unsigned int slot = atomicAdd(&n_found[query + 32 * r], 1u);
+                if (slot < CAPACITY) found[(query + 32 * r) * CAPACITY + slot] = (int)node;
+            }
+    }
+}
+"""
+
+RANK = r"""
+// Ranks what was collected for a query, a block each: distances in float64, added in the order in
+// which the CPU adds them, without fused products, so that they are the CPU's to the last bit.
+extern "C" __global__ void __launch_bounds__(THREADS) rank(
+    const double* __restrict__ values, const double* __restrict__ points, long long n_queries,
+    const CODE* __restrict__ codes, const double* __restrict__ line, long long n_nodes,
+    const int* __restrict__ groups,   // GROUPS x DEPTH columns, -1 where there are none
+    const int* __restrict__ offsets, const int* __restrict__ widths,
+    const long long* __restrict__ names,
+    const int* __restrict__ found, const unsigned int* __restrict__ n_found, int k,
+    double* __restrict__ distances, long long* __restrict__ rows)
+{
+    extern __shared__ double keys[];                       // CAPACITY distances, then names
+    long long* named = (long long*)(keys + CAPACITY);
+    const long long query = blockIdx.x;
+    const unsigned int all = n_found[query];
+    const int n = all < CAPACITY ? (int)all : CAPACITY;
+    int size = 1;
+    while (size < n) size *= 2;
+    for (int i = threadIdx.x; i < size; i += THREADS) {
+        double total = 1.0 / 0.0;
+        long long name = NO_ROW;
+        if (i < n) {
+            const long long node = found[query * CAPACITY + i];
+            total = 0.0;
+            for (int g = 0; g < GROUPS; ++g) {
+                unsigned long long code = codes[g * n_nodes + node], below = 1;
+                for (int c = 0; c < DEPTH && groups[g * DEPTH + c] >= 0; ++c)
+                    below *= widths[groups[g * DEPTH + c]];
+                double sum = 0.0;
+                for (int c = 0; c < DEPTH && groups[g * DEPTH + c] >= 0; ++c) {
+                    const int a = groups[g * DEPTH + c];
+                    below /= widths[a];
+                    const unsigned long long value = code / below;
+                    code -= value * below;
+                    const long long entry = offsets[a] + (long long)value;
+                    sum = __dadd_rn(sum, values[entry * n_queries + query]);
+                }
+                total = __dadd_rn(total, sum);
+            }
+            for (int c = 0; c < COORDINATES; ++c) {
+                const double d = __dsub_rn(points[(long long)c * n_queries + query],
+                                           line[node * COORDINATES + c]);
+                total = __dadd_rn(total, POWER == 1 ? fabs(d) : __dmul_rn(d, d));
+            }
+            if (ROOT) total = __dsqrt_rn(total > 0.0 ? total : 0.0);
+            name = names == nullptr ? node : names[node];
+        }
+        keys[i] = total;
+        named[i] = name;
+    }
+    for (int length = 2; length <= size; length *= 2)
+        for (int step = length / 2; step > 0; step /= 2) {
+            __syncthreads();
+            for (int i = threadIdx.x; i < size; i += THREADS) {
+                const int j = i ^ step;
+                if (j <= i) continue;
+                const bool after = keys[i] > keys[j] || (keys[i] == keys[j] && named[i] > named[j]);
+                if (after == ((i & length) == 0)) {
+                    const double key = keys[i]; keys[i] = keys[j]; keys[j] = key;
+                    const long long name = named[i]; named[i] = named[j]; named[j] = name;
+                }
+            }
+        }
+    __syncthreads();
+    for (int i = threadIdx.x; i < k; i += THREADS) {
+        distances[query * k + i] = i < size ? keys[i] : 1.0 / 0.0;
+        rows[query * k + i] = i < size ? named[i] : NO_ROW;
+    }
+}
+"""

@@ -1,0 +1,86 @@
+"""A twin of the device in NumPy: what its kernels do, with loops that one can read."""
+
+import numpy as np
+import pytest
+
+from tabweave.gpu.arrays import CAPACITY, NO_ROW
+
+
+class StandIn:
+    """Takes the place of :class:`tabweave.gpu.arrays.Cuda`, and keeps what was launched."""
+
+    xp = np
+
+    def __init__(self, shared_bytes=220 << 10):
+        self.shared_bytes = shared_bytes
+        self.launched = []
+
+    def join(self, columns, sizes, out):
+        joint = np.zeros(len(out), np.int64)
+        for column, size in zip(columns, sizes, strict=True):
+            joint = joint * size + column
+        assert joint.max(initial=0) < 256
+        out[:] = joint
+
+    def count_pairs(self, codes, n_rows, jobs, joint, starts, totals):
+        self.launched.append("count_pairs")
+        sides = jobs.shape[1] - 1
+        for number, (left, *others) in enumerate(jobs):
+            assert sum(joint[left] * joint[h] for h in others if h >= 0) * 4 <= self.shared_bytes
+            for side, right in enumerate(others):
+                if right >= 0:
+                    pair = codes[left, :n_rows].astype(np.int64) * joint[right]
+                    start = starts[number * sides + side]
+                    np.add.at(totals, start + pair + codes[right, :n_rows], np.uint64(1))
+
+    def scan(self, plan, queries, limits, names, step):
+        self.launched.append(("scan", step))
+        assert len(limits) % (32 * plan.per_lane) == 0
+        assert plan.first_entry[plan.n_shared] * 128 * plan.per_lane <= self.shared_bytes
+        nodes = np.arange(0, len(plan), step)
+        total = np.zeros((len(nodes), len(limits)), np.float32)
+        for g, first in enumerate(plan.first_entry[:-1]):
+            total += queries.tables[first + plan.codes[nodes, g]]
+        for c in range(plan.line.shape[1]):
+            difference = queries.rounded[c] - plan.line[nodes, c][:, None]
+            total += np.abs(difference) if plan.power == 1 else difference * difference
+        found = np.zeros((len(limits), CAPACITY), np.int32)
+        n_found = np.zeros(len(limits), np.uint32)
+        for query, limit in enumerate(limits):
+            near = nodes[total[:, query] <= limit]
+            near = near if names is None else near[names[near] >= 0]
+            n_found[query] = len(near)
+            found[query, : min(len(near), CAPACITY)] = near[:CAPACITY]
+        return found, n_found
+
+    def rank(self, nodes, queries, found, n_found, names, k):
+        self.launched.append("rank")
+        distances = np.full((len(n_found), k), np.inf)
+        rows = np.full((len(n_found), k), NO_ROW)
+        for query in range(len(n_found)):
+            near = found[query, : min(n_found[query], CAPACITY)]
+            total = np.zeros(len(near))
+            for g, group in enumerate(nodes.groups):
+                code = nodes.codes[g, near].astype(np.int64)
+                summed, digits = np.zeros(len(near)), []
+                for a in group[group >= 0][::-1]:
+                    digits.append((a, code % nodes.widths[a]))
+                    code = code // nodes.widths[a]
+                for a, digit in digits[::-1]:
+                    summed = summed + queries.values[nodes.offsets[a] + digit, query]
+                total = total + summed
+            for c in range(nodes.line.shape[1]):
+                difference = queries.points[c, query] - nodes.line[near, c]
+                total = total + (np.abs(difference) if nodes.power == 1 else difference**2)
+            total = np.sqrt(np.maximum(total, 0)) if nodes.root else total
+            named = near.astype(np.int64) if names is None else names[near]
+            order = np.lexsort((named, total))[:k]
+            distances[query, : len(order)] = total[order]
+            rows[query, : len(order)] = named[order]
+        return distances, rows
+
+
+@pytest.fixture
+def stand_in():
+    """A device without a device."""
+    return StandIn()

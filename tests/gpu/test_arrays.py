@@ -1,0 +1,204 @@
+"""The device's searches and counts: with its kernels where a device is, else with their twins."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tabweave
+from tabweave.gpu import arrays
+from tabweave.space import scan
+
+
+def has_device():
+    try:
+        import cupy
+
+        return cupy.cuda.runtime.getDeviceCount() > 0
+    except Exception:
+        return False
+
+
+needs_device = pytest.mark.skipif(not has_device(), reason="needs CuPy and a CUDA device")
+
+
+@pytest.fixture(params=["stand-in", pytest.param("device", marks=needs_device)])
+def device(request, monkeypatch, stand_in):
+    """What stands for the device, and is asked however small the search is."""
+    if request.param == "device":
+        out = arrays._cuda()
+    else:
+        out = stand_in
+        monkeypatch.setattr(arrays, "_cuda", lambda: out)
+    monkeypatch.setattr(scan, "MIN_DEVICE_PAIRS", 0)
+    return out
+
+
+def made(rng, n_nodes, widths, n_coordinates, *, power=2, root=False, copies=False):
+    """Nodes with ties, and queries for all of them."""
+    codes = [rng.integers(0, w, n_nodes) for w in widths]
+    line = rng.normal(size=(n_coordinates, n_nodes)) * 10.0 ** rng.integers(
+        -2, 3, (n_coordinates, 1)
+    )
+    if copies:
+        line = np.round(line)
+    nodes = scan.Nodes.of(codes, widths, line, power=power, root=root)
+    tables = []
+    for w in widths:
+        table = np.round(rng.random((w, w)), 1)
+        tables.append((table + table.T) * (1 - np.eye(w)))
+    asked = rng.integers(0, n_nodes, 40)
+    points = line[:, asked].T + (0 if copies else rng.normal(size=(40, n_coordinates)) * 0.1)
+    return nodes, scan.Queries.of([c[asked] for c in codes], tables, points)
+
+
+CASES = {
+    "categories": ([10] * 8, 0, {}),
+    "numbers": ([], 7, {}),
+    "mixed": ([3, 2, 40, 7], 5, {}),
+    "many values": ([3, 5000, 2], 2, {}),
+    "Manhattan": ([4, 4], 9, {"power": 1}),
+    "roots": ([5, 6], 12, {"root": True}),
+    "ties": ([2, 2, 3], 1, {"copies": True}),
+    "offset": ([2, 9], 3, {"copies": True, "power": 1}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("k", [1, 10, 200])
+def test_nearest_nodes_are_those_of_the_cpu(device, case, k):
+    widths, n_coordinates, options = CASES[case]
+    rng = np.random.default_rng(7)
+    nodes, queries = made(rng, 9000, widths, n_coordinates, **options)
+    expected = scan.nearest_nodes(nodes, queries, k)
+    with tabweave.config_context(device="gpu"):
+        distances, rows = scan.nearest_nodes(nodes, queries, k)
+    np.testing.assert_array_equal(rows, expected[1])
+    np.testing.assert_array_equal(distances, expected[0])
+
+
+def test_rows_that_may_not_be_found_are_not(device):
+    rng = np.random.default_rng(1)
+    nodes, queries = made(rng, 5000, [6, 7], 3)
+    first = rng.permutation(5000)
+    first[rng.random(5000) < 0.3] = -1
+    expected = scan.nearest_nodes(nodes, queries, 12, first)
+    few = np.where(np.arange(5000) < 8, first, -1)
+    expected_few = scan.nearest_nodes(nodes, queries, 12, few)
+    with tabweave.config_context(device="gpu"):
+        for names, (distances, rows) in ((first, expected), (few, expected_few)):
+            out = scan.nearest_nodes(nodes, queries, 12, names)
+            np.testing.assert_array_equal(out[1], rows)
+            np.testing.assert_array_equal(out[0], distances)
+
+
+def test_numbers_far_from_zero_lose_nothing_to_float32(device):
+    rng = np.random.default_rng(3)
+    line = 1.7e9 + rng.normal(size=(3, 6000))  # seconds since 1970, and a second apart
+    nodes = scan.Nodes.of([], [], line)
+    queries = scan.Queries.of([], [], np.ascontiguousarray(line[:, :70].T))
+    expected = scan.nearest_nodes(nodes, queries, 5)
+    with tabweave.config_context(device="gpu"):
+        out = scan.nearest_nodes(nodes, queries, 5)
+    np.testing.assert_array_equal(out[1], expected[1])
+
+
+def test_a_search_narrows_down_and_ranks_few(stand_in):
+    device, rng = stand_in, np.random.default_rng(0)
+    nodes, queries = made(rng, 1 << 17, [10] * 6, 2)
+    on_device = arrays.DeviceNodes.of(device, nodes)
+    *_, unfinished = arrays.nearest(device, on_device, queries.values, queries.points, 10, None)
+    steps = [launch[1] for launch in device.launched if launch[0] == "scan"]
+    assert steps == [1024, 32, 1] or steps == [64, 2, 1] or steps[-1] == 1
+    assert len(steps) <= 3
+    assert not unfinished.any()
+
+
+def test_too_many_at_one_distance_are_left_to_the_cpu(device, monkeypatch):
+    nodes = scan.Nodes.of([np.zeros(9000, np.int64)], [2], np.zeros((0, 9000)))
+    tables = [np.array([[0.0, 1.0], [1.0, 0.0]])]
+    queries = scan.Queries.of([np.array([0, 1])], tables, np.zeros((2, 0)))
+    with tabweave.config_context(device="gpu"):
+        distances, rows = scan.nearest_nodes(nodes, queries, 3)
+    np.testing.assert_array_equal(rows, [[0, 1, 2]] * 2)
+    np.testing.assert_array_equal(distances, [[0.0] * 3, [1.0] * 3])
+
+
+def test_an_index_answers_as_on_the_cpu(device):
+    rng = np.random.default_rng(5)
+    n = 600
+    rows = {
+        "color": rng.choice(["red", "blue", "green"], n).tolist(),
+        "size": rng.choice(["S", "M", "L", None], n).tolist(),
+        "price": np.round(rng.normal(50, 20, n), 1).tolist(),
+    }
+    index = tabweave.SimilarityIndex(tabweave.Weave()).fit(rows)
+    expected = index.query(rows, k=7)
+    with tabweave.config_context(device="gpu"):
+        answer = tabweave.SimilarityIndex(tabweave.Weave()).fit(rows).query(rows, k=7)
+    np.testing.assert_array_equal(answer.ids, expected.ids)
+    np.testing.assert_array_equal(answer.distances, expected.distances)
+
+
+@pytest.mark.parametrize("n_rows", [1, 16, 1003])
+def test_pair_tables_are_those_of_a_loop(device, n_rows):
+    rng = np.random.default_rng(2)
+    joint = np.array([200, 3, 224, 17, 90])
+    codes = np.zeros((5, -(-n_rows // 16) * 16), np.uint8)
+    for g, size in enumerate(joint):
+        codes[g, :n_rows] = rng.integers(0, size, n_rows) * (rng.random(n_rows) < 0.3)
+    pairs = np.stack(np.triu_indices(5, 1), axis=1)
+    tables, starts = arrays.pair_tables(device, device.xp.asarray(codes), n_rows, joint, pairs)
+    for (g, h), start, stop in zip(pairs, starts, starts[1:], strict=False):
+        expected = np.zeros((joint[g], joint[h]), np.int64)
+        np.add.at(expected, (codes[g, :n_rows], codes[h, :n_rows]), 1)
+        np.testing.assert_array_equal(tables[start:stop].reshape(expected.shape), expected)
+
+
+def test_counts_are_those_of_the_cpu(device):
+    rng = np.random.default_rng(4)
+    n = 300_000
+    table = {f"c{i}": rng.integers(0, size, n) for i, size in enumerate([10, 3, 200, 250, 12, 2])}
+    schema = dict.fromkeys(table, "nominal")
+    expected = tabweave.count(table, schema=schema)
+    with tabweave.config_context(device="gpu"):
+        counts = tabweave.count(table, schema=schema)
+    assert counts == expected
+
+
+# -- the switch ----------------------------------------------------------------------------------
+
+
+def test_the_switch_is_checked_and_restored():
+    assert tabweave.get_config() == {"device": "cpu"}
+    with pytest.raises(ValueError, match="expected device to be 'cpu' or 'gpu', got 'tpu'"):
+        tabweave.set_config(device="tpu")
+    with tabweave.config_context(device="gpu"):
+        assert tabweave.get_config() == {"device": "gpu"}
+        with tabweave.config_context(device="cpu"):
+            assert arrays.device() is None
+    tabweave.set_config(device="gpu")
+    try:
+        assert tabweave.get_config() == {"device": "gpu"}
+    finally:
+        tabweave.set_config(device="cpu")
+
+
+@pytest.mark.skipif(has_device(), reason="there is a device")
+def test_without_a_device_the_error_names_the_remedy():
+    with (
+        tabweave.config_context(device="gpu"),
+        pytest.raises((ImportError, RuntimeError), match=r"cupy|CUDA device"),
+    ):
+        arrays.device()
+
+
+def test_the_environment_sets_the_device():
+    code = "import tabweave; print(tabweave.get_config())"
+    environment = {**os.environ, "TABWEAVE_DEVICE": "gpu"}
+    out = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert out.stdout.strip() == "{'device': 'gpu'}"

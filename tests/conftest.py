@@ -4,9 +4,11 @@ No test asserts how long something took: a busy machine would fail it. What woul
 counted instead, see :func:`calls`.
 """
 
+import io
 import os
 import sys
 import threading
+import zipfile
 from collections import Counter
 
 import pytest
@@ -62,3 +64,36 @@ def watermelons():
         "color": ["white", "yellow", "yellow", "green", "green", "black"],
         "root shape": root,
     }
+
+
+def _workbook(sheet, texts="", dates_since="0"):
+    """The bytes of a workbook of one sheet; the style 1 is that of a date, 2 of a date and time."""
+    space = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    parts = {
+        "xl/workbook.xml": f'<workbook {space} xmlns:r="{office}"><workbookPr '
+        f'date1904="{dates_since}"/><sheets><sheet name="a" sheetId="1" r:id="r1"/></sheets>'
+        "</workbook>",
+        "_rels/.rels": '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/'
+        f'relationships"><Relationship Id="r1" Type="{office}/officeDocument" '
+        'Target="xl/workbook.xml"/></Relationships>',
+        "xl/_rels/workbook.xml.rels": '<Relationships xmlns="http://schemas.openxmlformats.org/'
+        f'package/2006/relationships"><Relationship Id="r1" Type="{office}/worksheet" '
+        'Target="worksheets/sheet1.xml"/></Relationships>',
+        "xl/styles.xml": f'<styleSheet {space}><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/>'
+        '<xf numFmtId="22"/><xf numFmtId="21"/></cellXfs></styleSheet>',
+        "xl/sharedStrings.xml": f"<sst {space}>{texts}</sst>",
+        "xl/worksheets/sheet1.xml": f"<worksheet {space}><sheetData>{sheet}</sheetData>"
+        "</worksheet>",
+    }
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as book:
+        for name, text in parts.items():
+            book.writestr(name, text)
+    return out.getvalue()
+
+
+@pytest.fixture(scope="session")
+def workbook():
+    pytest.importorskip("python_calamine", reason="workbooks need tabweave[files]")
+    return _workbook

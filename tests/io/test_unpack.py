@@ -3,16 +3,19 @@
 import bz2
 import gzip
 import lzma
+import os
+import subprocess
+import sys
 import zipfile
+from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 from tabweave import Weave
 from tabweave.engines import open_source, read
-from tabweave.io.files import encoding_of, read_book, unpack
+from tabweave.io.files import encoding_of, in_child, read_book, unpack
 
 ROWS = pd.DataFrame({"city": ["Zürich", "Genève", "Łódź"] * 10, "n": range(30)})
 WESTERN = ROWS[ROWS["city"] != "Łódź"].reset_index(drop=True)
@@ -97,13 +100,26 @@ def test_an_encoding_may_be_given(tmp_path):
 
 class TestBooks:
     @pytest.fixture
-    def book(self, tmp_path):
-        pytest.importorskip("python_calamine")
-        pytest.importorskip("openpyxl")
-        path = tmp_path / "book.xlsx"
-        days = pd.date_range("2024-01-30", periods=30)
-        ROWS.assign(day=days, share=np.arange(30) / 4).to_excel(path, index=False)
-        return path
+    def forged(self, workbook, tmp_path):
+        """Write a workbook of one sheet, whose rows of XML are given."""
+
+        def forge(*rows):
+            (tmp_path / "book.xlsx").write_bytes(workbook("".join(rows)))
+            return tmp_path / "book.xlsx"
+
+        return forge
+
+    @pytest.fixture
+    def book(self, forged):
+        rows = zip(ROWS["city"], ROWS["n"], range(30), strict=True)
+        cells = (
+            f'<row><c t="str"><v>{city}</v></c><c><v>{n}</v></c>'
+            f'<c s="1"><v>{45000 + day}</v></c><c><v>{day / 4}</v></c></row>'
+            for city, n, day in rows
+        )
+        names = ("city", "n", "day", "share")
+        header = "".join(f'<c t="str"><v>{name}</v></c>' for name in names)
+        return forged(f"<row>{header}</row>", *cells)
 
     def test_the_first_sheet_is_read(self, book):
         columns = read_book(book)
@@ -114,9 +130,9 @@ class TestBooks:
 
     def test_a_bomb_is_refused(self, book):
         with zipfile.ZipFile(book, "a", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("xl/bomb.xml", bytes(1 << 24))
+            archive.writestr("xl/bomb.xml", bytes(140 << 20))
         with pytest.raises(ValueError, match=r"book.xlsx: expected at most .* when unpacked, got"):
-            read_book(book, 1 << 20)
+            read_book(book)
 
     def test_a_directory_that_lies_is_refused(self, book):
         with zipfile.ZipFile(book, "a", zipfile.ZIP_DEFLATED) as archive:
@@ -127,3 +143,55 @@ class TestBooks:
         book.write_bytes(content.replace(size, (10).to_bytes(4, "little")))
         with pytest.raises(ValueError, match=r"book.xlsx: expected a complete .xlsx file"):
             read_book(book)
+
+    HEAD = '<row r="1"><c r="A1" t="str"><v>a</v></c></row>'
+
+    @pytest.mark.parametrize("cell", ["XFD1048576", "ZZZZZZ4294967295"])
+    def test_a_cell_far_away_ends_no_process(self, forged, cell):
+        """Compiled code makes every cell above it, and aborts the process where it cannot."""
+        book = forged(self.HEAD, f'<row><c r="{cell}"><v>1</v></c></row>')
+        for read_it in (read_book, read, lambda path: Weave().fit(path)):
+            with pytest.raises(ValueError, match=r"book.xlsx: expected a (file that|complete)"):
+                read_it(book)
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux only")
+    @pytest.mark.parametrize("rows, cells", [(6000, 1000), (10, 600_000)])
+    def test_no_small_workbook_takes_much_memory(self, forged, rows, cells):
+        """Bytes of memory for each byte of a file: 6 million cells pack into 400 kB."""
+        block = "<row>" + "<c><v>1</v></c>" * cells + "</row>"
+        book = forged(self.HEAD, *[block] * rows)
+        assert book.stat().st_size < 1 << 19
+        message, megabytes = peak_of_reading(book)
+        assert "cells in a workbook of its size, got more" in message
+        assert megabytes < 100
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux only")
+    def test_one_long_text_in_many_cells_takes_less_than_a_gigabyte(self, workbook, tmp_path):
+        cells = "<row>" + '<c t="s"><v>0</v></c>' * 1000 + "</row>"
+        text = f"<si><t>{'x' * 3000}</t></si>"
+        (tmp_path / "book.xlsx").write_bytes(workbook(self.HEAD + cells * 4000, text))
+        message, megabytes = peak_of_reading(tmp_path / "book.xlsx")
+        assert "ended the process that read it" in message
+        assert megabytes < 1000
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a file that never ends")
+    def test_what_takes_too_long_is_refused(self, tmp_path):
+        os.mkfifo(tmp_path / "endless")
+        with pytest.raises(ValueError, match=r"endless: expected a file that is read within 0 sec"):
+            in_child(tmp_path / "endless", Path.read_bytes, max_bytes=1 << 30, max_seconds=0.3)
+
+
+def peak_of_reading(book):
+    """What reading a workbook says, and the memory of both processes at most, in megabytes."""
+    code = (
+        "import resource, sys; from pathlib import Path; from tabweave.io.files import read_book\n"
+        "try: print(len(read_book(Path(sys.argv[1]))['a']), 'rows')\n"
+        "except ValueError as error: print(error)\n"
+        "own = Path('/proc/self/status').read_text().partition('VmHWM:')[2].split()[0]\n"
+        "print((int(own) + resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) / 1024)"
+    )
+    words = [sys.executable, "-c", code, str(book)]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=env)
+    message, megabytes = done.stdout.splitlines()
+    return message, float(megabytes)

@@ -13,13 +13,16 @@ import glob
 import gzip
 import lzma
 import os
+import pickle
 import re
 import shutil
+import subprocess
+import sys
 import time
 import uuid
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
@@ -42,7 +45,7 @@ _SIGNATURES = {
 PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 BLOCK_BYTES = 1 << 20  # What is read of a file at a time.
 MAX_UNPACKED_BYTES = 1 << 36  # A packed file that the user has chosen may hold so much.
-MAX_BOOK_BYTES = 1 << 29  # A workbook may hold so much: all its cells are read into memory.
+MAX_BOOK_BYTES = 1 << 29  # A workbook may unpack to so much.
 _DAMAGE = (gzip.BadGzipFile, zipfile.BadZipFile, lzma.LZMAError, EOFError, zlib.error)
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -288,41 +291,134 @@ def as_utf8(path: Path, target: Path, encoding: str) -> None:
         raise ValueError(f"{path}: expected text in {encoding}, got {error}") from None
 
 
+# -- in a child process ---------------------------------------------------------------------------
+
+# What a child runs: it finds modules where its parent does, then does what it is asked.
+_CHILD = (
+    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
+    "from tabweave.io.files import _answer_parent; _answer_parent()"
+)
+
+
+def in_child(
+    path: Path, work: Callable[..., Any], *args: Any, max_bytes: int, max_seconds: float
+) -> Any:
+    """What ``work(path, *args)`` returns, from a process with limits of memory and time.
+
+    A file that makes compiled code abort, or that needs too much, ends that process and is a
+    ValueError here. Memory is limited on Linux only. A program that is no Python interpreter, such
+    as a frozen one, does the work itself.
+    """
+    if not sys.executable or getattr(sys, "frozen", False):
+        return work(path, *args)
+    question = pickle.dumps(sys.path) + pickle.dumps((work, path, args, max_bytes))
+    try:
+        child = subprocess.run(  # noqa: S603  (Python itself)
+            [sys.executable, "-P", "-c", _CHILD],
+            input=question, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            timeout=max_seconds, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise ValueError(
+            f"{path}: expected a file that is read within {max_seconds:.0f} seconds, got one that "
+            "takes longer; save it as CSV or Parquet"
+        ) from None
+    if child.returncode:
+        raise ValueError(
+            f"{path}: expected a file that is read in {max_bytes / 2**20:,.0f} MB of memory, got "
+            "one that ended the process that read it: it is damaged, or too large; save it as CSV "
+            "or Parquet"
+        )
+    answer = pickle.loads(child.stdout)  # noqa: S301  (of a child of this process)
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _answer_parent() -> None:
+    """Do in a child what its parent has asked for, and write what comes of it to the parent."""
+    work, path, args, max_bytes = pickle.load(sys.stdin.buffer)  # noqa: S301  (of the parent)
+    _limit_memory(max_bytes)
+    try:
+        answer = work(path, *args)
+    except (ValueError, OSError) as error:
+        answer = error
+    except MemoryError:
+        sys.exit(1)
+    except BaseException as error:  # a panic of compiled code is no Exception
+        answer = ValueError(f"{path}: expected a complete file: {error}")
+    pickle.dump(answer, sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
+
+
+def _limit_memory(max_bytes: int) -> None:
+    """Let this process have so much memory, and write no image of it if it is ended for that."""
+    try:
+        import resource
+    except ImportError:  # Windows has none
+        return
+    for kind, most in ((resource.RLIMIT_DATA, max_bytes), (resource.RLIMIT_CORE, 0)):
+        hard = resource.getrlimit(kind)[1]
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (most, hard))
+
+
 # -- workbooks ------------------------------------------------------------------------------------
 
 
-def read_book(path: Path, max_bytes: int = MAX_BOOK_BYTES) -> dict[str, list[Any]]:
+def read_book(path: Path) -> dict[str, list[Any]]:
     """The columns of the first sheet of a workbook, named by its first row.
 
-    Empty cells, and errors such as #N/A, are None; whole numbers are ints.
+    Empty cells, and errors such as #N/A, are None; whole numbers are ints. The file is read in a
+    child process: it may be packed a thousandfold, and a cell far down makes all above it.
     """
+    require("python_calamine", "files")
+    n_bytes = path.stat().st_size
+    max_cells = 5_000_000 + n_bytes
+    return in_child(
+        path, _read_book, min(MAX_BOOK_BYTES, (1 << 27) + 32 * n_bytes), max_cells,
+        max_bytes=(1 << 28) + 100 * max_cells, max_seconds=60 + n_bytes / 2**20,
+    )  # fmt: skip
+
+
+def _read_book(path: Path, max_bytes: int, max_cells: int) -> dict[str, list[Any]]:
+    """The columns of a workbook that unpacks to so many bytes and cells."""
     calamine = require("python_calamine", "files")
     with _errors_naming(path):
         if zipfile.is_zipfile(path):
-            _check_members(path, max_bytes)
+            _check_members(path, max_bytes, max_cells)
         try:
             book = calamine.load_workbook(str(path))
         except calamine.CalamineError as error:
             raise ValueError(f"{path}: expected a workbook, got another file: {error}") from error
         if not book.sheet_names:
             raise ValueError(f"{path}: expected a workbook with a sheet, got none")
-        rows = book.get_sheet_by_index(0).to_python()
-    rows = [row for row in rows if any(cell not in ("", None) for cell in row)]
-    if not rows:
+        sheet = book.get_sheet_by_index(0)
+    rows = (row for row in sheet.iter_rows() if any(cell not in ("", None) for cell in row))
+    header = next(rows, None)
+    if header is None:
         raise ValueError(f"{path}: expected names of columns in the first row, got an empty sheet")
-    names = [str(name).strip() or f"column{i}" for i, name in enumerate(rows[0])]
-    return {
-        name: [_cell(row[i]) for row in rows[1:]] for i, name in enumerate(_distinct(path, names))
-    }
+    names = [str(name).strip() or f"column{i}" for i, name in enumerate(header)]
+    columns: list[list[Any]] = [[] for _ in _distinct(path, names)]
+    for row in rows:
+        for column, cell in zip(columns, row, strict=True):
+            column.append(_cell(cell))
+    return dict(zip(names, columns, strict=True))
 
 
-def _check_members(path: Path, max_bytes: int) -> None:
+def _check_members(path: Path, max_bytes: int, max_cells: int) -> None:
     """Raise for a workbook that unpacks to more: each member is read, as its directory may lie."""
-    bytes_left = max_bytes
+    bytes_left, n_cells = max_bytes, 0
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             with archive.open(member) as file:
-                bytes_left -= sum(map(len, _blocks(file, path, bytes_left)))
+                for block in _blocks(file, path, bytes_left):
+                    bytes_left -= len(block)
+                    n_cells += block.count(b"<c") + block.count(b":c")
+                    if n_cells > max_cells:
+                        raise ValueError(
+                            f"{path}: expected at most {max_cells:,} cells in a workbook of its "
+                            "size, got more; save it as CSV or Parquet"
+                        )
 
 
 def _distinct(path: Path, names: list[str]) -> list[str]:
@@ -337,4 +433,6 @@ def _distinct(path: Path, names: list[str]) -> list[str]:
 def _cell(cell: Any) -> Any:
     if isinstance(cell, float):
         return int(cell) if cell.is_integer() else cell
-    return None if cell == "" or (isinstance(cell, str) and cell.startswith("#")) else cell
+    if isinstance(cell, str):
+        return None if cell == "" or cell.startswith("#") else sys.intern(cell)
+    return cell

@@ -132,7 +132,7 @@ class Cuda:
         joint = "0"
         for c, size in enumerate(sizes):
             joint = f"({joint}) * {size} + (int)c{c}"
-        names = ", ".join(f"T{c} c{c}" for c in range(len(columns)))
+        names = ", ".join(f"{chr(ord('A') + c)} c{c}" for c in range(len(columns)))  # any types
         key = "join", names, joint
         if key not in self._compiled:
             kernel = self.xp.ElementwiseKernel(names, "uint8 joint", f"joint = {joint};", "join")

@@ -83,7 +83,7 @@ def vote(found: tuple[np.ndarray, np.ndarray], labels: np.ndarray) -> np.ndarray
 
 def data_space(model: Any, columns: dict, y: np.ndarray, train: Any, test: Any) -> float:
     known, asked = (
-        TreeRows.of(read_fitted(model, part(columns, rows)), model.blocks_, "centroid")
+        TreeRows.of(read_fitted(model, part(columns, rows)), model.space_, "centroid")
         for rows in (train, test)
     )
     few, many = (min(k, len(train)) for k in TIES)

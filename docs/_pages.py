@@ -63,7 +63,7 @@ ALONE = "---\norphan: true\n---\n\n"
 MORE = (
     "base.Embedder",
     "base.ValueEmbedder",
-    "space.block.Block",
+    "space.space.Space",
     "embed.hierarchy.Tree",
     "embed.nonbend.Gibbs",
     "embed.nonbend.VI",

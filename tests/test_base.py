@@ -365,7 +365,7 @@ class TestDistances:
     def test_pairwise(self):
         embedder = Diary().fit(ROWS)
         vectors = embedder.transform(ROWS)
-        gaps = embedder.blocks_.gaps(Table.of(ROWS, embedder.schema_))["color"]
+        gaps = embedder.space_.gaps(Table.of(ROWS, embedder.schema_))["color"]
         assert (gaps > 0).tolist() == ROWS["color"].isna().tolist()
         squared = ((vectors[:, None] - vectors[None]) ** 2).sum(axis=2) + gaps[:, None] + gaps
         other = np.sqrt(squared)  # to rows that are equal, and other rows

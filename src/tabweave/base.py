@@ -42,10 +42,9 @@ from tabweave.engines.reading import (
     start_counts,
 )
 from tabweave.io.store import Storable
-from tabweave.space.block import Block, Blocks, label_column
 from tabweave.space.curves import turned_towards, with_numbers
 from tabweave.space.numbers import CountedColumns, Curves
-from tabweave.space.space import Explanation, labelled
+from tabweave.space.space import Explanation, Joined, Space, label_column, labelled
 from tabweave.space.value_tables import ValueTables
 from tabweave.updates import Stateful, complete
 
@@ -101,7 +100,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
 
     A subclass counts rows (:func:`~tabweave.engines.reading.start_counts` holds the first,
     :func:`~tabweave.engines.reading.hold_counts` all so far), learns from the counts in ``_learn``,
-    and says in :attr:`blocks_` what it learned. ``partial_fit`` only counts: learning waits for
+    and says in :attr:`space_` what it learned. ``partial_fit`` only counts: learning waits for
     :meth:`learn`, or for the first method that needs what is learned.
     """
 
@@ -128,7 +127,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         raise NotImplementedError(f"{type(self).__name__} must implement _learn(counts)")
 
     @property
-    def blocks_(self) -> Block:
+    def space_(self) -> Space:
         """What the columns contribute to a row."""
         raise NotImplementedError(f"{type(self).__name__} must say what its blocks are")
 
@@ -200,7 +199,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         counts them.
         """
         check_is_fitted(self, "counts_")
-        blocks = self.learn().blocks_
+        blocks = self.learn().space_
         if not in_memory(X) and is_distributed(X):
             return vectors_of(self, X)
         table = read_queries(self, X)
@@ -235,12 +234,12 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         one included; a row of X is at distance 0 from itself.
         """
         left, right = read_pair(self, X, Y)
-        return self.learn().blocks_.distances(left, right, unknown=self.unknown)
+        return self.learn().space_.distances(left, right, unknown=self.unknown)
 
     def pairwise_kernel(self, X: Any, Y: Any = None) -> np.ndarray:
         """Return the inner products between the rows of X and of Y (or X)."""
         left, right = read_pair(self, X, Y)
-        return self.learn().blocks_.kernel(left, right, self.unknown)
+        return self.learn().space_.kernel(left, right, self.unknown)
 
     def explain(self, a: Any, b: Any) -> dict[str, float]:
         """Explain the distance of two rows: each column's share in it.
@@ -261,11 +260,11 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
 
     def _shares(self, left: Table, right: Table) -> dict[str, np.ndarray]:
         """Return each column's share in the distance of row i to row i of another table."""
-        return self.learn().blocks_.shares(left, right, unknown=self.unknown)
+        return self.learn().space_.shares(left, right, unknown=self.unknown)
 
     def value_distances(self, column: str) -> Any:
         """Return the distances between the values of a column, as a labelled pandas frame."""
-        block = self.learn().blocks_.only([column])
+        block = self.learn().space_.only([column])
         parts = [] if block is None else block.parts()
         if not parts or not all(part.by_value for part in parts):
             names = [column.name for column in self.schema_.categorical]
@@ -276,7 +275,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return a name for each dimension of :meth:`transform`."""
-        blocks = self.learn().blocks_
+        blocks = self.learn().space_
         check_input_features(self, input_features)
         return np.asarray(blocks.feature_names(), dtype=object)
 
@@ -358,11 +357,11 @@ class ValueEmbedder(Embedder):
         return self
 
     @property
-    def blocks_(self) -> Block:
+    def space_(self) -> Space:
         """The value tables, beside them the curves of numbers."""
         if self.numbers_ is None:
             return self.tables_
-        return Blocks([self.tables_, self.numbers_] if self.tables_.tables else [self.numbers_])
+        return Joined([self.tables_, self.numbers_] if self.tables_.tables else [self.numbers_])
 
     def lookups(self) -> tuple[list[np.ndarray], bool]:
         """Return what distances are made of: per column a table over its values, unknown last.
@@ -370,7 +369,7 @@ class ValueEmbedder(Embedder):
         The distance of two rows is the sum over columns of the entries of their values, or its
         root if the second result is True. Tasks that compare many rows work on these tables.
         """
-        tables = self.learn().blocks_
+        tables = self.learn().space_
         if not isinstance(tables, ValueTables) or tables.combine == "sum":
             raise ValueError(
                 f"distances of {type(self).__name__} do not add up over tables of values, one a "

@@ -67,7 +67,7 @@ def test_a_column_counts_as_a_column():
     when = pd.Series(YEARS).where(RNG.random(800) > 0.2)
     rows = pd.DataFrame({"when": when, "x": RNG.normal(size=800)})
     model = Weave().fit(rows)
-    shares = model.blocks_.shares(*(read_fitted(model, part) for part in (rows[:400], rows[400:])))
+    shares = model.space_.shares(*(read_fitted(model, part) for part in (rows[:400], rows[400:])))
     for name in rows:
         assert shares[name].mean() == pytest.approx(model.weights_[name], rel=0.15)
     gap = np.isnan(read_fitted(model, rows[:400])["when"].values)

@@ -217,7 +217,7 @@ def test_a_tree_of_many_edges_is_not_laid_out_row_by_row():
     found = model.pairwise_distances(some, rows)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 4000 * model.blocks_.width * 8 / 2
+    assert peak < 4000 * model.space_.width * 8 / 2
     vectors = model.transform(some), model.transform(rows)
     np.testing.assert_allclose(found, cdist(*vectors, "cityblock"), rtol=0, atol=1e-12)
 
@@ -279,7 +279,7 @@ def test_scikit_learn_checks_of_maps(estimator, check):
 def search(rows, model=None):
     X, y = rows
     model = model or DistanceHierarchy().fit(X, y)
-    return model, TreeRows.of(read_fitted(model, X), model.blocks_, "centroid")
+    return model, TreeRows.of(read_fitted(model, X), model.space_, "centroid")
 
 
 def test_neighbours_are_exact(rows):

@@ -64,7 +64,7 @@ def test_it_is_as_far_as_values_are_on_average(name, column):
     frame, y = rows()
     model.fit(frame[names], y)
     d = model.value_distances(column)
-    squared = d.to_numpy() ** (2 if model.blocks_.root else 1)
+    squared = d.to_numpy() ** (2 if model.space_.root else 1)
     labels = [None if label is None or label != label else label for label in d.index]
     gap, values = labels.index(None), [i for i, label in enumerate(labels) if label is not None]
     f = frame[column].value_counts(normalize=True)[[labels[i] for i in values]].to_numpy()
@@ -84,7 +84,7 @@ def test_a_row_is_at_no_distance_from_itself_and_others_are_a_metric(fitted):
     gaps = frame.isna().to_numpy().any(axis=1)
     assert (other.diagonal()[gaps] > 0).all()
     np.testing.assert_allclose(other.diagonal()[~gaps], 0, atol=1e-6)
-    if model.blocks_.root:
+    if model.space_.root:
         assert (d[:40, None, :40] <= d[:40, :, None] + d[None, :, :40] + 1e-9).all()
         kernel = model.pairwise_kernel(frame)
         square = kernel.diagonal()[:, None] + kernel.diagonal() - 2 * kernel
@@ -105,7 +105,7 @@ def test_search_duplicates_and_explanations_agree(fitted):
     assert set(zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)) == set(
         zip(*(part.tolist() for part in np.nonzero(np.triu(near, 1))), strict=True)
     )
-    power = 2 if model.blocks_.root else 1
+    power = 2 if model.space_.root else 1
     for i in range(5):
         shares = model.explain(frame[i : i + 1], frame[i + 7 : i + 8])
         assert sum(shares.values()) == pytest.approx(d[i, i + 7] ** power)

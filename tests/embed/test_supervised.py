@@ -168,7 +168,7 @@ def test_explain_adds_up_to_the_squared_distance(discriminant):
     assert list(shares) == list(rows)
     assert sum(shares.values()) == pytest.approx(model.pairwise_distances([a], [b])[0, 0] ** 2)
     E = model.transform(rows)
-    gaps = np.zeros(len(E)) + sum(model.blocks_.gaps(read_fitted(model, rows)).values())
+    gaps = np.zeros(len(E)) + sum(model.space_.gaps(read_fitted(model, rows)).values())
     expected = squared(E) + gaps[:, None] + gaps
     np.fill_diagonal(expected, 0)
     np.testing.assert_allclose(expected, model.pairwise_distances(rows) ** 2, atol=1e-8)

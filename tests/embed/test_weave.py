@@ -202,7 +202,7 @@ def test_numbers_are_coupled_through_their_bins():
 def shares_of(weave, X, name, pairs):
     """Return one column's share in the squared distances of some pairs of rows."""
     left, right = (take_rows(Table.of(X, weave.schema_), np.asarray(rows)) for rows in pairs)
-    return weave.blocks_.only([name]).shares(left, right)[name]
+    return weave.space_.only([name]).shares(left, right)[name]
 
 
 @pytest.mark.parametrize("draw", ["normal", "uniform", "lognormal", "exponential"])

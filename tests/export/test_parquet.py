@@ -17,7 +17,7 @@ from tabweave import (
 )
 from tabweave.export.parquet import _about
 from tabweave.export.plan import plan_of
-from tabweave.space.block import Sum
+from tabweave.space.space import Sum
 
 
 def read(path):

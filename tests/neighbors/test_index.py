@@ -30,10 +30,10 @@ from tabweave.engines.reading import read_fitted
 from tabweave.neighbors import index as index_module
 from tabweave.space import graph as graph_module
 from tabweave.space import near_pairs
-from tabweave.space.block import ValueDistanceParts, total_gaps
 from tabweave.space.graph import Walker
 from tabweave.space.near_pairs import LowerBound
 from tabweave.space.scan import nearest_nodes
+from tabweave.space.space import ValueDistanceParts, total_gaps
 from tabweave.space.value_tables import ValueTables
 
 FAISS = "faiss is not installed"
@@ -1066,7 +1066,7 @@ def test_several_rows_are_one_question():
     rows, index = numbers_too()
     asked = part(rows, [3, 40, 77])
     vectors = index.embedder_.transform(rows)
-    gaps = total_gaps(index.embedder_.blocks_, read_fitted(index.embedder_, rows))
+    gaps = total_gaps(index.embedder_.space_, read_fitted(index.embedder_, rows))
     to_mean = ((vectors - vectors[[3, 40, 77]].mean(axis=0)) ** 2).sum(axis=1)
     to_mean = np.sqrt(to_mean + gaps + gaps[[3, 40, 77]].mean())
     found = index.query(asked, k=9, together="mean")

@@ -38,9 +38,8 @@ from tabweave.neighbors.votes import (
     probabilities,
     vote_weights,
 )
-from tabweave.space.block import total_gaps
-from tabweave.space.scan import Nodes, Queries
-from tabweave.space.space import gap_axes
+from tabweave.space.scan import Nodes, Queries, gap_axes
+from tabweave.space.space import total_gaps
 
 
 def table(n=300, seed=0):
@@ -666,7 +665,7 @@ class TestRegressor:
         bare = SupervisedWeave(first["discriminant"], weight_power=first["weight_power"])
         bare.fit(X, y)
         assert bare.part_names() == model.embedder_.part_names()
-        ours, theirs = (one.blocks_.parts() for one in (model.embedder_, bare))
+        ours, theirs = (one.space_.parts() for one in (model.embedder_, bare))
         rows, others = X[:50], X[50:120]
         ratios = []
         for name, one, two in zip(bare.part_names(), ours, theirs, strict=True):

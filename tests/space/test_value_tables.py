@@ -456,7 +456,7 @@ class TestOwn:
 
 def test_unknown_labels_are_refused_if_asked():
     table = Table.of({"a": list("uvwu")})
-    column, block = table["a"], ValueMetric("hamming").fit(table).blocks_
+    column, block = table["a"], ValueMetric("hamming").fit(table).space_
     assert block.locate(column, "error").tolist() == [0, 1, 2]
     odd = Table.of({"a": ["u", "z"]})["a"]
     assert block.locate(odd).tolist() == [0, 3]
@@ -468,8 +468,8 @@ def test_shares_under_a_power_of_your_own_are_those_of_the_vectors():
     metric = ValueMetric("of").fit({"a": list("uvwu"), "b": list("xyxx")})
     rows = Table.of({"a": list("uv"), "b": list("xy")})
     others = take_rows(rows, np.array([1, 0]))
-    found = metric.blocks_.shares(rows, others, power=2)
-    vectors = metric.blocks_.vectors()
+    found = metric.space_.shares(rows, others, power=2)
+    vectors = metric.space_.vectors()
     wanted = vectors.shares(rows, others, power=2)
     assert found.keys() == wanted.keys() == {"a", "b"}
     for name in found:

@@ -46,8 +46,8 @@ from tabweave.embed.value_metric import (
 )
 from tabweave.io.register import storable
 from tabweave.measures.frequency import entropy_weights
-from tabweave.space.block import in_threads
 from tabweave.space.numbers import quantile_bins, with_bins
+from tabweave.space.points import in_threads
 
 # -- How many latent classes a table has: mixtures of independent columns, one to many ------------
 #

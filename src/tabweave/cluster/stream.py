@@ -33,7 +33,7 @@ from tabweave.embed.unicorn import UNICORN
 from tabweave.embed.windowed import Resumable, check_window_columns
 from tabweave.engines.reading import read_fitted, read_rows
 from tabweave.io.register import storable
-from tabweave.space.block import cdist_squared
+from tabweave.space.points import cdist_squared
 from tabweave.space.value_tables import ValueTables
 
 

@@ -52,7 +52,7 @@ class CDE(ValueEmbedder):
         The values of all columns in one space, in the order of ``counts_``.
     tables_ : ValueTables
         The representation: per column its part of ``value_vectors_``, compacted.
-    counts_, numbers_, blocks_, schema_
+    counts_, numbers_, space_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Notes

@@ -24,7 +24,7 @@ from tabweave.measures.coupled import (
     object_kernels,
     squared_distance,
 )
-from tabweave.space.block import cdist_squared
+from tabweave.space.points import cdist_squared
 from tabweave.space.value_tables import ValueTables
 
 
@@ -62,7 +62,7 @@ class CKML(ValueEmbedder):
         What was seen.
     tables_ : ValueTables
         The representation.
-    numbers_, blocks_, schema_
+    numbers_, space_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Notes

@@ -37,8 +37,8 @@ from tabweave.embed.weave import sum_blocks
 from tabweave.engines import count_with, is_source
 from tabweave.engines.reading import hold_counts, read_fitted, read_queries, read_rows, start_counts
 from tabweave.io.register import storable
-from tabweave.space.block import Block
 from tabweave.space.numbers import Curves
+from tabweave.space.space import Space
 from tabweave.space.value_tables import ValueTables
 
 MAX_DENSE_FEATURES = 2048  # With more features, only the leading eigenvalues are found.
@@ -196,7 +196,7 @@ class MCA(Factorial, ValueEmbedder):
         The Burt matrix, which is all that was kept.
     axes_ : FactorAxes
         Eigenvectors and what the other attributes and methods are made from.
-    blocks_, schema_
+    space_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Notes
@@ -291,7 +291,7 @@ class FAMD(Factorial):
         Eigenvectors and what the other attributes and methods are made from.
     tables_, numbers_ : ValueTables, block or None
         The coordinates of the values, and of the numeric columns; a row is their sum.
-    blocks_, schema_
+    space_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Notes
@@ -384,7 +384,7 @@ class FAMD(Factorial):
         return features
 
     @property
-    def blocks_(self) -> Block:
+    def space_(self) -> Space:
         """Tables and numbers, summed."""
         return sum_blocks(self.tables_, self.numbers_)
 
@@ -418,7 +418,7 @@ class MFA(FAMD):
         As in :class:`FAMD`.
     counts_, moments_
         As in :class:`FAMD`.
-    blocks_, schema_
+    space_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Examples

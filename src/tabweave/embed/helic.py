@@ -78,7 +78,7 @@ class HELIC(RowEmbedder):
         The columns with more than 512 values, and how many landmarks they have; one weight each.
     tables_ : ValueTables
         The representation.
-    counts_, numbers_, blocks_, schema_
+    counts_, numbers_, space_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Notes

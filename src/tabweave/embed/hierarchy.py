@@ -39,9 +39,10 @@ from tabweave.embed.register import embedder
 from tabweave.engines.reading import hold_counts, read_fitted, read_rows, start_counts
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
-from tabweave.space.block import Block, Blocks, label_column, summed_differences
 from tabweave.space.graph import Graph, Walker
+from tabweave.space.points import summed_differences
 from tabweave.space.scan import Copies, Nodes, Queries, Ranking, nearest_rows, without_self
+from tabweave.space.space import Joined, Space, label_column
 from tabweave.space.trees import LevelBlock, LineBlock, Point, Tree, TreeBlock
 
 __all__ = ["DRDH", "DistanceHierarchy", "Point", "Tree"]
@@ -78,7 +79,7 @@ class DistanceHierarchy(Embedder):
     ----------
     trees_ : dict of str to Tree
         The tree of every categorical column.
-    blocks_ : Blocks
+    space_ : Joined
         A tree or a line for each column: what rows, distances and explanations are made of.
     counts_ : Counts
         What was seen; with classes if ``y`` was given.
@@ -132,7 +133,7 @@ class DistanceHierarchy(Embedder):
 
     trees_: dict[str, Tree]
     ranges_: dict[str, tuple[float, float]]
-    _blocks: list[Block]
+    _blocks: list[Space]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from rows, and from their classes if they are given.
@@ -194,7 +195,7 @@ class DistanceHierarchy(Embedder):
                 self.trees_[name] = from_linkage(dissimilarity(counts, name), labels, self.linkage)
         self._blocks = [self._block(column) for column in self.schema_.columns]
 
-    def _block(self, column: Column) -> Block:
+    def _block(self, column: Column) -> Space:
         if column.kind in ("numeric", "datetime"):
             return line_block(self.counts_, column.name, *self.ranges_[column.name])
         if column.kind == "ordinal":
@@ -202,9 +203,9 @@ class DistanceHierarchy(Embedder):
         return tree_block(self.counts_, column.name, self.trees_[column.name])
 
     @property
-    def blocks_(self) -> Blocks:
+    def space_(self) -> Joined:
         """The tree or line of each column, side by side."""
-        return Blocks(self._blocks)
+        return Joined(self._blocks)
 
     def _check_trees(self, counts: Counts) -> None:
         """Raise for trees of columns that are not there, and for values that are not in theirs."""
@@ -464,7 +465,7 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         """Algorithm 2: rows to trees, trees to neighbours, neighbours to a map."""
         from openTSNE import TSNE, affinity, initialization
 
-        rows = TreeRows.of(read_fitted(hierarchy, X), hierarchy.blocks_, hierarchy.unknown)
+        rows = TreeRows.of(read_fitted(hierarchy, X), hierarchy.space_, hierarchy.unknown)
         perplexity = self._resolved_perplexity(rows.shape[0])
         approximate = self._approximate(rows.shape[0])
         index = TreeIndex(rows, int(3 * perplexity), approximate=approximate)
@@ -524,7 +525,7 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         """Project new rows on the map of the rows of fit."""
         check_is_fitted(self, "map_")
         hierarchy = self.hierarchy_
-        rows = TreeRows.of(read_fitted(hierarchy, X), hierarchy.blocks_, hierarchy.unknown)
+        rows = TreeRows.of(read_fitted(hierarchy, X), hierarchy.space_, hierarchy.unknown)
         if not rows.shape[0]:
             raise ValueError("expected at least one row to project, got none")
         n_neighbors = min(25, len(self.map_))
@@ -570,7 +571,7 @@ class TreeRows:
     line: np.ndarray
 
     @classmethod
-    def of(cls, table: Table, block: Block, unknown: Any) -> TreeRows:
+    def of(cls, table: Table, block: Space, unknown: Any) -> TreeRows:
         """Look up the coordinates of a table's values."""
         codes, values, lines = [], [], [np.zeros((table.n_rows, 0))]
         for part in block.parts():

@@ -32,7 +32,7 @@ from tabweave.embed.register import embedder
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.engines.reading import read_fitted, read_rows
 from tabweave.io.register import storable
-from tabweave.space.block import in_threads
+from tabweave.space.points import in_threads
 from tabweave.space.value_tables import ValueTables
 
 # -- The model of Non-BEND, which both inferences share [Zhu 2019, 5.3.1] -------------------------
@@ -971,7 +971,7 @@ class NonBEND(DistinctRowEmbedder):
         The concentration in use.
     tables_ : ValueTables
         The representation.
-    counts_, numbers_, blocks_, schema_
+    counts_, numbers_, space_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Notes

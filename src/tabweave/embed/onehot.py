@@ -60,7 +60,7 @@ class OneHot(ValueEmbedder):
         The representation.
     numbers_ : Curves or None
         The coordinates of declared numbers, grades and dates; None without any.
-    blocks_ : Block
+    space_ : Space
         What each column contributes to a row: vectors, distances and explanations come from it.
     schema_ : Schema
         How each column was read.

@@ -33,7 +33,7 @@ from tabweave.columns.vocabulary import union as label_union
 from tabweave.embed.register import embedder
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.register import storable
-from tabweave.space.block import in_threads
+from tabweave.space.points import in_threads
 from tabweave.updates import completing
 
 # -- SetTfidf: set-valued cells as weighted terms [Menon et al. 2013, Phase 1] --------------------

@@ -58,7 +58,6 @@ from tabweave.engines.reading import (
 )
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
-from tabweave.space.block import Block, Blocks, Summed
 from tabweave.space.curves import Curve, column_curve, join_curves, turned_towards, with_missing
 from tabweave.space.numbers import (
     CountedColumns,
@@ -68,6 +67,7 @@ from tabweave.space.numbers import (
     knots_of,
     quantile_edges,
 )
+from tabweave.space.space import Joined, Space, Summed
 from tabweave.space.value_tables import ValueTables, compacted
 from tabweave.updates import complete
 
@@ -126,7 +126,7 @@ class SupervisedWeave(CacheNotSaved, ValueEmbedder):
         As in :class:`~tabweave.Weave`.
     discriminant_ : Summed
         The discriminant: what each column adds to it.
-    counts_, blocks_, schema_
+    counts_, space_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Notes
@@ -384,12 +384,12 @@ class SupervisedWeave(CacheNotSaved, ValueEmbedder):
     # -- using -----------------------------------------------------------------------------
 
     @property
-    def discriminant_(self) -> Block | None:
+    def discriminant_(self) -> Space | None:
         """The linear discriminant: what each column adds to it."""
         return discriminant_block(self._linear_tables, self._linear_numbers)
 
     @property
-    def blocks_(self) -> Block:
+    def space_(self) -> Space:
         """Tables, curves and the discriminant, side by side."""
         counts_for = self.discriminant > 0
         return side_by_side(self.tables_, self.numbers_, self.discriminant_ if counts_for else None)
@@ -423,7 +423,7 @@ class SupervisedWeave(CacheNotSaved, ValueEmbedder):
         rows_to_fit = read_whole(self, X)
         self._fit_shared(rows_to_fit, y, sample_weight)
         table = read_fitted(self, rows_to_fit)
-        out = np.empty((table.n_rows, self.blocks_.width), np.dtype(self.dtype))
+        out = np.empty((table.n_rows, self.space_.width), np.dtype(self.dtype))
         for rows, pairs in self.left_out(table, y, sample_weight):
             block = self.taught_by(pairs)
             part = take_rows(table, rows)
@@ -455,14 +455,14 @@ class SupervisedWeave(CacheNotSaved, ValueEmbedder):
             own = Counts.of(take_rows(expanded, rows), classes[rows], sample_weight=own_weight)
             yield rows, pairs - aligned(own, coupled)
 
-    def taught_by(self, pairs: np.ndarray) -> Blocks:
+    def taught_by(self, pairs: np.ndarray) -> Joined:
         """Return the blocks that counts of values with classes teach, at the scales of fit."""
         taught = self._learn_target(pairs, self._scales)
         discriminant = discriminant_block(taught.linear_tables, taught.linear_numbers)
         counts_for = self.discriminant > 0
         return side_by_side(taught.tables, taught.numbers, discriminant if counts_for else None)
 
-    def regression(self, pairs: np.ndarray, points: np.ndarray) -> Block | None:
+    def regression(self, pairs: np.ndarray, points: np.ndarray) -> Space | None:
         """Return ridge regression of points, one for each class, as a sum over columns.
 
         Coordinates are centred: the mean of the points over all rows is not in them.
@@ -668,13 +668,13 @@ def part_scales(shared: TargetFree, means: np.ndarray) -> dict[str, float]:
     return out
 
 
-def side_by_side(tables: ValueTables, numbers: Curves | None, discriminant: Block | None) -> Blocks:
+def side_by_side(tables: ValueTables, numbers: Curves | None, discriminant: Space | None) -> Joined:
     """Return tables, curves and the discriminant as one block."""
-    blocks: list[Block | None] = [tables if tables.tables else None, numbers, discriminant]
-    return Blocks([block for block in blocks if block is not None])
+    blocks: list[Space | None] = [tables if tables.tables else None, numbers, discriminant]
+    return Joined([block for block in blocks if block is not None])
 
 
-def discriminant_block(tables: ValueTables, numbers: Curves | None) -> Block | None:
+def discriminant_block(tables: ValueTables, numbers: Curves | None) -> Space | None:
     """Return what tables and curves add up to."""
     blocks = [*([tables] if tables.tables else []), *(numbers.parts() if numbers else [])]
     return Summed(blocks, "discriminant") if blocks else None

@@ -75,7 +75,7 @@ class UNICORN(Remembering, ValueEmbedder):
         The position in the stream.
     weights_, landmarks_, tables_, numbers_
         As in :class:`~tabweave.Weave`.
-    blocks_, schema_
+    space_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Notes

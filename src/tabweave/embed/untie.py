@@ -62,7 +62,7 @@ class UNTIE(ValueEmbedder):
         weigh equally.
     tables_ : ValueTables
         The representation.
-    counts_, numbers_, blocks_, schema_
+    counts_, numbers_, space_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Notes

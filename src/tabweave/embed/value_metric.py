@@ -28,9 +28,8 @@ from tabweave.engines.reading import read_rows as read_rows_of
 from tabweave.io.register import storable
 from tabweave.measures.frequency import occurrences
 from tabweave.measures.register import MEASURES, Measure, find
-from tabweave.space.block import Block
 from tabweave.space.curves import with_numbers
-from tabweave.space.space import labelled
+from tabweave.space.space import Space, labelled
 from tabweave.space.value_tables import Dissimilarities, ValueTables, lookup_sum
 
 
@@ -79,7 +78,7 @@ class ValueMetric(ValueEmbedder):
         in a column over its largest dissimilarity; 0 where the vectors are exact.
     total_distortion_ : float
         The sum of the largest errors over the sum of the largest dissimilarities.
-    blocks_, schema_
+    space_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Notes
@@ -226,11 +225,11 @@ class ValueMetric(ValueEmbedder):
         return self._scaling.tables if self.numbers_ is None else self._beside
 
     @property
-    def blocks_(self) -> Block:
+    def space_(self) -> Space:
         """The dissimilarities, and the vectors beside them; the vectors, if there are numbers."""
         self._check_tabled()
         if self.numbers_ is not None:
-            return super().blocks_
+            return super().space_
         return Dissimilarities(
             self._compared.vocabulary, lambda: self.lookups()[0], lambda: self.tables_
         )

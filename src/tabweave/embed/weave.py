@@ -37,7 +37,6 @@ from tabweave.counts.couplings import (
 )
 from tabweave.counts.spectra import leading_axes
 from tabweave.embed.register import embedder
-from tabweave.space.block import Block
 from tabweave.space.curves import (
     Curve,
     column_curve,
@@ -48,6 +47,7 @@ from tabweave.space.curves import (
     with_missing,
 )
 from tabweave.space.numbers import CountedColumns, Curves
+from tabweave.space.space import Space
 from tabweave.space.value_tables import ValueTables, along_values, coded
 
 SMOOTHING = 5.0  # Pseudo-counts of the marginal, without which rare values ruin couplings.
@@ -117,7 +117,7 @@ class Weave(ValueEmbedder):
     level_ : str or None
         Why no couplings were learned, if none were: then all columns weigh alike, and values differ
         by mismatch. With 100 rows or more, :meth:`fit` warns of it.
-    blocks_ : Block
+    space_ : Space
         Both together, from which vectors, distances and explanations are computed.
     counts_, schema_
         As in :class:`~tabweave.OneHot`.
@@ -282,11 +282,11 @@ class Weave(ValueEmbedder):
         return project(counts, tables, curves, self._counted.numbering.levels, axes_of)
 
     @property
-    def blocks_(self) -> Block:
+    def space_(self) -> Space:
         """Tables and curves, side by side or summed."""
         if self.tables_.combine == "sum":
             return sum_blocks(self.tables_, self.numbers_)
-        return super().blocks_
+        return super().space_
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return "\n".join(filter(None, [super().__repr__(N_CHAR_MAX), coupling_line(self)]))

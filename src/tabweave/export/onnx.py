@@ -13,7 +13,7 @@ from tabweave.columns.cells import Part
 from tabweave.export.plan import Plan, plan_of
 from tabweave.export.sql import is_float
 from tabweave.io.files import replacing
-from tabweave.space.block import Line, Lookup, Step, Sum
+from tabweave.space.space import Line, Lookup, Step, Sum
 
 MAX_ONNX_BYTES = 2_000_000_000  # A protocol buffer holds no more.
 

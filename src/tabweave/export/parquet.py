@@ -13,7 +13,7 @@ from tabweave.columns.vocabulary import Label
 from tabweave.export.plan import Plan, plan_of
 from tabweave.io.dialects import check_text, sql_text
 from tabweave.io.files import replacing
-from tabweave.space.block import Line, Lookup, Sum
+from tabweave.space.space import Line, Lookup, Sum
 
 
 def parquet(embedder: Any, path: str | PathLike[str]) -> None:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import warn_caller
 from tabweave.columns.column import Column, Schema
-from tabweave.space.block import Line, Lookup, Step, Sum
+from tabweave.space.space import Line, Lookup, Step, Sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ def plan_of(embedder: Any, *, sets: bool = False) -> Plan:
     check_is_fitted(embedder)
     if hasattr(embedder, "learn"):
         embedder.learn()
-    block = getattr(embedder, "blocks_", None)
+    block = getattr(embedder, "space_", None)
     if block is None:
         raise TypeError(
             f"{type(embedder).__name__} does more than look values up, so it cannot be exported; "

@@ -17,7 +17,7 @@ from tabweave.columns.numeric import sql_number
 from tabweave.columns.vocabulary import Label
 from tabweave.export.plan import Plan, plan_of
 from tabweave.io.dialects import DIALECTS, EXPORTED, KINDS, Dialect, check_text
-from tabweave.space.block import Line, Lookup, Step, Sum
+from tabweave.space.space import Line, Lookup, Step, Sum
 
 
 class Script(str):

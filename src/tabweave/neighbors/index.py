@@ -39,13 +39,15 @@ from tabweave.space.graph import BREADTHS, Graph, Walker
 from tabweave.space.kernels import all_distances
 from tabweave.space.near_pairs import row_pairs
 from tabweave.space.scan import (
+    Comparison,
     Queries,
     Ranking,
+    View,
     nearest_nodes,
     nearest_rows,
     within,
 )
-from tabweave.space.space import Space, View, given_names
+from tabweave.space.space import given_names
 from tabweave.updates import exclusive
 
 # Distinct rows from which "auto" takes a graph.
@@ -579,7 +581,7 @@ class IndexState:
 
     Parameters
     ----------
-    space : Space
+    space : Comparison
         What rows are compared by.
     stored : Stored
         The rows.
@@ -591,7 +593,7 @@ class IndexState:
         The breadth that suits the graph, and its recall.
     """
 
-    space: Space
+    space: Comparison
     stored: Stored
     backend_parameter: str
     graph: Graph | None = None

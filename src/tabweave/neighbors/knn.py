@@ -44,8 +44,8 @@ from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.neighbors.stored import LARGEST_COORDINATE, check_whole_number
 from tabweave.neighbors.votes import DISTANCE_ROUNDING, check_classes, check_length, checked_target
-from tabweave.space.block import in_threads
 from tabweave.space.kernels import all_distances, kth_distances
+from tabweave.space.points import in_threads
 from tabweave.space.scan import Copies, Nodes, Queries, Ranking, nearest_rows, without_self
 
 WEIGHTS = ("none", "exp", "log", "org", "pow", "sqrt")

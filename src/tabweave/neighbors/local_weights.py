@@ -18,9 +18,8 @@ import numpy as np
 from tabweave._compat import njit
 from tabweave.columns.vocabulary import slices
 from tabweave.neighbors.votes import Neighbors, TrainingTargets
-from tabweave.space.block import in_threads
-from tabweave.space.scan import Queries
-from tabweave.space.space import View
+from tabweave.space.points import in_threads
+from tabweave.space.scan import Queries, View
 
 
 class ColumnCoordinates(NamedTuple):

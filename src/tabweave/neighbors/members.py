@@ -22,9 +22,8 @@ from tabweave.embed.supervised import FOLDS, SupervisedWeave
 from tabweave.engines.reading import start_counts
 from tabweave.neighbors.local_weights import ColumnCoordinates, column_edges, part_distances
 from tabweave.neighbors.votes import Neighbors, Targets, TrainingTargets, kth_distance
-from tabweave.space.block import Block, Blocks, Summed, total_gaps
-from tabweave.space.scan import Queries, Ranking
-from tabweave.space.space import gap_axes
+from tabweave.space.scan import Queries, Ranking, gap_axes
+from tabweave.space.space import Joined, Space, Summed, total_gaps
 
 NEIGHBORS = (3, 5, 9, 15, 25, 40, 80, 160, 320)
 POWERS = (0.5, 1.0)  # of the weights of columns
@@ -68,7 +67,7 @@ class FoldDistances:
 
     Parameters
     ----------
-    block : Blocks
+    block : Joined
         What was taught without the held-out rows; its discriminant, which is last, counts as
         its columns do.
     table, query_rows, others
@@ -76,7 +75,7 @@ class FoldDistances:
     """
 
     def __init__(
-        self, block: Blocks, table: Table, query_rows: np.ndarray, others: np.ndarray
+        self, block: Joined, table: Table, query_rows: np.ndarray, others: np.ndarray
     ) -> None:
         self.query_rows = query_rows
         parts = block.parts()
@@ -145,7 +144,7 @@ class FoldDistances:
 
 
 def _vectors(
-    block: Block, parts: Sequence[Block], gapped: Sequence[bool], table: Table, *, asks: bool
+    block: Space, parts: Sequence[Space], gapped: Sequence[bool], table: Table, *, asks: bool
 ) -> np.ndarray:
     """Coordinates of rows, and behind those of a part the ones of missing cells."""
     vectors = block.coordinates(table, dtype=np.float32)

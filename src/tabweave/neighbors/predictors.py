@@ -63,8 +63,8 @@ from tabweave.neighbors.votes import (
     probabilities,
     winners,
 )
-from tabweave.space.block import added
-from tabweave.space.space import View
+from tabweave.space.scan import View
+from tabweave.space.space import added
 from tabweave.updates import exclusive
 
 LOCAL_STRENGTHS = (0.0, 10.0)  # how far columns may be weighted anew around a row

@@ -41,7 +41,7 @@ from tabweave.engines.frames import fitted_names
 from tabweave.engines.reading import reading_of
 from tabweave.io.register import storable
 from tabweave.neighbors.filters import hint, matching
-from tabweave.space.block import Block
+from tabweave.space.scan import Comparison
 from tabweave.space.space import HIDDEN, Space, Vectors, given_names
 
 # The squares of larger coordinates, summed, are infinite.
@@ -550,16 +550,16 @@ def _as_fitted(embedder: Any, X: Any) -> Any:
     return require(library, "frames").DataFrame({name: columns[name] for name in fitted})
 
 
-def space_of(embedder: Any, schema: Schema, metric: str) -> Space:
+def space_of(embedder: Any, schema: Schema, metric: str) -> Comparison:
     """Space of a fitted embedder; ``metric`` is "auto" (its own), "l2" or "l1"."""
     unknown: Unknown = "centroid"
-    block: Block = Vectors([name for name in schema.names if name.startswith(HIDDEN)])
+    block: Space = Vectors([name for name in schema.names if name.startswith(HIDDEN)])
     if isinstance(embedder, Embedder):
-        block, unknown = embedder.learn().blocks_, embedder.unknown
+        block, unknown = embedder.learn().space_, embedder.unknown
     power, root = (
         (block.power, block.root) if metric == "auto" else (int(metric[1]), metric == "l2")
     )
-    space = Space([], [], power, root, metric == "auto", unknown)
+    space = Comparison([], [], power, root, metric == "auto", unknown)
     for part in block.parts():
         is_single = part.by_value and schema[part.names[0]].kind != "set"
         (space.values if is_single else space.lines).append(part)

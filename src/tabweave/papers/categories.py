@@ -73,7 +73,7 @@ class ValueMetric(value_metric.ValueMetric):
     Attributes
     ----------
     counts_, measure_, dissimilarities_, tables_, numbers_, distortion_, total_distortion_
-    blocks_, schema_
+    space_, schema_
         As in :class:`tabweave.ValueMetric`.
 
     Notes
@@ -124,7 +124,7 @@ class CKML(ckml.CKML):
 
     Attributes
     ----------
-    alpha_, beta_, psd_clip_, squares_, distortion_, counts_, tables_, numbers_, blocks_, schema_
+    alpha_, beta_, psd_clip_, squares_, distortion_, counts_, tables_, numbers_, space_, schema_
         As in :class:`tabweave.CKML`.
 
     Notes
@@ -230,7 +230,7 @@ class UNTIE(DistinctRowEmbedder):
         Empty: a column with many values is an error, it would have 28 V² features.
     tables_ : ValueTables
         The representation, Eq. (7.23).
-    counts_, numbers_, blocks_, schema_
+    counts_, numbers_, space_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Notes
@@ -495,7 +495,7 @@ class HELIC(helic.HELIC):
         Empty: a column with many values is an error.
     tables_ : ValueTables
         The representation, Eq. (6.18).
-    counts_, numbers_, blocks_, schema_
+    counts_, numbers_, space_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Notes
@@ -690,7 +690,7 @@ class UNICORN(unicorn.UNICORN):
         Empty: a column with many values is an error, it would have 28 V² features.
     tables_ : ValueTables
         The representation, Eq. (8.20).
-    numbers_, blocks_, schema_
+    numbers_, space_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Notes
@@ -929,7 +929,7 @@ class NonBEND(nonbend.NonBEND):
     ----------
     n_subspaces_, weights_, theta_, trace_, n_iter_, fits_, alpha_, tables_, numbers_
         As in :class:`tabweave.NonBEND`.
-    counts_, blocks_, schema_
+    counts_, space_, schema_
         As in :class:`~tabweave.OneHot`.
 
     Notes

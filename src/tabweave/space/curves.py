@@ -14,8 +14,9 @@ from tabweave.counts.counting import divisor
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import Factors, class_ties
 from tabweave.counts.spectra import centred_product, principal_axes
-from tabweave.space.block import Block, Summed, turns
 from tabweave.space.numbers import CountedColumns, Curves, Numbering, knots_of, moments_of
+from tabweave.space.points import turns
+from tabweave.space.space import Space, Summed
 from tabweave.space.value_tables import ValueTables
 
 
@@ -181,7 +182,7 @@ def project(
     return ValueTables.from_features(flat, tabled, combine="sum"), join_curves(turned, levels)
 
 
-def sum_blocks(tables: ValueTables, numbers: Curves | None) -> Block:
+def sum_blocks(tables: ValueTables, numbers: Curves | None) -> Space:
     """Projected tables and curves as one block."""
     if numbers is None:
         return tables

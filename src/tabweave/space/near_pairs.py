@@ -16,9 +16,9 @@ from scipy.sparse.csgraph import connected_components
 
 from tabweave.columns.table import distinct_rows, take_rows
 from tabweave.columns.vocabulary import slices
-from tabweave.space.block import Block, ValueDistanceParts, summed_differences
-from tabweave.space.scan import MAX_FLOAT32_COORDINATE, Copies, Hits
-from tabweave.space.space import Space, View
+from tabweave.space.points import summed_differences
+from tabweave.space.scan import MAX_FLOAT32_COORDINATE, Comparison, Copies, Hits, View
+from tabweave.space.space import Space, ValueDistanceParts
 
 # How far below zero rounding may bring a sum of distances that are not negative.
 SUM_ROUNDING = 1e-9
@@ -126,7 +126,7 @@ def _groups(view: View, limit: float, nodes: np.ndarray) -> tuple[np.ndarray, bo
 
 
 def connected_labels(
-    space: Space, block: Block, located: np.ndarray, limit: float
+    space: Comparison, block: Space, located: np.ndarray, limit: float
 ) -> np.ndarray | None:
     """Numbers of labels: the same if chains of labels link them within ``limit``.
 

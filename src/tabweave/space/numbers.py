@@ -29,24 +29,15 @@ from tabweave.columns.vocabulary import Label, Unknown, Vocabulary, positions, s
 from tabweave.counts.counting import first_of, merged_values
 from tabweave.counts.counts import Counts, NumberCounts
 from tabweave.io.register import storable
-from tabweave.space.block import (
-    Block,
-    Line,
-    Lookup,
-    Piece,
-    Step,
-    Turn,
-    Writer,
-    added,
-    label_column,
-)
+from tabweave.space.points import Piece, Turn, Writer
+from tabweave.space.space import Line, Lookup, Space, Step, added, label_column
 
 Levels = Mapping[str, tuple[Label, ...]]
 
 
 @storable
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Curves(Block):
+class Curves(Space):
     """Numbers on curves that are straight between knots, a number of coordinates for each column.
 
     Attributes
@@ -143,11 +134,11 @@ class Curves(Block):
         """Number of coordinates."""
         return sum(self.widths)
 
-    def parts(self) -> list[Block]:
+    def parts(self) -> list[Space]:
         """A block for each column."""
         return [self] if len(self.names) == 1 else [self._of([j]) for j in range(len(self.names))]
 
-    def only(self, names: Iterable[str]) -> Block | None:
+    def only(self, names: Iterable[str]) -> Space | None:
         """The block of some columns."""
         allowed = set(names)
         chosen = [j for j, name in enumerate(self.names) if name in allowed]
@@ -224,7 +215,7 @@ def ranks_of(
     return rank
 
 
-def graded(block: Block, name: str, levels: Sequence[Label], unknown: Unknown) -> Lookup:
+def graded(block: Space, name: str, levels: Sequence[Label], unknown: Unknown) -> Lookup:
     """A lookup of the grades of the one column of a block."""
     points = block.points(label_column(levels))
     unknown_point = None if unknown == "error" else points[-1]

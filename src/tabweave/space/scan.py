@@ -1,14 +1,13 @@
 """The exact scan: the k nearest rows of each query, from lookups and coordinates.
 
-Comes in: rows as codes of values and as coordinates, and what queries pay for each value. Goes out:
-(distances, rows), nearest first, equally near ones by row number. Arrays only: what they mean is
-known to those who ask (:class:`~tabweave.WeightedKNN`, :class:`~tabweave.SimilarityIndex`,
-:class:`~tabweave.DRDH`, reports, the studio).
+Comes in: rows as codes of values and as coordinates, and what queries pay for each value; a
+:class:`View` makes them of a table and a space. Goes out: (distances, rows), nearest first, equally
+near ones by row number. This is how every task of the package asks for neighbours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,11 +15,14 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import eigh
-from tabweave.columns.vocabulary import slices
+from tabweave.columns.nominal import Codes
+from tabweave.columns.table import Table, distinct_rows, take_rows
+from tabweave.columns.vocabulary import Unknown, slices
 from tabweave.counts.counting import group_columns
 from tabweave.gpu import arrays as gpu
 from tabweave.space import kernels
-from tabweave.space.block import in_threads
+from tabweave.space.points import in_threads, summed_differences
+from tabweave.space.space import HIDDEN, Space, ValueDistanceParts, added, total_gaps
 
 # Of a coordinate up to here float32 can hold the square, exactly enough.
 MAX_FLOAT32_COORDINATE = 1e15
@@ -469,3 +471,259 @@ class Nearest:
         self.distances, self.rows = merge(
             (self.distances, self.rows), (distances, found_rows), self.k
         )
+
+
+# -- rows of a table as a search sees them --------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Blocks whose distances add up to the ``power`` of an L1 or L2 distance, or its root.
+
+    Attributes
+    ----------
+    values : list of Space
+        Blocks of one column of single values, which are compared by lookup.
+    lines : list of Space
+        The others, which are compared by their coordinates.
+    power, root
+        As in :class:`~tabweave.space.space.Space`.
+    by_block : bool
+        Whether values are compared as their blocks do, or by the power of their coordinates.
+    unknown : {"centroid", "error"}
+        What becomes of values that the embedder has not seen.
+    """
+
+    values: list[Space]
+    lines: list[Space]
+    power: int
+    root: bool
+    by_block: bool = True
+    unknown: Unknown = "centroid"
+
+    def only(self, names: Sequence[str]) -> Comparison:
+        """Space of some columns."""
+        values = [block for block in self.values if block.names[0] in names]
+        lines = [part for block in self.lines if (part := block.only(names)) is not None]
+        return replace(self, values=values, lines=lines)
+
+    def check(self, table: Table) -> None:
+        """Raise for values that the embedder refuses, and for distances that do not add up."""
+        for block in self.values:
+            located = self.locate(block, table[block.names[0]])
+            self.between(block, located[:0], located[:0])
+        for rows in chunks(table, np.arange(table.n_rows)) if self.lines else ():
+            self.line(rows)
+
+    def locate(self, block: Space, column: Any) -> np.ndarray:
+        """What :meth:`between` compares, for each label of a column."""
+        if self.by_block:
+            return block.locate(column, self.unknown)
+        return block.points(column, self.unknown)[:-1]
+
+    def between(self, block: Space, located: np.ndarray, stored: np.ndarray) -> np.ndarray:
+        """What adds up between located labels."""
+        if self.by_block:
+            return block.between(located, stored)
+        return summed_differences(located, stored, self.power)
+
+    def gaps(self, block: Space, table: Table) -> np.ndarray:
+        """What the missing cells of each row add to its squared distances."""
+        gaps = total_gaps(block, table) if self.by_block else None
+        return np.zeros(table.n_rows) if gaps is None else gaps
+
+    def line(self, table: Table) -> np.ndarray:
+        """Coordinates of the blocks that are not looked up, row by row."""
+        parts = [block.coordinates(table, unknown=self.unknown) for block in self.lines]
+        return np.hstack([np.zeros((table.n_rows, 0)), *parts])
+
+    def distances(self, summed: np.ndarray) -> np.ndarray:
+        """Distances for what adds up between rows."""
+        return np.sqrt(np.maximum(summed, 0)) if self.root else summed
+
+    def limit(self, distance: float) -> float:
+        """What may add up within a distance, with room for rounding."""
+        return float(distance**2 if self.root else distance) * (1 + 1e-9) + 1e-18
+
+    def vectors(self, table: Table) -> np.ndarray:
+        """All coordinates as float32, and one at least."""
+        parts = []
+        for block in self.values:
+            column = table[block.names[0]]
+            points = block.points(column, self.unknown).astype(np.float32)
+            parts.append(points[column.codes])
+        out = np.hstack([*parts, self.line(table).astype(np.float32)])
+        return np.ascontiguousarray(out) if out.shape[1] else np.zeros((len(out), 1), np.float32)
+
+    def distance_parts(self, block: Space, located: np.ndarray) -> ValueDistanceParts | None:
+        """What :meth:`between` is made of, if that is coordinates."""
+        return (
+            block.distance_parts(located) if self.by_block else Space.distance_parts(block, located)
+        )
+
+    def inertia(self, table: Table) -> float:
+        """Mean of what adds up between rows and their mean, of Euclidean spaces."""
+        total = float(self.line(table).var(axis=0).sum())
+        for block in self.values:
+            column = table[block.names[0]]
+            located = self.locate(block, column)[column.codes]
+            total += float(self.between(block, located, located).mean()) / 2
+        return total
+
+    def explain(self, a: Table, b: Table) -> dict[str, float]:
+        """Each column's share in the distance of two rows (squared if it is a root)."""
+        power = None if self.by_block else self.power
+        blocks = (*self.values, *self.lines)
+        shares = added(block.shares(a, b, power=power, unknown=self.unknown) for block in blocks)
+        return {name: float(share[0]) for name, share in shares.items()}
+
+
+def chunks(table: Table, rows: np.ndarray) -> Iterator[Table]:
+    """Yield some rows of a table, few at a time."""
+    for block in slices(len(rows), 1, 1 << 16):
+        yield take_rows(table, rows[block])
+
+
+class View:
+    """The rows of a table as a search by some space sees them: nodes, and the rows of each.
+
+    What missing cells add to squared distances is paid with the values of looked up columns. To
+    the coordinates of other blocks it adds two axes: one for those who are found, one for those who
+    ask, so that between them it adds up.
+
+    Parameters
+    ----------
+    table : Table
+        The rows.
+    space : Comparison
+        What they are compared by.
+    """
+
+    def __init__(self, table: Table, space: Comparison) -> None:
+        self.table, self.space = table, space
+        self.copies = _distinct(table, space)
+        heads = self.copies.heads
+        columns = [table[block.names[0]] for block in space.values]
+        pairs = list(zip(space.values, columns, strict=True))
+        self.located = [space.locate(block, column) for block, column in pairs]
+        self.label_gaps = [
+            block.label_gaps(column) if space.by_block else np.zeros(len(column.labels))
+            for block, column in pairs
+        ]
+        self._has_gaps = [bool(space.gaps(block, table).any()) for block in space.lines]
+        parts = [self._line(rows).T for rows in chunks(table, heads)] if space.lines else []
+        line = np.ascontiguousarray(np.hstack(parts)) if parts else np.zeros((0, len(heads)))
+        widths = [len(column.labels) for column in columns]
+        self.nodes = Nodes.of(self.codes(), widths, line, power=space.power)
+
+    def codes(self, nodes: Any = slice(None)) -> list[np.ndarray]:
+        """Values of (some) nodes in each column that is looked up."""
+        rows = self.copies.heads[nodes]
+        return [self.table[block.names[0]].codes[rows] for block in self.space.values]
+
+    @property
+    def line_widths(self) -> list[int]:
+        """Number of coordinates of each block that is not looked up."""
+        pairs = zip(self.space.lines, self._has_gaps, strict=True)
+        return [block.width + 2 * has_gaps for block, has_gaps in pairs]
+
+    def _line(self, table: Table, *, asks: bool = False) -> np.ndarray:
+        """Coordinates of the blocks that are not looked up, row by row."""
+        other_gaps, parts = np.zeros(table.n_rows), [np.zeros((table.n_rows, 0))]
+        for block, has_gaps in zip(self.space.lines, self._has_gaps, strict=True):
+            parts.append(block.coordinates(table, unknown=self.space.unknown))
+            if has_gaps:
+                parts.append(gap_axes(self.space.gaps(block, table), asks=asks))
+            elif asks:
+                other_gaps = other_gaps + self.space.gaps(block, table)
+        if not self.space.values:  # else it is paid with a value
+            parts.append(gap_axes(other_gaps, asks=asks)[:, 1:])
+        return np.hstack(parts)
+
+    def line_as_query(self, nodes: np.ndarray) -> np.ndarray:
+        """Coordinates of nodes as of rows that ask."""
+        ends, order = np.cumsum(self.line_widths), np.arange(len(self.nodes.line))
+        for end in ends[np.array(self._has_gaps, bool)]:
+            order[[end - 2, end - 1]] = end - 1, end - 2
+        return self.nodes.line[:, nodes][order]
+
+    def value_gaps(self) -> np.ndarray:
+        """What missing cells of looked up columns add to the distances of each node."""
+        pairs = zip(self.label_gaps, self.codes(), strict=True)
+        return np.sum([np.zeros(len(self.nodes)), *(gaps[codes] for gaps, codes in pairs)], axis=0)
+
+    def vectors(self, step: int = 1) -> Iterator[np.ndarray]:
+        """Yield the coordinates of the nodes, or of every so many, some at a time."""
+        for rows in chunks(self.table, self.copies.heads[::step]):
+            yield self._row_vectors(rows)
+
+    def _row_vectors(self, table: Table) -> np.ndarray:
+        """Coordinates of rows as float32, with those of their missing cells."""
+        vectors = self.space.vectors(table)
+        if not (any(self._has_gaps) or any(gaps.any() for gaps in self.label_gaps)):
+            return vectors
+        blocks = (*self.space.values, *self.space.lines)
+        gaps = np.sum([self.space.gaps(block, table) for block in blocks], axis=0)
+        return np.hstack([vectors, gap_axes(gaps, asks=False).astype(np.float32)[:, :1]])
+
+    def queries(self, table: Table) -> Queries:
+        """Rows of another table as queries."""
+        gaps = [self.space.gaps(block, table) for block in self.space.values]
+        for block, has_gaps in zip(self.space.lines, self._has_gaps, strict=True):
+            if gaps and not has_gaps:
+                gaps[0] = gaps[0] + self.space.gaps(block, table)
+        lookups = [self._lookup(a, table, column_gaps) for a, column_gaps in enumerate(gaps)]
+        points = np.ascontiguousarray(self._line(table, asks=True))
+
+        def values(rows: Any) -> np.ndarray:
+            none = np.zeros((len(points[rows]), 0))
+            return np.hstack([none, *(lookup(rows) for lookup in lookups)])
+
+        return Queries(values, points)
+
+    def _lookup(self, a: int, table: Table, gaps: np.ndarray) -> Callable[[Any], np.ndarray]:
+        """What gives the distances of queries to the values of a column.
+
+        They are looked up where many queries are equal, unless a table of them would take more
+        than 64 MB. Missing cells are included.
+        """
+        space, block, stored = self.space, self.space.values[a], self.located[a]
+        column = table[block.names[0]]
+        located, codes, label_gaps = space.locate(block, column), column.codes, self.label_gaps[a]
+        used = np.flatnonzero(np.bincount(codes, minlength=len(located)))
+
+        is_tabled = 4 * len(used) <= len(codes) and len(used) * len(stored) <= 1 << 23
+        distances = space.between(block, located[used], stored) if is_tabled else None
+        index = np.zeros(len(located), np.int64)
+        index[used] = np.arange(len(used))
+
+        def between(rows: Any) -> np.ndarray:
+            if distances is None:
+                return space.between(block, located[codes[rows]], stored)
+            return np.asarray(distances[index[codes[rows]]])
+
+        if not (gaps.any() or label_gaps.any()):
+            return between
+        return lambda rows: between(rows) + gaps[rows][:, None] + label_gaps
+
+
+def gap_axes(gaps: np.ndarray, *, asks: bool) -> np.ndarray:
+    """Two coordinates: what missing cells add to those found, and to those who ask."""
+    out = np.zeros((len(gaps), 2))
+    out[:, int(asks)] = np.sqrt(gaps)
+    return out
+
+
+def _distinct(table: Table, space: Comparison) -> Copies:
+    """Which rows are equal in a space; nodes are in the order of their first rows."""
+    everyone = np.arange(table.n_rows)
+    names = [name for block in (*space.values, *space.lines) for name in block.names]
+    if not names or any(name.startswith(HIDDEN) for name in names):
+        return Copies.of(everyone, everyone)  # vectors hardly ever repeat
+    columns = [table[name] for name in names]
+    codes = [c.codes if isinstance(c, Codes) else c.ranks() for c in columns]
+    first, inverse = distinct_rows(codes)
+    order = np.argsort(first)
+    number = np.empty(len(first), np.int64)
+    number[order] = np.arange(len(first))
+    return Copies.of(number[inverse], first[order])

@@ -1,36 +1,546 @@
-"""Space: what a search compares rows by, read from the blocks of an embedder; and rows in it.
+"""Space: the geometry of a table, what every fitted embedder holds and everything else asks.
 
-Comes in: any fitted embedder. Goes out: blocks whose distances (squared, or plain for L1 and
-measures) add up. A block is of one column where the embedder allows it, so a search over some
-columns is a space of fewer blocks.
+Names, coordinates, a power, steps for other systems: distances, shares of columns, inner products
+and search follow. Spaces stand side by side (:class:`Joined`) or are summed (:class:`Summed`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tabweave._compat import html_table, require
+from tabweave.columns.cells import Part, column_of
 from tabweave.columns.column import Schema
+from tabweave.columns.datetime import CYCLES
 from tabweave.columns.nominal import Codes
-from tabweave.columns.table import Table, distinct_rows, take_rows
-from tabweave.columns.vocabulary import Label, Unknown, slices
-from tabweave.space.block import (
-    Block,
-    Step,
-    ValueDistanceParts,
+from tabweave.columns.sets import Sets
+from tabweave.columns.table import Table
+from tabweave.columns.vocabulary import Label, Unknown
+from tabweave.space.points import (
     Writer,
-    added,
+    cdist_squared,
+    checked_type,
+    in_threads,
+    inner_products,
+    row_blocks,
+    row_writer,
     summed_differences,
-    total_gaps,
 )
-from tabweave.space.scan import Copies, Nodes, Queries
 
-# -- Distances as notebooks show them: the share of each column, and a frame between values -------
+
+@dataclass(frozen=True, eq=False)
+class ValueDistanceParts:
+    """Located labels as coordinates, the square of what each has of its own, and which it is.
+
+    The own squares of two labels add to the difference of their coordinates unless both are the
+    same value.
+    """
+
+    points: np.ndarray
+    own: np.ndarray
+    which: np.ndarray
+
+
+class Space(ABC):
+    """Coordinates of some columns, and the distances that they make.
+
+    A subclass says which columns it reads, how many coordinates they get, how to write them, what
+    these are called, and how another system can compute them. The rest follows.
+
+    Attributes
+    ----------
+    names : sequence of str
+        The columns.
+    width : int
+        Number of coordinates.
+    power : {1, 2}
+        What adds up over coordinates and blocks: ``|x - y|`` or ``(x - y)²``.
+    root : bool
+        Whether the distance of two rows is the square root of what adds up.
+    by_value : bool
+        Whether the block is of one column and its coordinates are those of the column's values:
+        see :meth:`points`.
+    """
+
+    power: int = 2
+    root: bool = True
+
+    if TYPE_CHECKING:  # fields in some subclasses: a property here would be their default
+
+        @property
+        def names(self) -> Sequence[str]:
+            """The columns."""
+
+        @property
+        def width(self) -> int:
+            """Number of coordinates."""
+
+    @property
+    def by_value(self) -> bool:
+        """Whether there is one column, whose values have points of their own."""
+        return False
+
+    # -- what a subclass says --------------------------------------------------------------
+
+    @abstractmethod
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
+        """Read the block's columns of a table; return what writes the coordinates of its rows."""
+
+    @abstractmethod
+    def feature_names(self) -> list[str]:
+        """A name for each coordinate."""
+
+    @abstractmethod
+    def export(self, unknown: Unknown = "centroid") -> list[Step]:
+        """How to compute the coordinates, side by side; raise where no step can say it."""
+
+    def parts(self) -> list[Space]:
+        """Blocks of as few columns as can be separated, which add up to this one."""
+        return [self]
+
+    def only(self, names: Iterable[str]) -> Space | None:
+        """What is left if some columns count only; None if nothing is."""
+        allowed = set(names)
+        absent = [name for name in self.names if name not in allowed]
+        if absent and len(absent) < len(self.names):
+            raise ValueError(
+                f"column {absent[0]!r} is missing, but the numeric columns "
+                f"({', '.join(map(repr, self.names))}) share one transformer: pass all of them "
+                f"or none"
+            )
+        return None if absent else self
+
+    def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
+        """What each column brings to the coordinates; they add up to them."""
+        return {self.names[0]: self.coordinates(table, unknown=unknown)}
+
+    def gaps(self, table: Table) -> dict[str, np.ndarray]:
+        """By column what the missing cell of each row adds to its squared distances.
+
+        A missing cell is at its expected distance from every cell: at the mean of the column's
+        values, and on an axis that no other cell has, as long as values lie from their mean. So
+        this is added to squared distances of different rows, once for each missing cell, and to
+        the inner product of a row with itself; coordinates are those of the mean. Columns without
+        such cells are left out.
+        """
+        return {}
+
+    def label_gaps(self, column: Codes | Sets) -> np.ndarray:
+        """The same for each label of the one column there is."""
+        return np.zeros(len(column.labels))
+
+    # -- rows ------------------------------------------------------------------------------
+
+    def coordinates(
+        self,
+        table: Table,
+        *,
+        out: np.ndarray | None = None,
+        dtype: Any = np.float64,
+        unknown: Unknown = "centroid",
+    ) -> np.ndarray:
+        """The coordinates of each row of a table, optionally into a given array.
+
+        Parameters
+        ----------
+        table : Table
+            The rows; columns are found by name.
+        out : ndarray of shape (rows, width), optional
+            Where to write them.
+        dtype : float32 or float64
+            Their type, without ``out``.
+        unknown : {"centroid", "error"}
+            What becomes of a value that was not seen in fit.
+        """
+        shape = table.n_rows, self.width
+        target = np.empty(shape, checked_type(dtype)) if out is None else out
+        checked_type(target.dtype)
+        if target.shape != shape:
+            raise ValueError(f"expected out to have shape {shape}, got {target.shape}")
+        write = self.writer(table, target.dtype, unknown)
+        rows = row_blocks(len(target), target.shape[1] * target.itemsize)
+        in_threads(lambda some: write(some, target[some]), rows)
+        return target
+
+    def summands(
+        self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
+    ) -> np.ndarray:
+        """What adds up over blocks between the rows of A and of B (or A)."""
+        left = self.coordinates(A, unknown=unknown)
+        right = left if B is None or B is A else self.coordinates(B, unknown=unknown)
+        return self._distances_with_gaps(summed_differences(left, right, self.power), A, B)
+
+    def _distances_with_gaps(self, squared: np.ndarray, A: Table, B: Table | None) -> np.ndarray:
+        """Add what missing cells add to squared distances, but not between a row and itself."""
+        same = B is None or B is A
+        left_gaps = total_gaps(self, A)
+        right_gaps = left_gaps if same else total_gaps(self, B)  # type: ignore[arg-type]
+        alone = squared.diagonal().copy() if same else None
+        if left_gaps is not None:
+            squared += left_gaps[:, None]
+        if right_gaps is not None:
+            squared += right_gaps
+        if alone is not None:
+            np.fill_diagonal(squared, alone)
+        return squared
+
+    def _products_with_gaps(self, products: np.ndarray, A: Table, B: Table | None) -> np.ndarray:
+        """Add what missing cells add to the inner product of a row with itself."""
+        gaps = total_gaps(self, A) if B is None or B is A else None
+        if gaps is not None:
+            products[np.diag_indices(len(products))] += gaps
+        return products
+
+    def distances(
+        self,
+        A: Table,
+        B: Table | None = None,
+        *,
+        squared: bool = False,
+        unknown: Unknown = "centroid",
+    ) -> np.ndarray:
+        """The distances between rows; ``squared`` leaves out the root."""
+        out = np.maximum(self.summands(A, B, unknown), 0)
+        return np.sqrt(out, out=out) if self.root and not squared else out
+
+    def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> np.ndarray:
+        """The inner products between rows."""
+        if self.power != 2:
+            raise ValueError(
+                "these distances are sums of absolute differences, which no inner product gives; "
+                "use distances, or the products of what transform returns"
+            )
+        left = self.coordinates(A, unknown=unknown)
+        right = left if B is None or B is A else self.coordinates(B, unknown=unknown)
+        return self._products_with_gaps(inner_products(left, right), A, B)
+
+    def shares(
+        self, A: Table, B: Table, *, power: int | None = None, unknown: Unknown = "centroid"
+    ) -> dict[str, np.ndarray]:
+        """Each column's share in what adds up between row i of A and row i of B.
+
+        Where columns are mixed (summed, or through a transformer) a share may be negative: the
+        column's difference points against the total one.
+
+        Parameters
+        ----------
+        A, B : Table
+            The rows.
+        power : {1, 2}, optional
+            Compare by another power than the block's own.
+        unknown : {"centroid", "error"}
+            What becomes of a value that was not seen in fit.
+        """
+        parts = self.parts()
+        if parts != [self]:
+            return added(part.shares(A, B, power=power, unknown=unknown) for part in parts)
+        left, right = (self.split(rows, unknown) for rows in (A, B))
+        differences = {name: left[name] - right[name] for name in left}
+        total = np.sum(list(differences.values()), axis=0)
+        towards = np.sign(total) if (power or self.power) == 1 else total
+        out = {name: (difference * towards).sum(axis=1) for name, difference in differences.items()}
+        return out if power is not None else added([out, self.gaps(A), self.gaps(B)])
+
+    # -- values ----------------------------------------------------------------------------
+
+    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
+        """The coordinates of a column's labels, and those of an unknown value last."""
+        raise TypeError(f"expected a block of values, got {type(self).__name__}")
+
+    def locate(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
+        """What :meth:`between` compares, for each label of a column."""
+        return self.points(column, unknown)[:-1]
+
+    def between(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """What adds up between located labels."""
+        return summed_differences(left, right, self.power)
+
+    def distance_parts(self, located: np.ndarray) -> ValueDistanceParts | None:
+        """What :meth:`between` is made of; None if it is not made of coordinates."""
+        return ValueDistanceParts(located, np.zeros(len(located)), np.arange(len(located)))
+
+    def pairs(self, column: Codes | Sets) -> np.ndarray:
+        """What adds up between any two labels of a column."""
+        points, gaps = self.points(column)[:-1], self.label_gaps(column)
+        if self.power == 1:
+            return summed_differences(points, points, 1)
+        return cdist_squared(points, points) + gaps[:, None] + gaps
+
+
+class Joined(Space):
+    """Blocks side by side: coordinates follow each other, distances add up.
+
+    Parameters
+    ----------
+    blocks : iterable of Space
+        The blocks, all of one ``power``.
+    """
+
+    names: list[str]
+    width: int
+
+    def __init__(self, blocks: Iterable[Space]) -> None:
+        self.blocks = list(blocks)
+        self.names = list(dict.fromkeys(name for b in self.blocks for name in b.names))
+        self.width = sum(block.width for block in self.blocks)
+        kinds = {(block.power, block.root) for block in self.blocks} or {(2, True)}
+        if len(kinds) > 1:
+            raise ValueError(f"expected blocks of one power, got {self.blocks}")
+        ((self.power, self.root),) = kinds
+
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
+        """Let each block write its coordinates beside those of the one before."""
+        writers = [block.writer(table, dtype, unknown) for block in self.blocks]
+        return row_writer(writers, [block.width for block in self.blocks])
+
+    def feature_names(self) -> list[str]:
+        """The names of all coordinates."""
+        return [name for block in self.blocks for name in block.feature_names()]
+
+    def export(self, unknown: Unknown = "centroid") -> list[Step]:
+        """The steps of all blocks."""
+        return [step for block in self.blocks for step in block.export(unknown)]
+
+    def parts(self) -> list[Space]:
+        """The parts of all blocks."""
+        return [part for block in self.blocks for part in block.parts()]
+
+    def gaps(self, table: Table) -> dict[str, np.ndarray]:
+        """What missing cells add in all blocks."""
+        return added(block.gaps(table) for block in self.blocks)
+
+    def only(self, names: Iterable[str]) -> Space | None:
+        """What is left of the blocks."""
+        chosen = list(names)
+        parts = [part for block in self.blocks if (part := block.only(chosen)) is not None]
+        return Joined(parts) if parts else None
+
+    def summands(
+        self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
+    ) -> np.ndarray:
+        """The sum over blocks of what adds up."""
+        return self._sum(A, B, (block.summands(A, B, unknown) for block in self.blocks))
+
+    def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> np.ndarray:
+        """The sum over blocks of their inner products."""
+        return self._sum(A, B, (block.kernel(A, B, unknown) for block in self.blocks))
+
+    def _sum(self, A: Table, B: Table | None, parts: Iterable[np.ndarray]) -> np.ndarray:
+        out = np.zeros((A.n_rows, A.n_rows if B is None else B.n_rows))
+        for one in parts:
+            out += one
+        return out
+
+
+class Summed(Space):
+    """Blocks on top of each other: coordinates add up, as those of a projection do.
+
+    Parameters
+    ----------
+    blocks : iterable of Space
+        The blocks, each of its own columns, all of one width.
+    title : str
+        What the coordinates are called, followed by a number.
+    """
+
+    names: list[str]
+    width: int
+
+    def __init__(self, blocks: Iterable[Space], title: str = "dim") -> None:
+        self.blocks = list(blocks)
+        self.title = title
+        self.names = list(dict.fromkeys(name for b in self.blocks for name in b.names))
+        widths = {block.width for block in self.blocks}
+        if len(widths) != 1:
+            raise ValueError(f"expected blocks of one width, got {sorted(widths)}")
+        (self.width,) = widths
+
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
+        """Add up what the blocks write."""
+        first, *others = (block.writer(table, dtype, unknown) for block in self.blocks)
+
+        def write(rows: slice, out: np.ndarray) -> None:
+            first(rows, out)
+            more = np.empty_like(out) if others else out
+            for one in others:
+                one(rows, more)
+                out += more
+
+        return write
+
+    def feature_names(self) -> list[str]:
+        """A number for each coordinate."""
+        return [f"{self.title}{i}" for i in range(self.width)]
+
+    def export(self, unknown: Unknown = "centroid") -> list[Step]:
+        """The sum of the blocks' steps."""
+        steps: list[Lookup | Line] = []
+        for step in (step for block in self.blocks for step in block.export(unknown)):
+            steps += step.steps if isinstance(step, Sum) else (step,)
+        return [Sum(tuple(steps))]
+
+    def only(self, names: Iterable[str]) -> Space | None:
+        """The sum of what is left."""
+        chosen = list(names)
+        parts = [part for block in self.blocks if (part := block.only(chosen)) is not None]
+        return Summed(parts, self.title) if len(parts) > 1 else parts[0] if parts else None
+
+    def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
+        """What each column adds."""
+        return added(block.split(table, unknown) for block in self.blocks)
+
+    def gaps(self, table: Table) -> dict[str, np.ndarray]:
+        """What missing cells add in all blocks."""
+        return added(block.gaps(table) for block in self.blocks)
+
+
+def total_gaps(block: Space, table: Table) -> np.ndarray | None:
+    """What the missing cells of each row add to its squared distances; None for nothing."""
+    parts = list(block.gaps(table).values())
+    return np.sum(parts, axis=0) if parts else None
+
+
+def added(shares: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The sum of shares by column: a column may have several blocks."""
+    out: dict[str, Any] = {}
+    for part in shares:
+        for name, share in part.items():
+            out[name] = out[name] + share if name in out else share
+    return out
+
+
+def label_column(labels: Iterable[Label]) -> Codes:
+    """Labels as a column without rows, for what is asked of labels alone."""
+    return Codes(np.zeros(0, np.uint8), list(labels))
+
+
+# -- steps: what other systems can do -------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """A column of values: a row for each, and what becomes of those that are missing or unknown.
+
+    None instead of a row says that such values are refused. The elements of a set get the mean of
+    their rows.
+    """
+
+    column: str
+    labels: tuple[Label, ...]  # without missing
+    rows: np.ndarray
+    missing: np.ndarray | None
+    unknown: np.ndarray | None
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates."""
+        return int(self.rows.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A column of numbers: one coordinate ``(x - mean) * factor``, or curves with knots.
+
+    ``rows`` are the points of the curves at the ``knots``; they are straight between two knots, and
+    go on beyond the outer ones. ``missing`` is what a missing number becomes; None if it is
+    refused. Of a part of datetimes, x is what is left of the number over whole cycles.
+    """
+
+    part: str
+    mean: float
+    factor: float
+    missing: np.ndarray | None
+    knots: np.ndarray | None = None
+    rows: np.ndarray | None = None
+
+    @property
+    def column(self) -> str:
+        """The column."""
+        return column_of(self.part)
+
+    @property
+    def cycle(self) -> float:
+        """After how many seconds the numbers come round; 0 if never."""
+        return next((c.seconds for c in CYCLES if Part(self.column, c.title) == self.part), 0.0)
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates."""
+        return 1 if self.rows is None else int(self.rows.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """Steps whose coordinates are added up."""
+
+    steps: tuple[Lookup | Line, ...]
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates."""
+        return self.steps[0].width
+
+
+Step = Lookup | Line | Sum
+
+
+# -- vectors of other embedders -------------------------------------------------------------------
+
+# How the names of columns begin that hold the vectors of other embedders.
+HIDDEN = "\0"
+
+
+class Vectors(Space):
+    """What an embedder without blocks made of each row, kept as columns of numbers."""
+
+    names: list[str]
+    width: int
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+        self.width = len(names)
+
+    def writer(self, table: Table, dtype: np.dtype[Any], unknown: Unknown) -> Writer:
+        """Read the columns."""
+        vectors = np.stack([table[name].values for name in self.names], axis=1)
+
+        def write(rows: slice, out: np.ndarray) -> None:
+            out[:] = vectors[rows]
+
+        return write
+
+    def feature_names(self) -> list[str]:
+        """The columns."""
+        return self.names
+
+    def export(self, unknown: Unknown = "centroid") -> list[Step]:
+        """Raise: how they were computed is not recorded."""
+        raise ValueError("expected an embedder of tabweave, got vectors of another")
+
+    def only(self, names: Iterable[str]) -> Space | None:
+        """Raise: which column brings what is not recorded."""
+        raise ValueError(
+            "the embedder does not say which column its coordinates come from, so a row needs all "
+            "columns; index with an embedder of tabweave to search by some of them"
+        )
+
+    def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
+        """All columns as one."""
+        return {"(all columns)": self.coordinates(table, unknown=unknown)}
+
+
+def given_names(schema: Schema) -> list[str]:
+    """Columns as they were given, without those that hold vectors."""
+    return [name for name in schema.names if not name.startswith(HIDDEN)]
+
+
+# -- as notebooks show them: the share of each column, distances between values -------------------
 
 
 class Explanation(dict[str, float]):
@@ -76,309 +586,3 @@ def _shaded(frame: Any, most: int = 30) -> str:
         [[name, *map(float, row)] for name, row in zip(names, values, strict=True)],
         lambda i, j: values[i, j - 1] / far if j else None,
     )
-
-
-# -- the space ------------------------------------------------------------------------------------
-
-# How the names of columns begin that hold the vectors of other embedders.
-HIDDEN = "\0"
-
-
-@dataclass(frozen=True, eq=False)
-class Space:
-    """Blocks whose distances add up to the ``power`` of an L1 or L2 distance, or its root.
-
-    Attributes
-    ----------
-    values : list of Block
-        Blocks of one column of single values, which are compared by lookup.
-    lines : list of Block
-        The others, which are compared by their coordinates.
-    power, root
-        As in :class:`~tabweave.space.block.Block`.
-    by_block : bool
-        Whether values are compared as their blocks do, or by the power of their coordinates.
-    unknown : {"centroid", "error"}
-        What becomes of values that the embedder has not seen.
-    """
-
-    values: list[Block]
-    lines: list[Block]
-    power: int
-    root: bool
-    by_block: bool = True
-    unknown: Unknown = "centroid"
-
-    def only(self, names: Sequence[str]) -> Space:
-        """Space of some columns."""
-        values = [block for block in self.values if block.names[0] in names]
-        lines = [part for block in self.lines if (part := block.only(names)) is not None]
-        return replace(self, values=values, lines=lines)
-
-    def check(self, table: Table) -> None:
-        """Raise for values that the embedder refuses, and for distances that do not add up."""
-        for block in self.values:
-            located = self.locate(block, table[block.names[0]])
-            self.between(block, located[:0], located[:0])
-        for rows in chunks(table, np.arange(table.n_rows)) if self.lines else ():
-            self.line(rows)
-
-    def locate(self, block: Block, column: Any) -> np.ndarray:
-        """What :meth:`between` compares, for each label of a column."""
-        if self.by_block:
-            return block.locate(column, self.unknown)
-        return block.points(column, self.unknown)[:-1]
-
-    def between(self, block: Block, located: np.ndarray, stored: np.ndarray) -> np.ndarray:
-        """What adds up between located labels."""
-        if self.by_block:
-            return block.between(located, stored)
-        return summed_differences(located, stored, self.power)
-
-    def gaps(self, block: Block, table: Table) -> np.ndarray:
-        """What the missing cells of each row add to its squared distances."""
-        gaps = total_gaps(block, table) if self.by_block else None
-        return np.zeros(table.n_rows) if gaps is None else gaps
-
-    def line(self, table: Table) -> np.ndarray:
-        """Coordinates of the blocks that are not looked up, row by row."""
-        parts = [block.coordinates(table, unknown=self.unknown) for block in self.lines]
-        return np.hstack([np.zeros((table.n_rows, 0)), *parts])
-
-    def distances(self, summed: np.ndarray) -> np.ndarray:
-        """Distances for what adds up between rows."""
-        return np.sqrt(np.maximum(summed, 0)) if self.root else summed
-
-    def limit(self, distance: float) -> float:
-        """What may add up within a distance, with room for rounding."""
-        return float(distance**2 if self.root else distance) * (1 + 1e-9) + 1e-18
-
-    def vectors(self, table: Table) -> np.ndarray:
-        """All coordinates as float32, and one at least."""
-        parts = []
-        for block in self.values:
-            column = table[block.names[0]]
-            points = block.points(column, self.unknown).astype(np.float32)
-            parts.append(points[column.codes])
-        out = np.hstack([*parts, self.line(table).astype(np.float32)])
-        return np.ascontiguousarray(out) if out.shape[1] else np.zeros((len(out), 1), np.float32)
-
-    def distance_parts(self, block: Block, located: np.ndarray) -> ValueDistanceParts | None:
-        """What :meth:`between` is made of, if that is coordinates."""
-        return (
-            block.distance_parts(located) if self.by_block else Block.distance_parts(block, located)
-        )
-
-    def inertia(self, table: Table) -> float:
-        """Mean of what adds up between rows and their mean, of Euclidean spaces."""
-        total = float(self.line(table).var(axis=0).sum())
-        for block in self.values:
-            column = table[block.names[0]]
-            located = self.locate(block, column)[column.codes]
-            total += float(self.between(block, located, located).mean()) / 2
-        return total
-
-    def explain(self, a: Table, b: Table) -> dict[str, float]:
-        """Each column's share in the distance of two rows (squared if it is a root)."""
-        power = None if self.by_block else self.power
-        blocks = (*self.values, *self.lines)
-        shares = added(block.shares(a, b, power=power, unknown=self.unknown) for block in blocks)
-        return {name: float(share[0]) for name, share in shares.items()}
-
-
-def chunks(table: Table, rows: np.ndarray) -> Iterator[Table]:
-    """Yield some rows of a table, few at a time."""
-    for block in slices(len(rows), 1, 1 << 16):
-        yield take_rows(table, rows[block])
-
-
-class View:
-    """The rows of a table as a search by some space sees them: nodes, and the rows of each.
-
-    What missing cells add to squared distances is paid with the values of looked up columns. To
-    the coordinates of other blocks it adds two axes: one for those who are found, one for those who
-    ask, so that between them it adds up.
-
-    Parameters
-    ----------
-    table : Table
-        The rows.
-    space : Space
-        What they are compared by.
-    """
-
-    def __init__(self, table: Table, space: Space) -> None:
-        self.table, self.space = table, space
-        self.copies = _distinct(table, space)
-        heads = self.copies.heads
-        columns = [table[block.names[0]] for block in space.values]
-        pairs = list(zip(space.values, columns, strict=True))
-        self.located = [space.locate(block, column) for block, column in pairs]
-        self.label_gaps = [
-            block.label_gaps(column) if space.by_block else np.zeros(len(column.labels))
-            for block, column in pairs
-        ]
-        self._has_gaps = [bool(space.gaps(block, table).any()) for block in space.lines]
-        parts = [self._line(rows).T for rows in chunks(table, heads)] if space.lines else []
-        line = np.ascontiguousarray(np.hstack(parts)) if parts else np.zeros((0, len(heads)))
-        widths = [len(column.labels) for column in columns]
-        self.nodes = Nodes.of(self.codes(), widths, line, power=space.power)
-
-    def codes(self, nodes: Any = slice(None)) -> list[np.ndarray]:
-        """Values of (some) nodes in each column that is looked up."""
-        rows = self.copies.heads[nodes]
-        return [self.table[block.names[0]].codes[rows] for block in self.space.values]
-
-    @property
-    def line_widths(self) -> list[int]:
-        """Number of coordinates of each block that is not looked up."""
-        pairs = zip(self.space.lines, self._has_gaps, strict=True)
-        return [block.width + 2 * has_gaps for block, has_gaps in pairs]
-
-    def _line(self, table: Table, *, asks: bool = False) -> np.ndarray:
-        """Coordinates of the blocks that are not looked up, row by row."""
-        other_gaps, parts = np.zeros(table.n_rows), [np.zeros((table.n_rows, 0))]
-        for block, has_gaps in zip(self.space.lines, self._has_gaps, strict=True):
-            parts.append(block.coordinates(table, unknown=self.space.unknown))
-            if has_gaps:
-                parts.append(gap_axes(self.space.gaps(block, table), asks=asks))
-            elif asks:
-                other_gaps = other_gaps + self.space.gaps(block, table)
-        if not self.space.values:  # else it is paid with a value
-            parts.append(gap_axes(other_gaps, asks=asks)[:, 1:])
-        return np.hstack(parts)
-
-    def line_as_query(self, nodes: np.ndarray) -> np.ndarray:
-        """Coordinates of nodes as of rows that ask."""
-        ends, order = np.cumsum(self.line_widths), np.arange(len(self.nodes.line))
-        for end in ends[np.array(self._has_gaps, bool)]:
-            order[[end - 2, end - 1]] = end - 1, end - 2
-        return self.nodes.line[:, nodes][order]
-
-    def value_gaps(self) -> np.ndarray:
-        """What missing cells of looked up columns add to the distances of each node."""
-        pairs = zip(self.label_gaps, self.codes(), strict=True)
-        return np.sum([np.zeros(len(self.nodes)), *(gaps[codes] for gaps, codes in pairs)], axis=0)
-
-    def vectors(self, step: int = 1) -> Iterator[np.ndarray]:
-        """Yield the coordinates of the nodes, or of every so many, some at a time."""
-        for rows in chunks(self.table, self.copies.heads[::step]):
-            yield self._row_vectors(rows)
-
-    def _row_vectors(self, table: Table) -> np.ndarray:
-        """Coordinates of rows as float32, with those of their missing cells."""
-        vectors = self.space.vectors(table)
-        if not (any(self._has_gaps) or any(gaps.any() for gaps in self.label_gaps)):
-            return vectors
-        blocks = (*self.space.values, *self.space.lines)
-        gaps = np.sum([self.space.gaps(block, table) for block in blocks], axis=0)
-        return np.hstack([vectors, gap_axes(gaps, asks=False).astype(np.float32)[:, :1]])
-
-    def queries(self, table: Table) -> Queries:
-        """Rows of another table as queries."""
-        gaps = [self.space.gaps(block, table) for block in self.space.values]
-        for block, has_gaps in zip(self.space.lines, self._has_gaps, strict=True):
-            if gaps and not has_gaps:
-                gaps[0] = gaps[0] + self.space.gaps(block, table)
-        lookups = [self._lookup(a, table, column_gaps) for a, column_gaps in enumerate(gaps)]
-        points = np.ascontiguousarray(self._line(table, asks=True))
-
-        def values(rows: Any) -> np.ndarray:
-            none = np.zeros((len(points[rows]), 0))
-            return np.hstack([none, *(lookup(rows) for lookup in lookups)])
-
-        return Queries(values, points)
-
-    def _lookup(self, a: int, table: Table, gaps: np.ndarray) -> Callable[[Any], np.ndarray]:
-        """What gives the distances of queries to the values of a column.
-
-        They are looked up where many queries are equal, unless a table of them would take more
-        than 64 MB. Missing cells are included.
-        """
-        space, block, stored = self.space, self.space.values[a], self.located[a]
-        column = table[block.names[0]]
-        located, codes, label_gaps = space.locate(block, column), column.codes, self.label_gaps[a]
-        used = np.flatnonzero(np.bincount(codes, minlength=len(located)))
-
-        is_tabled = 4 * len(used) <= len(codes) and len(used) * len(stored) <= 1 << 23
-        distances = space.between(block, located[used], stored) if is_tabled else None
-        index = np.zeros(len(located), np.int64)
-        index[used] = np.arange(len(used))
-
-        def between(rows: Any) -> np.ndarray:
-            if distances is None:
-                return space.between(block, located[codes[rows]], stored)
-            return np.asarray(distances[index[codes[rows]]])
-
-        if not (gaps.any() or label_gaps.any()):
-            return between
-        return lambda rows: between(rows) + gaps[rows][:, None] + label_gaps
-
-
-def gap_axes(gaps: np.ndarray, *, asks: bool) -> np.ndarray:
-    """Two coordinates: what missing cells add to those found, and to those who ask."""
-    out = np.zeros((len(gaps), 2))
-    out[:, int(asks)] = np.sqrt(gaps)
-    return out
-
-
-def _distinct(table: Table, space: Space) -> Copies:
-    """Which rows are equal in a space; nodes are in the order of their first rows."""
-    everyone = np.arange(table.n_rows)
-    names = [name for block in (*space.values, *space.lines) for name in block.names]
-    if not names or any(name.startswith(HIDDEN) for name in names):
-        return Copies.of(everyone, everyone)  # vectors hardly ever repeat
-    columns = [table[name] for name in names]
-    codes = [c.codes if isinstance(c, Codes) else c.ranks() for c in columns]
-    first, inverse = distinct_rows(codes)
-    order = np.argsort(first)
-    number = np.empty(len(first), np.int64)
-    number[order] = np.arange(len(first))
-    return Copies.of(number[inverse], first[order])
-
-
-# -- vectors of other embedders -------------------------------------------------------------------
-
-
-class Vectors(Block):
-    """What an embedder without blocks made of each row, kept as columns of numbers."""
-
-    names: list[str]
-    width: int
-
-    def __init__(self, names: list[str]) -> None:
-        self.names = names
-        self.width = len(names)
-
-    def writer(self, table: Table, dtype: np.dtype[Any], unknown: Unknown) -> Writer:
-        """Read the columns."""
-        vectors = np.stack([table[name].values for name in self.names], axis=1)
-
-        def write(rows: slice, out: np.ndarray) -> None:
-            out[:] = vectors[rows]
-
-        return write
-
-    def feature_names(self) -> list[str]:
-        """The columns."""
-        return self.names
-
-    def export(self, unknown: Unknown = "centroid") -> list[Step]:
-        """Raise: how they were computed is not recorded."""
-        raise ValueError("expected an embedder of tabweave, got vectors of another")
-
-    def only(self, names: Iterable[str]) -> Block | None:
-        """Raise: which column brings what is not recorded."""
-        raise ValueError(
-            "the embedder does not say which column its coordinates come from, so a row needs all "
-            "columns; index with an embedder of tabweave to search by some of them"
-        )
-
-    def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
-        """All columns as one."""
-        return {"(all columns)": self.coordinates(table, unknown=unknown)}
-
-
-def given_names(schema: Schema) -> list[str]:
-    """Columns as they were given, without those that hold vectors."""
-    return [name for name in schema.names if not name.startswith(HIDDEN)]

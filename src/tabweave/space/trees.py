@@ -22,22 +22,14 @@ from tabweave.columns.sets import Sets
 from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import Label, Unknown, canonical, identity, positions
 from tabweave.io.register import storable
-from tabweave.space.block import (
-    Block,
-    Line,
-    Lookup,
-    Step,
-    Writer,
-    label_column,
-    summed_differences,
-    value_writer,
-)
+from tabweave.space.points import Writer, summed_differences, value_writer
+from tabweave.space.space import Line, Lookup, Space, Step, label_column
 
 SEPARATOR = "/"
 Edge = tuple[Label, int, float]  # name, number of the parent, weight
 
 
-class _OfTree(Block):
+class _OfTree(Space):
     """A block of one column whose distances are sums of absolute differences."""
 
     power = 1

@@ -36,17 +36,10 @@ from tabweave.counts.counting import compiled, group_columns
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import MAX_COORDINATES, N_COMMON, Factors
 from tabweave.io.register import storable
-from tabweave.space.block import (
-    Block,
-    Blocks,
-    Lookup,
+from tabweave.space.points import (
     Piece,
-    Step,
-    Sum,
     Turn,
-    ValueDistanceParts,
     Writer,
-    added,
     cdist_squared,
     in_threads,
     inner_products,
@@ -54,11 +47,12 @@ from tabweave.space.block import (
     sum_writer,
     value_writer,
 )
+from tabweave.space.space import Joined, Lookup, Space, Step, Sum, ValueDistanceParts, added
 
 
 @storable
 @dataclass(frozen=True, eq=False)
-class ValueTables(OfVocabulary, Block):
+class ValueTables(OfVocabulary, Space):
     """The lookup tables that an embedder learned: per categorical column, a row for each value.
 
     Attributes
@@ -539,7 +533,7 @@ class ValueTables(OfVocabulary, Block):
         """Whether there is one column, whose values have points of their own."""
         return len(self.tables) == 1
 
-    def parts(self) -> list[Block]:
+    def parts(self) -> list[Space]:
         """The tables of each column, unless they are summed."""
         if self.combine == "sum" or len(self.tables) == 1:
             return [self]
@@ -589,7 +583,7 @@ class Own:
     width: int
 
 
-class Dissimilarities(Block):
+class Dissimilarities(Space):
     """Columns compared by tables over their values, where vectors say it nearly at best.
 
     Distances are sums of table entries, without a root. Coordinates are those of ``vectors``.
@@ -640,7 +634,7 @@ class Dissimilarities(Block):
         """Look up the vectors."""
         return self.vectors().writer(table, dtype, unknown)
 
-    def parts(self) -> list[Block]:
+    def parts(self) -> list[Space]:
         """Each column on its own."""
         return [self] if self.by_value else [self._single(a) for a in range(len(self.names))]
 
@@ -650,11 +644,11 @@ class Dissimilarities(Block):
             alone, lambda: [self.tables()[a]], lambda: self.vectors().select(alone.names)
         )
 
-    def only(self, names: Iterable[str]) -> Block | None:
+    def only(self, names: Iterable[str]) -> Space | None:
         """What is left if some columns count only."""
         allowed = set(names)
         chosen = [part for part in self.parts() if part.names[0] in allowed]
-        return Blocks(chosen) if chosen else None
+        return Joined(chosen) if chosen else None
 
     def summands(
         self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"

@@ -22,7 +22,8 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import corrected_uncertainty, information
 from tabweave.embed.hierarchy import dissimilarity
 from tabweave.plots import circle_order
-from tabweave.space.block import Block, label_column, summed_differences
+from tabweave.space.points import summed_differences
+from tabweave.space.space import Space, label_column
 
 
 def describe_columns(reading: Reading) -> list[dict[str, Any]]:
@@ -189,12 +190,12 @@ def describe_values(model: Embedder, counts: Counts, weights: dict[str, float]) 
     readable = {name: 3 <= sizes[name] <= MAX_SHOWN_VALUES for name in names}
     names.sort(key=lambda name: (not readable[name], -ties[name], -weights.get(name, 0.0)))
     max_columns = 40
-    blocks = {name: model.blocks_.only([name]) for name in names[:max_columns]}
+    blocks = {name: model.space_.only([name]) for name in names[:max_columns]}
     columns = [_tree(block.parts()[0], counts, name) for name, block in blocks.items() if block]
     return {"columns": columns, "of": len(names), "most": MAX_SHOWN_VALUES}
 
 
-def _tree(block: Block, counts: Counts, name: str) -> dict[str, Any]:
+def _tree(block: Space, counts: Counts, name: str) -> dict[str, Any]:
     """Values in the order of their tree, their distances, and the joins: (upper, lower, height).
 
     ``upper`` and ``lower`` are indices in that order, or numbers of earlier joins counted on from

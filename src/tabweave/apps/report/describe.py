@@ -473,7 +473,7 @@ def _look_at_rows(
     chosen = choose_rows(distinct, requested, points, assign(points, centers), centers)
     queries = distinct.of_row[[row for row, _ in chosen]]
     query_vectors = distinct.vectors(model, queries)
-    nearest = Nearest(query_vectors, queries, options.n_neighbors, power=model.blocks_.power)
+    nearest = Nearest(query_vectors, queries, options.n_neighbors, power=model.space_.power)
     labels = np.zeros(len(distinct.first), int)
     all_points = np.zeros((len(distinct.first), points.shape[1]))
     for numbers, block in distinct.blocks(model, vectors.shape[1]):

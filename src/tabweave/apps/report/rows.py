@@ -23,7 +23,7 @@ from tabweave.columns.numeric import Numbers
 from tabweave.columns.sets import Sets
 from tabweave.columns.table import Table, distinct_rows, take_rows
 from tabweave.engines.reading import read_queries
-from tabweave.space.block import row_blocks
+from tabweave.space.points import row_blocks
 from tabweave.space.scan import Nearest
 
 MAX_MAP_COLUMNS = 100  # Columns that a map can be coloured by.

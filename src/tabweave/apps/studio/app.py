@@ -52,7 +52,7 @@ from tabweave.columns.table import take_rows
 from tabweave.io.files import replacing
 from tabweave.io.store import load
 from tabweave.neighbors.index import SimilarityIndex
-from tabweave.space.block import row_blocks
+from tabweave.space.points import row_blocks
 
 # -- What the server holds: the start folder, the files that were let in, and the jobs ------------
 

@@ -1,4 +1,4 @@
-"""What every block promises, whatever it is made of: the laws of the Block interface."""
+"""What every space promises, whatever it is made of: the laws of the interface."""
 
 from itertools import pairwise
 
@@ -18,15 +18,8 @@ from tabweave import (
 )
 from tabweave.columns.nominal import Codes
 from tabweave.columns.table import take_rows
-from tabweave.space.block import (
-    Blocks,
-    Line,
-    Lookup,
-    Sum,
-    Summed,
-    added,
+from tabweave.space.points import (
     cdist_squared,
-    label_column,
     row_blocks,
     sum_writer,
     summed_differences,
@@ -34,6 +27,7 @@ from tabweave.space.block import (
     value_writer,
     wider,
 )
+from tabweave.space.space import Joined, Line, Lookup, Sum, Summed, added, label_column
 
 LEVELS = ("low", "mid", "high")
 SCHEMA = {"grade": Column("grade", "ordinal", levels=LEVELS), "tags": "set"}
@@ -78,7 +72,7 @@ def block_and_rows(name):
     asked = draw(25, seed=1)
     asked["job"][3] = "pilot"  # unknown
     rows = {column: asked[column] for column in model.schema_.names}
-    return model.blocks_, Table.of(rows, model.schema_)
+    return model.space_, Table.of(rows, model.schema_)
 
 
 @pytest.fixture(params=FITTED)
@@ -227,14 +221,14 @@ def test_steps_say_how_to_compute_the_coordinates(name):
 def test_blocks_of_two_powers_do_not_add_up():
     trees, tables = (block_and_rows(name)[0] for name in ("hierarchy", "weave"))
     with pytest.raises(ValueError, match="expected blocks of one power"):
-        Blocks([trees, tables])
+        Joined([trees, tables])
 
 
 def test_a_measure_compares_by_its_tables():
     model = FITTED["measure"]
     block, table = block_and_rows("measure")
     np.testing.assert_array_equal(block.distances(table), model.pairwise_distances(table))
-    ratio = ValueMetric("lin").fit(some(["job", "town"])).blocks_
+    ratio = ValueMetric("lin").fit(some(["job", "town"])).space_
     assert ratio.coordinates(table).shape == (25, ratio.width)  # near enough for a map
     with pytest.raises(ValueError, match="do not add up"):
         ratio.distances(table)
@@ -289,7 +283,7 @@ def test_summed_blocks_add_their_coordinates():
 
 
 def test_blocks_of_other_widths_are_not_summed():
-    wide, narrow = (FITTED[name].blocks_ for name in ("one-hot", "weave, summed"))
+    wide, narrow = (FITTED[name].space_ for name in ("one-hot", "weave, summed"))
     with pytest.raises(ValueError, match="expected blocks of one width, got"):
         Summed([wide, narrow])
 
@@ -308,7 +302,7 @@ def test_rows_without_coordinates_are_at_no_distance():
 def test_labels_are_asked_of_blocks_of_values_only():
     model = Weave().fit({"n": np.arange(30) + 0.5})
     with pytest.raises(TypeError, match="expected a block of values, got"):
-        model.blocks_.points(Codes(np.zeros(1, np.uint8), ["u"]))
+        model.space_.points(Codes(np.zeros(1, np.uint8), ["u"]))
 
 
 def test_coordinates_are_filled_up_with_zeros():
@@ -395,7 +389,7 @@ def test_sums_of_sets_are_sums_of_means_by_hand():
 
 
 def test_no_blocks_are_a_row_without_coordinates():
-    none, table = Blocks([]), Table.of({"a": ["x", "y"]})
+    none, table = Joined([]), Table.of({"a": ["x", "y"]})
     assert (none.names, none.width, none.power, none.root) == ([], 0, 2, True)
     assert none.distances(table).tolist() == none.kernel(table).tolist() == [[0, 0], [0, 0]]
     assert none.only(["a"]) is None and none.parts() == none.export() == none.feature_names() == []

@@ -143,7 +143,11 @@ def test_months_of_mixed_tables_add_up_and_are_fitted():
         for month, part in zip(months, np.array_split(order, 3), strict=True)
     ]
     total = parts[2] + (parts[0] + parts[1])
-    assert total == counts and total.grids == counts.grids and total.labels == counts.labels
+    assert (
+        total == counts
+        and total.numbers.grids == counts.numbers.grids
+        and total.labels == counts.labels
+    )
     np.testing.assert_array_equal(total.pairs, counts.pairs)
     np.testing.assert_array_equal(total.class_pairs, counts.class_pairs)
     assert total - parts[0] == parts[1] + parts[2]
@@ -160,7 +164,7 @@ def test_counts_with_numbers_are_saved(tmp_path):
     counts = Counts.of(Table.of(mixed(5000), KINDS))
     counts.save(tmp_path / "counts.tw")
     found = Counts.load(tmp_path / "counts.tw")
-    assert found == counts and found.grids == counts.grids
+    assert found == counts and found.numbers.grids == counts.numbers.grids
     assert found + counts == counts + counts
 
 
@@ -173,7 +177,11 @@ def test_buckets_that_were_widened_by_rows_that_are_gone():
     one, other = Counts.of(near), Counts.of(far)
     left = (one + other) - other
     assert left.is_widened and not one.is_widened
-    assert left == one and left.grids != one.grids and len(left.labels[0]) < len(one.labels[0])
+    assert (
+        left == one
+        and left.numbers.grids != one.numbers.grids
+        and len(left.labels[0]) < len(one.labels[0])
+    )
     assert left != Counts.of({"x": RNG.random(500), "g": ["a"] * 500})
 
 

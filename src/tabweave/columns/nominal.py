@@ -41,7 +41,8 @@ class Codes(Cells):
     def read(cls, cells: Any, column: Column, schema: Schema) -> Self:
         """Codes and labels, words for missing taken out."""
         codes, labels = categories(cells, empty_is_missing=schema.empty_is_missing)
-        codes, labels = without_words(codes, labels, schema)
+        if schema.missing_words:
+            codes, labels = without_words(codes, labels, schema)
         if schema.missing == "error" and None in labels:
             check_no_gaps(codes == labels.index(None))
         return cls(codes, labels)
@@ -79,7 +80,7 @@ class Codes(Cells):
 
     def is_constant(self) -> bool:
         """Whether there are rows, and all hold the same."""
-        return len(self) > 0 and all_equal(self.codes[0], self.codes)
+        return len(self.codes) > 0 and all_equal(self.codes[0], self.codes)
 
     def ranks(self) -> np.ndarray:
         """The rank of each cell's label."""

@@ -142,7 +142,7 @@ class Numbers(Cells):
 
     def is_constant(self) -> bool:
         """Whether there are rows, and all hold the same."""
-        return len(self) > 0 and all_equal(self.values[0], self.values)
+        return len(self.values) > 0 and all_equal(self.values[0], self.values)
 
     def ranks(self) -> np.ndarray:
         """The rank of each number; missing ones are equal, and come last."""

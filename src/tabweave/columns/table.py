@@ -346,9 +346,8 @@ def _nothing_kept(dropped: Sequence[Column]) -> str:
 def _with_near_duplicates(column: Column, labels: Sequence[Any]) -> Column:
     """A column that says whether some of its plain values are written alike."""
     remark, question = near_duplicates(labels)
-    return replace(
-        column, origin=column.origin._replace(why=column.why + remark, question=question)
-    )
+    origin = column.origin._replace(why=column.origin.why + remark, question=question)
+    return replace(column, origin=origin)
 
 
 def _with_commas(

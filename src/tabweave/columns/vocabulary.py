@@ -407,11 +407,11 @@ def order(labels: Sequence[Label], levels: Sequence[Label] | None = None) -> np.
     if levels is not None:
         index = {identity(level): i for i, level in enumerate(levels)}
         # Missing is no level; it goes last, as everywhere.
-        keys = [index.get(identity(v), len(index)) for v in labels]
+        keys = [index.get((_RANKS[type(v)], v), len(index)) for v in labels]
     elif set(map(type, labels)) == {str}:
         keys = list(labels)
     else:
-        keys = [identity(v) for v in labels]
+        keys = [(_RANKS[type(v)], v) for v in labels]
     return np.array(sorted(range(len(labels)), key=keys.__getitem__), dtype=np.intp)
 
 

@@ -23,7 +23,7 @@ from scipy import sparse
 from tabweave._compat import njit
 from tabweave.columns.nominal import Codes
 from tabweave.columns.sets import Sets
-from tabweave.columns.vocabulary import Label, Vocabulary, identity, order, slices
+from tabweave.columns.vocabulary import Label, Vocabulary, identity, order, slices, take
 from tabweave.gpu import arrays as gpu
 from tabweave.io.register import storable
 
@@ -200,17 +200,15 @@ def in_order(
     """Columns with their values in order, where that is less work than to move counts."""
     if sum(len(column.labels) for column in columns) ** 2 <= sum(len(c.codes) for c in columns):
         return columns
-    return [
-        _in_order(column, column_levels) if isinstance(column, Codes) else column
-        for column, column_levels in zip(columns, levels, strict=True)
-    ]
-
-
-def _in_order(column: Codes, levels: tuple[Label, ...] | None) -> Codes:
-    permutation = order(column.labels, levels)
-    code = np.empty(len(permutation), column.codes.dtype)
-    code[permutation] = np.arange(len(permutation))
-    return Codes(code[column.codes], [column.labels[i] for i in permutation.tolist()])
+    out = list(columns)
+    for i, (column, column_levels) in enumerate(zip(columns, levels, strict=True)):
+        if isinstance(column, Codes):
+            permutation = order(column.labels, column_levels)
+            code = np.empty(len(permutation), column.codes.dtype)
+            code[permutation] = np.arange(len(permutation))
+            labels = [column.labels[i] for i in permutation.tolist()]
+            out[i] = Codes(take(code, column.codes), labels)
+    return out
 
 
 def canonical(
@@ -227,7 +225,8 @@ def canonical(
     for name, start, column, own_levels in edges:
         index = np.flatnonzero(present[start : start + len(column)])
         column_labels = [column[i] for i in index.tolist()]
-        check_levels(name, column_labels, own_levels)
+        if own_levels is not None:
+            check_levels(name, column_labels, own_levels)
         permutation = order(column_labels, own_levels)
         chosen.append(start + index[permutation])
         labels.append(tuple(map(column_labels.__getitem__, permutation.tolist())))
@@ -258,10 +257,8 @@ def merged_values(pairs: Any, first: np.ndarray) -> Any:
     return tidy(to @ pairs @ to.T)
 
 
-def check_levels(name: str, labels: Sequence[Label], levels: tuple[Label, ...] | None) -> None:
+def check_levels(name: str, labels: Sequence[Label], levels: tuple[Label, ...]) -> None:
     """Raise for a value that is none of the levels declared for its column."""
-    if levels is None:
-        return
     allowed = {identity(level) for level in levels} | {identity(None)}
     for label in labels:
         if identity(label) not in allowed:
@@ -873,14 +870,11 @@ def moments_in(digits: np.ndarray) -> tuple[int | float, float, float]:
     if count <= 0:
         return n, float("nan"), float("nan")
     mean = total / count
-    return n, float(mean), _rounded(max(squares / count - mean * mean, Fraction(0)))
-
-
-def _rounded(number: Fraction) -> float:
-    try:
-        return float(number) or (5e-324 if number else 0.0)  # a variance may be below float64,
-    except OverflowError:  # or exceed it
-        return float("inf")
+    variance = max(squares / count - mean * mean, Fraction(0))
+    try:  # a variance may be below float64, or exceed it
+        return n, float(mean), float(variance) or (5e-324 if variance else 0.0)
+    except OverflowError:
+        return n, float(mean), float("inf")
 
 
 # A float is ``± mantissa 2**exponent``, 53 bits at an exponent read from its own bits. Shifted, it

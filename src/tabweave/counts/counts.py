@@ -272,7 +272,10 @@ class Counts(OfVocabulary):
         if self.n != other.n:
             return False
         left, other = in_same_buckets(self, other)
-        return bool(left._equal(other) and equal_histograms(left.histograms, other.histograms))
+        return bool(
+            left._equal(other)
+            and equal_histograms(left.numbers.histograms, other.numbers.histograms)
+        )
 
     def _equal(self, other: Counts) -> bool:
         """Tell whether counts of the same columns, in the same buckets, are equal."""
@@ -280,7 +283,7 @@ class Counts(OfVocabulary):
             (self.classes is None) == (other.classes is None)
             and with_classes(self) == with_classes(other)
             and equal(self.pairs, other.pairs)
-            and equal(self.exact_moments, other.exact_moments)
+            and equal(self.numbers.moments, other.numbers.moments)
             and (self.classes is None or equal(self.class_pairs, other.class_pairs))
             and (self.classes is None or equal(self.class_n, other.class_n))
         )
@@ -320,29 +323,17 @@ class Counts(OfVocabulary):
         return part.toarray() if sparse.issparse(part) else part
 
     @property
-    def exact_moments(self) -> np.ndarray | None:
-        """Exact sums over the numeric columns."""
-        return self.numbers.moments
-
-    @property
-    def histograms(self) -> dict[str, Histogram]:
-        """The histogram of each numeric column, and of the phases of datetimes."""
-        return self.numbers.histograms
-
-    @property
-    def grids(self) -> dict[str, Grid]:
-        """How wide the buckets of each numeric column are that are counted in pairs."""
-        return self.numbers.grids
-
-    @property
     def is_widened(self) -> bool:
         """Whether buckets are wider than counts of the same rows alone would have them.
 
         So they may be when rows with other numbers were added and taken away again.
         """
-        n_columns = len(self.grids) if self.schema and self.schema.coupled else 1
-        grids = {name: self.histograms[name].paired(n_columns).grid for name in self.grids}
-        return grids != self.grids
+        n_columns = len(self.numbers.grids) if self.schema and self.schema.coupled else 1
+        grids = {
+            name: self.numbers.histograms[name].paired(n_columns).grid
+            for name in self.numbers.grids
+        }
+        return grids != self.numbers.grids
 
     def moments(self, column: str) -> tuple[int | float, float, float]:
         """(how many numbers, mean, population variance) of a numeric column."""
@@ -356,7 +347,7 @@ class Counts(OfVocabulary):
         """The moments of all numeric columns; exact, they take a while."""
         names = self.schema.bucketed if self.schema else []
         return {
-            name: moments_in(cast(np.ndarray, self.exact_moments)[i])
+            name: moments_in(cast(np.ndarray, self.numbers.moments)[i])
             for i, name in enumerate(names)
         }
 
@@ -378,9 +369,9 @@ class Counts(OfVocabulary):
             pairs=tidy(among(self.pairs, values)),
             class_pairs=None if self.class_pairs is None else self.class_pairs[values],
             numbers=NumberCounts(
-                cast(np.ndarray, self.exact_moments)[numeric],
-                {part: self.histograms[part] for part in schema.bins},
-                {part: self.grids[part] for part in schema.bucketed},
+                cast(np.ndarray, self.numbers.moments)[numeric],
+                {part: self.numbers.histograms[part] for part in schema.bins},
+                {part: self.numbers.grids[part] for part in schema.bucketed},
             ),
         )
 
@@ -456,7 +447,7 @@ class Counts(OfVocabulary):
             raise ValueError(f"the class counts do not fit {size} values")
         parts = list(self.schema.bins)
         names = self.schema.bucketed
-        if list(self.histograms) != parts or list(self.grids) != names:
+        if list(self.numbers.histograms) != parts or list(self.numbers.grids) != names:
             raise ValueError(f"the histograms do not fit {len(names)} columns of numbers")
 
 

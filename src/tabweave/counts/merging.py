@@ -37,7 +37,10 @@ def combine(a: Counts, b: Counts, *, minus: bool = False) -> Counts:
     schema = cast(Schema, a.schema)
     b = b.select(schema.names)
     sign = -1 if minus else 1
-    histograms = {k: histogram.plus(b.histograms[k], sign) for k, histogram in a.histograms.items()}
+    histograms = {
+        k: histogram.plus(b.numbers.histograms[k], sign)
+        for k, histogram in a.numbers.histograms.items()
+    }
     a, b = in_same_buckets(a, b, {} if minus else histograms)
     n = a.n + sign * b.n
     noise = max(noise_of(a), noise_of(b)) if minus else 0.0
@@ -49,7 +52,9 @@ def combine(a: Counts, b: Counts, *, minus: bool = False) -> Counts:
     both = zip(left_values.labels, right_values.labels, strict=True)
     vocabulary = Vocabulary(left_values.names, tuple(tuple(union(x, y)) for x, y in both))
     pairs = expand(a, vocabulary) + sign * expand(b, vocabulary)
-    moments = carry(cast(np.ndarray, a.exact_moments) + sign * cast(np.ndarray, b.exact_moments))
+    moments = carry(
+        cast(np.ndarray, a.numbers.moments) + sign * cast(np.ndarray, b.numbers.moments)
+    )
     if minus:
         pairs = check_nonnegative(schema, n, vocabulary, pairs, moments, noise)
         check_histograms(histograms, noise)
@@ -71,8 +76,8 @@ def in_same_buckets(
     schema = cast(Schema, a.schema)
     n_columns = len(schema.bucketed) if schema.coupled else 1
     grids = {}
-    for name, grid in a.grids.items():
-        grids[name] = grid.coarser(b.grids[name])
+    for name, grid in a.numbers.grids.items():
+        grids[name] = grid.coarser(b.numbers.grids[name])
         if name in histograms:
             grids[name] = grids[name].coarser(histograms[name].paired(n_columns).grid)
     return in_buckets(a, grids), in_buckets(b, grids)
@@ -80,7 +85,7 @@ def in_same_buckets(
 
 def in_buckets(counts: Counts, grids: Mapping[str, Grid]) -> Counts:
     """Counts whose numbers are in wider buckets."""
-    wider = [name for name, grid in grids.items() if counts.grids[name] != grid]
+    wider = [name for name, grid in grids.items() if counts.numbers.grids[name] != grid]
     if not wider:
         return counts
     labels, new = list(counts.labels), []
@@ -210,7 +215,7 @@ def drop_negligible(counts: Counts) -> Counts:
     levels = _levels(replace(counts, classes=None))
     vocabulary, pairs = canonical(counts.vocabulary, counts.pairs, levels, noise)
     class_pairs = None if counts.class_pairs is None else counts.class_pairs[~light]
-    histograms = {k: histogram.without(noise) for k, histogram in counts.histograms.items()}
+    histograms = {k: histogram.without(noise) for k, histogram in counts.numbers.histograms.items()}
     numbers = replace(counts.numbers, histograms=histograms)
     return replace(
         counts, vocabulary=vocabulary, pairs=pairs, class_pairs=class_pairs, numbers=numbers

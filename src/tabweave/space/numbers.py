@@ -283,7 +283,7 @@ class Numbering:
             if fixed is None:
                 edges[part], knots[part], masses[part] = _bins(counts, part, n_bins)
             else:
-                phases = counts.histograms[part]
+                phases = counts.numbers.histograms[part]
                 around = (0.0, fixed[0] + fixed[-1])  # edges lie evenly between
                 cycles[part] = _knots(phases.points, phases.times, fixed, around)[1:-1]
         return cls(edges, levels, knots, masses, cycles)
@@ -312,7 +312,7 @@ class Numbering:
             vocabulary=vocabulary,
             pairs=merged_values(counts.pairs, index),
             class_pairs=None if side is None else np.add.reduceat(side, index, axis=0),
-            numbers=NumberCounts(np.zeros((0, *np.shape(counts.exact_moments)[1:]), np.int64)),
+            numbers=NumberCounts(np.zeros((0, *np.shape(counts.numbers.moments)[1:]), np.int64)),
         )
 
     def expand(self, table: Table) -> Table:
@@ -334,7 +334,7 @@ def _bins(counts: Counts, name: str, n_bins: int) -> tuple[np.ndarray, np.ndarra
     Knots are the means of quantile bins of the histogram. A bin is made of the buckets most of
     whose numbers lie in the same quantile bin.
     """
-    histogram, grid = counts.histograms[name], counts.grids[name]
+    histogram, grid = counts.numbers.histograms[name], counts.numbers.grids[name]
     x, times = histogram.points, histogram.times
     quantile_edges = _edges(x, times, n_bins)
     knots = _knots(x, times, quantile_edges)

@@ -490,7 +490,7 @@ def _tallies(sides: tuple[Any, Any], name: str) -> tuple[np.ndarray, np.ndarray]
     Where a side is counts, numbers of one bucket count as equal.
     """
     if isinstance(sides[0], Counts):
-        histograms = [side.histograms[name] for side in sides]
+        histograms = [side.numbers.histograms[name] for side in sides]
         grid = histograms[0].grid.coarser(histograms[1].grid)
         tallies = [(part.starts, part.times) for part in (h.at(grid) for h in histograms)]
     else:

@@ -97,7 +97,7 @@ def searched(n_nodes: int, n_categories: int, n_numbers: int, n_queries: int, k:
     on_device = arrays.DeviceQueries.of(
         device, resident, queries.values(slice(None)), queries.points
     )
-    kernels = best_of(lambda: arrays._nearest(device, resident, on_device, k, None))
+    kernels = best_of(lambda: arrays._nearest(device, resident, on_device, n_queries, k, None))
     few = np.arange(32)
     start = time.perf_counter()
     expected = _nearest_on_cpu(nodes, queries.take(few), k, np.arange(n_nodes))

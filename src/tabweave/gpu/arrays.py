@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
-from tabweave.gpu.kernels import PAIRS, RANK, SCAN
+from tabweave.gpu.kernels import JOIN, PAIRS, RANK, SCAN
 
 # Shared memory of a block, by the generation of the device; 64 KB for those before.
 SHARED_BYTES = {8: 96 << 10, 9: 220 << 10, 10: 220 << 10, 12: 96 << 10}
+TILE_BYTES = 16 << 10  # of the nodes that a block of the scan reads at a time
 CAPACITY = 4096  # nodes that are collected for a query before it is ranked
 NO_ROW = np.iinfo(np.int64).max
 
@@ -129,16 +130,15 @@ class Cuda:
 
     def join(self, columns: Sequence[Any], sizes: Sequence[int], out: Any) -> None:
         """Set joint codes of some columns, in one pass."""
-        joint = "0"
-        for c, size in enumerate(sizes):
-            joint = f"({joint}) * {size} + (int)c{c}"
-        names = ", ".join(f"{chr(ord('A') + c)} c{c}" for c in range(len(columns)))  # any types
-        key = "join", names, joint
-        if key not in self._compiled:
-            kernel = self.xp.ElementwiseKernel(names, "uint8 joint", f"joint = {joint};", "join")
-            self._compiled[key] = kernel
-        if columns:
-            self._compiled[key](*columns, out)
+        xp, n_rows = self.xp, len(out)
+        if not columns:
+            return
+        bytes_ = [xp.ascontiguousarray(column.astype(np.uint8, copy=False)) for column in columns]
+        aligned = [c if c.data.ptr % 16 == 0 else c.copy() for c in bytes_]
+        kernel = self._kernel(JOIN, "join", COLUMNS=len(columns))
+        pointers = xp.asarray([c.data.ptr for c in aligned], np.uint64)
+        arguments = pointers, xp.asarray(sizes, np.int32), np.int64(n_rows), out
+        kernel((-(-n_rows // 4096),), (256,), arguments)
 
     def count_pairs(
         self,
@@ -168,10 +168,12 @@ class Cuda:
         n_nodes = -(-len(plan) // step)
         held = plan.per_lane * plan.line.shape[1]  # numbers that a lane keeps in registers
         threads = 1024 if held <= 24 else 512 if held <= 88 else 256
+        tile = plan.tile_nodes
         kernel = self._kernel(
             SCAN,
             "scan",
             THREADS=threads,
+            TILE=tile,
             PER_LANE=plan.per_lane,
             GROUPS=len(plan.groups),
             GROUPS_PADDED=plan.codes.shape[1],
@@ -184,12 +186,13 @@ class Cuda:
         found = xp.empty((n_queries, CAPACITY), np.int32)
         n_found = xp.zeros(n_queries, np.uint32)
         n_blocks = n_queries // (32 * plan.per_lane)
-        n_slabs = max(1, min(-(-132 * 4 // n_blocks), -(-n_nodes // (threads // 2))))
+        n_slabs = max(1, min(-(-132 * 4 // n_blocks), -(-n_nodes // tile)))
         named = (0 if names is None else names, np.int64(n_nodes), np.int64(step))
         asked = queries.tables, queries.rounded, limits, np.int64(n_queries)
         first_entry = xp.asarray(plan.first_entry, np.int32)
         arguments = (*asked, plan.codes, plan.line, *named, first_entry, found, n_found)
-        shared = 128 * plan.per_lane * int(plan.first_entry[plan.n_shared])
+        entries = 128 * plan.per_lane * int(plan.first_entry[plan.n_shared])
+        shared = entries + 2 * tile * plan.node_bytes
         kernel((n_blocks, n_slabs), (threads,), arguments, shared_mem=shared)
         return found, n_found
 
@@ -246,7 +249,7 @@ class DeviceNodes:
 
     @classmethod
     def of(cls, device: Any, nodes: Any) -> DeviceNodes | None:
-        """Copy nodes to a device; None if float32 does not hold them, or for too many axes."""
+        """Copy nodes to a device; None for too many columns, or if float32 does not hold them."""
         xp, n_coordinates = device.xp, len(nodes.line)
         largest = float(np.abs(nodes.line).max(initial=0))
         if n_coordinates > 128 or not largest < 1e15 or len(nodes) > np.iinfo(np.int32).max:
@@ -255,6 +258,8 @@ class DeviceNodes:
         line = xp.ascontiguousarray(xp.asarray(nodes.line).T)
         offsets = np.concatenate([[0], np.cumsum(nodes.widths)])
         plan = Plan.of(device, nodes, codes, line)
+        if 8 * plan.node_bytes > TILE_BYTES:
+            return None
         widths, first = xp.asarray(nodes.widths, np.int32), xp.asarray(offsets, np.int32)
         groups = xp.asarray(nodes.groups, np.int32)
         return cls(widths, first, groups, codes, line, nodes.power, nodes.root, plan)
@@ -273,7 +278,7 @@ class Plan:
         Columns that are looked up together; the first ``n_shared`` in shared memory.
     first_entry : ndarray
         Where the joint values of each group begin.
-    codes : array of shape (nodes, groups, padded to a multiple of four)
+    codes : array of shape (nodes, groups, padded to a multiple of eight)
         Joint values.
     line : array of shape (nodes, coordinates, padded to a multiple of four)
         Coordinates less ``centre``, as float32.
@@ -299,12 +304,12 @@ class Plan:
         """Join columns, and round coordinates less their mean."""
         xp, (n_nodes, n_coordinates) = device.xp, line.shape
         per_lane = 2 if 0 < n_coordinates <= 80 else 1
-        budget = device.shared_bytes // (128 * per_lane)
+        budget = (device.shared_bytes - 2 * TILE_BYTES) // (128 * per_lane)
         groups, n_shared = join_columns(nodes.widths.tolist(), budget)
         sizes = [prod(int(nodes.widths[a]) for a in group) for group in groups]
         first_entry = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         columns = _columns(nodes, joint)
-        codes = xp.zeros((n_nodes, -(-len(groups) // 4) * 4), np.uint16)
+        codes = xp.zeros((n_nodes, -(-len(groups) // 8) * 8), np.uint16)
         for g, group in enumerate(groups):
             code = xp.zeros(n_nodes, np.int64)
             for a in group:
@@ -320,6 +325,16 @@ class Plan:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    @property
+    def node_bytes(self) -> int:
+        """What is read of a node."""
+        return 2 * int(self.codes.shape[1]) + 4 * int(self.line.shape[1])
+
+    @property
+    def tile_nodes(self) -> int:
+        """How many nodes a block reads at a time."""
+        return max(8, min(512, TILE_BYTES // max(1, self.node_bytes) // 32 * 32))
 
 
 def join_columns(widths: Sequence[int], budget: int) -> tuple[list[list[int]], int]:
@@ -422,12 +437,15 @@ class DeviceQueries:
 
     def limits(self, nodes: DeviceNodes, kth: Any, xp: Any) -> Any:
         """The most that the scan can make of a sum of at most ``kth``."""
-        total = kth**2 * (1 + 2.0**-50) if nodes.root else kth
+        is_found = xp.isfinite(kth)
+        total = xp.where(is_found, kth, 0)
+        total = total**2 * (1 + 2.0**-50) if nodes.root else total
         reach = xp.maximum(total - self.least, 0)
         add = self.slack if nodes.power == 1 else (2 * xp.sqrt(reach) + self.slack) * self.slack
         n_terms = len(nodes.plan.groups) + nodes.plan.line.shape[1] + 4
         limit = total + add + self.share + n_terms * 2.0**-23 * (xp.abs(total) + reach)
-        return xp.nextafter(limit.astype(np.float32), np.float32(np.inf))
+        limit = xp.nextafter(limit.astype(np.float32), np.float32(np.inf))
+        return xp.where(is_found, limit, np.float32(np.inf))
 
 
 def _padded(xp: Any, rows: np.ndarray, n_rows: int) -> Any:
@@ -472,14 +490,14 @@ def nearest(
     for start in range(0, n_queries, size):
         block = slice(start, min(start + size, n_queries))
         queries = DeviceQueries.of(device, nodes, values(block), points[block])
-        answer = _nearest(device, nodes, queries, k, called)
+        answer = _nearest(device, nodes, queries, block.stop - start, k, called)
         for array, part in zip((out, rows, unfinished), answer, strict=True):
             array[block] = _on_host(part[: block.stop - start])
     return out, rows, unfinished
 
 
 def _nearest(
-    device: Any, nodes: DeviceNodes, queries: DeviceQueries, k: int, names: Any
+    device: Any, nodes: DeviceNodes, queries: DeviceQueries, n_queries: int, k: int, names: Any
 ) -> tuple[Any, Any, Any]:
     """Collect and rank among ever more nodes."""
     xp = device.xp
@@ -487,6 +505,7 @@ def _nearest(
     while len(nodes) // step > CAPACITY // 2:
         step *= ratio
     limits = xp.full(queries.values.shape[1], np.inf, np.float32)
+    limits[n_queries:] = -np.inf  # those that fill a warp look for nothing
     tries = 0
     while True:
         found, n_found = device.scan(nodes.plan, queries, limits, names, step)

@@ -7,6 +7,34 @@ what is launched; each kernel has a twin in NumPy in the tests.
 
 from __future__ import annotations
 
+JOIN = r"""
+// Sets joint codes of COLUMNS columns, 16 rows a thread: ((c0 * n1 + c1) * n2 + c2) ...
+extern "C" __global__ void join(
+    const unsigned char* const* __restrict__ columns, const int* __restrict__ sizes,
+    long long n_rows, unsigned char* __restrict__ joint)
+{
+    const long long w = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (16 * w + 16 <= n_rows) {
+        unsigned int out[4] = {0, 0, 0, 0};
+        #pragma unroll
+        for (int c = 0; c < COLUMNS; ++c) {
+            const uint4 x = ((const uint4*)columns[c])[w];
+            // Four bytes at once: no joint code is beyond a byte, so that none carries over.
+            out[0] = out[0] * sizes[c] + x.x;
+            out[1] = out[1] * sizes[c] + x.y;
+            out[2] = out[2] * sizes[c] + x.z;
+            out[3] = out[3] * sizes[c] + x.w;
+        }
+        ((uint4*)joint)[w] = make_uint4(out[0], out[1], out[2], out[3]);
+    } else
+        for (long long r = 16 * w; r < n_rows; ++r) {
+            int code = 0;
+            for (int c = 0; c < COLUMNS; ++c) code = code * sizes[c] + columns[c][r];
+            joint[r] = (unsigned char)code;
+        }
+}
+"""
+
 PAIRS = r"""
 // Histograms of pairs of groups of columns. A block reads 16 joint codes a thread of one group and
 // of up to SIDES others, and counts each pair in shared memory; at the end blocks add their sums.
@@ -70,16 +98,48 @@ SCAN = r"""
 // Collects, for each query, the nodes whose distance in float32 is at most the query's limit.
 // A lane holds PER_LANE queries. Distances to joint values lie in shared memory as [value][query],
 // so that all lanes read different banks; what does not fit there is read from global memory, a
-// line for all lanes. A node's codes and coordinates are the same for all lanes.
+// line for all lanes. Nodes come in tiles: while one is compared, the next is on its way. A node's
+// codes and coordinates are the same for all lanes.
+#define WORDS (GROUPS_PADDED / 8 + COORDINATES / 4)  // of 16 bytes, of a node
+#define WARPS (THREADS / 32)
+
+__device__ __forceinline__ void copy_word(uint4* to, const uint4* from) {
+#if __CUDA_ARCH__ >= 800
+    const unsigned int address = (unsigned int)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(address), "l"(from));
+#else
+    *to = *from;
+#endif
+}
+
+__device__ __forceinline__ void copy_tile(
+    uint4* tile, const uint4* codes, const uint4* line, long long begin, long long n_nodes,
+    long long step)
+{
+    for (int i = threadIdx.x; i < TILE * WORDS; i += THREADS) {
+        const long long number = begin + i / WORDS;
+        const int word = i % WORDS;
+        if (number >= n_nodes) break;
+        const long long node = number * step;
+        copy_word(tile + i, word < GROUPS_PADDED / 8
+            ? codes + node * (GROUPS_PADDED / 8) + word
+            : line + node * (COORDINATES / 4) + word - GROUPS_PADDED / 8);
+    }
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;");
+#endif
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) scan(
     const float* __restrict__ tables, const float* __restrict__ points,
     const float* __restrict__ limits, long long n_queries,
-    const unsigned short* __restrict__ codes, const float* __restrict__ line,
+    const uint4* __restrict__ codes, const uint4* __restrict__ line,
     const long long* __restrict__ names, long long n_nodes, long long step,
     const int* __restrict__ first_entry,
     int* __restrict__ found, unsigned int* __restrict__ n_found)
 {
-    extern __shared__ float lookup[];
+    extern __shared__ uint4 shared[];
+    float* lookup = (float*)(shared + 2 * TILE * WORDS);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const long long query = (long long)blockIdx.x * (32 * PER_LANE) + lane;
     for (int i = threadIdx.x; i < SHARED_ENTRIES * 32 * PER_LANE; i += THREADS)
@@ -88,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(
     float x[PER_LANE][COORDINATES + 1], limit[PER_LANE];
     int entry_of[GROUPS + 1];
     #pragma unroll
-    for (int g = 0; g < GROUPS; ++g) entry_of[g] = first_entry[g];
+    for (int g = 0; g < GROUPS; ++g) entry_of[g] = first_entry[g] * (32 * PER_LANE) + lane;
     #pragma unroll
     for (int r = 0; r < PER_LANE; ++r) {
         limit[r] = limits[query + 32 * r];
@@ -96,53 +156,71 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(
         for (int c = 0; c < COORDINATES; ++c)
             x[r][c] = points[(long long)c * n_queries + query + 32 * r];
     }
-    __syncthreads();
 
-    const long long stride = (long long)gridDim.y * (THREADS / 32);
-    for (long long i = (long long)blockIdx.y * (THREADS / 32) + warp; i < n_nodes; i += stride) {
-        const long long node = i * step;
-        float total[PER_LANE];
-        #pragma unroll
-        for (int r = 0; r < PER_LANE; ++r) total[r] = 0.0f;
-        if (GROUPS > 0) {
-            const uint2* word = (const uint2*)(codes + node * GROUPS_PADDED);
+    const long long first = (long long)blockIdx.y * TILE, stride = (long long)gridDim.y * TILE;
+    int turn = 0;
+    copy_tile(shared, codes, line, first, n_nodes, step);
+    for (long long begin = first; begin < n_nodes; begin += stride, turn ^= 1) {
+        copy_tile(shared + (1 - turn) * TILE * WORDS, codes, line, begin + stride, n_nodes, step);
+#if __CUDA_ARCH__ >= 800
+        asm volatile("cp.async.wait_group 1;");
+#endif
+        __syncthreads();
+        const int size = n_nodes - begin < TILE ? (int)(n_nodes - begin) : TILE;
+        for (int i = warp; i < size; i += WARPS) {
+            const uint4* words = shared + (turn * TILE + i) * WORDS;
+            float total[PER_LANE];
             #pragma unroll
-            for (int w = 0; w < GROUPS_PADDED / 4; ++w) {
-                const uint2 four = word[w];
+            for (int r = 0; r < PER_LANE; ++r) total[r] = 0.0f;
+            #pragma unroll
+            for (int w = 0; w < GROUPS_PADDED / 8; ++w) {
+                const uint4 word = words[w];
+                const unsigned int halves[4] = {word.x, word.y, word.z, word.w};
                 #pragma unroll
-                for (int b = 0; b < 4; ++b) {
-                    const int g = 4 * w + b;
-                    if (g >= GROUPS) continue;
-                    const unsigned int half = b < 2 ? four.x : four.y;
-                    const unsigned int code = (half >> (16 * (b % 2))) & 65535u;
-                    const int entry = entry_of[g] + (int)code;
-                    #pragma unroll
-                    for (int r = 0; r < PER_LANE; ++r)
-                        total[r] += g < SHARED_GROUPS
-                            ? lookup[entry * (32 * PER_LANE) + 32 * r + lane]
-                            : tables[(long long)entry * n_queries + query + 32 * r];
+                for (int b = 0; b < 8; ++b) {
+                    const int g = 8 * w + b;
+                    if (g < GROUPS) {
+                        const unsigned int half = halves[b / 2];
+                        const unsigned int code = b % 2 ? half >> 16 : half & 65535u;
+                        const int entry = entry_of[g] + (int)code * (32 * PER_LANE);
+                        #pragma unroll
+                        for (int r = 0; r < PER_LANE; ++r)
+                            total[r] += g < SHARED_GROUPS
+                                ? lookup[entry + 32 * r]
+                                : tables[(first_entry[g] + (long long)code) * n_queries
+                                         + query + 32 * r];
+                    }
                 }
             }
-        }
-        const float4* coordinates = (const float4*)(line + node * COORDINATES);
-        #pragma unroll
-        for (int c = 0; c < COORDINATES / 4; ++c) {
-            const float4 y = coordinates[c];
             #pragma unroll
-            for (int r = 0; r < PER_LANE; ++r) {
-                const float a = x[r][4 * c] - y.x, b = x[r][4 * c + 1] - y.y;
-                const float d = x[r][4 * c + 2] - y.z, e = x[r][4 * c + 3] - y.w;
-                if (POWER == 1) total[r] += fabsf(a) + fabsf(b) + (fabsf(d) + fabsf(e));
-                else { total[r] = fmaf(a, a, total[r]); total[r] = fmaf(b, b, total[r]);
-                       total[r] = fmaf(d, d, total[r]); total[r] = fmaf(e, e, total[r]); }
+            for (int c = 0; c < COORDINATES / 4; ++c) {
+                const uint4 word = words[GROUPS_PADDED / 8 + c];
+                const float y0 = __uint_as_float(word.x), y1 = __uint_as_float(word.y);
+                const float y2 = __uint_as_float(word.z), y3 = __uint_as_float(word.w);
+                #pragma unroll
+                for (int r = 0; r < PER_LANE; ++r) {
+                    const float a = x[r][4 * c] - y0, b = x[r][4 * c + 1] - y1;
+                    const float d = x[r][4 * c + 2] - y2, e = x[r][4 * c + 3] - y3;
+                    if (POWER == 1) {
+                        total[r] += fabsf(a) + fabsf(b) + (fabsf(d) + fabsf(e));
+                    } else {
+                        total[r] = fmaf(a, a, total[r]);
+                        total[r] = fmaf(b, b, total[r]);
+                        total[r] = fmaf(d, d, total[r]);
+                        total[r] = fmaf(e, e, total[r]);
+                    }
+                }
             }
+            #pragma unroll
+            for (int r = 0; r < PER_LANE; ++r)
+                if (total[r] <= limit[r]) {
+                    const long long node = (begin + i) * step;
+                    if (names != nullptr && names[node] < 0) continue;
+                    const unsigned int slot = atomicAdd(&n_found[query + 32 * r], 1u);
+                    if (slot < CAPACITY) found[(query + 32 * r) * CAPACITY + slot] = (int)node;
+                }
         }
-        #pragma unroll
-        for (int r = 0; r < PER_LANE; ++r)
-            if (total[r] <= limit[r] && (names == nullptr || names[node] >= 0)) {
-                const unsigned int slot = atomicAdd(&n_found[query + 32 * r], 1u);
-                if (slot < CAPACITY) found[(query + 32 * r) * CAPACITY + slot] = (int)node;
-            }
+        __syncthreads();
     }
 }
 """

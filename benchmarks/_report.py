@@ -10,6 +10,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "reports"
+DATA = os.environ.get("TABWEAVE_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data"
+PRINTED = (
+    Path(DATA).parent / "published" / "published.csv"
+)  # figures of the papers, beside the data
 
 
 def best_of(call: Callable[[], object], repeats: int = 5) -> float:

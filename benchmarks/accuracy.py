@@ -23,13 +23,12 @@ import numpy as np
 from _cells import Cells
 from _methods import TABLES, Binarized
 from _protocols import spaced, tenths
-from _report import FOLDER
+from _report import FOLDER, PRINTED
 from tabweave import OneHot, Table
 from tabweave.datasets import load
 from tabweave.evaluate import average_ranks, macro_f
 from tabweave.papers import PROTOCOLS
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
 # Measured once, beside what --readings measures.
 MORE_READINGS = [
     "",
@@ -182,7 +181,7 @@ def main() -> None:
     parser.add_argument("--report", action="store_true", help="write reports from the cache only")
     parser.add_argument("--readings", action="store_true", help="readings of Hamming only")
     parser.add_argument("--data", default=None, help="folder of the data sets")
-    parser.add_argument("--published", default=SHARED / "published" / "published.csv", type=Path)
+    parser.add_argument("--published", default=PRINTED, type=Path)
     options = parser.parse_args()
     if not options.published.exists():
         sys.exit(f"no published figures at {options.published}; name the file with --published")

@@ -206,7 +206,7 @@ def cos_matrices(counts: Counts) -> list[list[np.ndarray]]:
 
 def dilca_matrices(counts: Counts) -> list[list[np.ndarray]]:
     """Distances of values by each column of the context (2.22), before they are joined."""
-    chosen = context(symmetric_uncertainty(counts))
+    chosen = context(symmetric_uncertainty(counts), "column")
     out = []
     for a in range(len(counts.names)):
         own = []

@@ -41,7 +41,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from _cells import Cells
-from _report import FOLDER
+from _report import FOLDER, PRINTED
 from tabweave import CDE, UNICORN, OneHot, Table, ValueMetric, Windowed, papers
 from tabweave.cluster import StreamClusterer
 from tabweave.counts.couplings import kernel_family
@@ -50,7 +50,6 @@ from tabweave.embed.onehot import OneHotAutoencoder
 from tabweave.evaluate import average_ranks, clustering_f, matched_labels
 from tabweave.papers import CCDSDC, CCTED, DCD, stream_windows
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
 SIZES = {
     "titanic_class": 125,
     "dna_nominal": 250,
@@ -195,7 +194,7 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=PARTITIONS, help="of what is missing")
     parser.add_argument("--report", action="store_true", help="write reports from the cache only")
     parser.add_argument("--no-report", action="store_true", help="measure only")
-    parser.add_argument("--published", default=SHARED / "published" / "published.csv", type=Path)
+    parser.add_argument("--published", default=PRINTED, type=Path)
     options = parser.parse_args()
     cells = Cells("streams")
     if not options.report:

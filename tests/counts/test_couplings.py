@@ -268,6 +268,30 @@ def test_context_by_hand():
     assert not context(su).diagonal().any() and not context(su)[2, 3]
 
 
+def test_context_by_hand_in_the_order_of_columns():
+    # 1 is told by 2, which stands after it and is more relevant; told by 1 alone, 3 stays.
+    su = np.array([[1, 0.3, 0.4, 0.2], [0.3, 1, 0.5, 0.6], [0.4, 0.5, 1, 0.1], [0.2, 0.6, 0.1, 1]])
+    assert np.flatnonzero(context(su, "column")[0]).tolist() == [2, 3]
+    # 3 stands before 1 now and leaves first: what is told by a column that leaves later leaves too
+    swapped = [0, 3, 2, 1]
+    reordered = context(su[np.ix_(swapped, swapped)], "column")[0]
+    assert np.flatnonzero(reordered).tolist() == [2]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_columns_leave_one_by_one_as_they_stand(seed):
+    """Section 4.2.3 to the letter, on those that have not left."""
+    rng = np.random.default_rng(seed)
+    su = rng.random((7, 7)).round(1)
+    su = np.triu(su) + np.triu(su, 1).T
+    for j, chosen in enumerate(context(su, "column")):
+        left = [m for m in range(7) if m != j and su[j, m] > 0]
+        for k in list(left):
+            if any(su[j, k] <= su[j, q] and su[q, k] >= su[j, k] for q in left if q != k):
+                left.remove(k)
+        assert np.flatnonzero(chosen).tolist() == left
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_context_cannot_shrink_or_grow(seed):
     """No kept column is redundant with another kept one; each dropped one is, or says nothing."""
@@ -283,7 +307,8 @@ def test_context_cannot_shrink_or_grow(seed):
 
 def test_of_two_copies_one_stays():
     rows = [[r[0], r[1], r[1]] for r in random_rows(2)]
-    assert context(symmetric_uncertainty(counted(rows)))[0].sum() == 1
+    for order in ("relevance", "column"):
+        assert context(symmetric_uncertainty(counted(rows)), order)[0].sum() == 1
 
 
 def test_sets_count_incidences():

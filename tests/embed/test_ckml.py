@@ -7,6 +7,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave import Counts, Table, papers
+from tabweave.counts.couplings import context, symmetric_uncertainty
 from tabweave.embed.ckml import CKML
 from tabweave.measures.coupled import inter_kernel, published_roots, published_squares
 
@@ -233,3 +234,25 @@ def test_work_grows_as_the_pairs_of_columns_that_are_coupled(calls):
         assert work.of("inter_kernel") == np.count_nonzero(model.alpha_)
         total.append(sum(work.values()))
     assert total[1] <= 4 * total[0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "of"), [("laplacian", lambda z: math.exp(-z)), ("cauchy", lambda z: 1 / (1 + z * z))]
+)
+def test_other_kernels_of_the_same_differences(kernel, of):
+    """The watermelons of 4.2.3 once more: v and w of five rows, z = ½ and a frequency apart."""
+    rows = {"x": list("vvww"), "y": list("aaba")}
+    model = CKML(kernel=kernel).fit(rows)
+    square = model.value_distances("x").loc["v", "w"] ** 2
+    assert square == pytest.approx(2 * model.beta_[0] * (of(0) - of(0) * of(0.5)))
+
+
+def test_columns_leave_the_context_in_the_order_asked_for():
+    rows = random_rows(4, n=60, n_columns=8)
+    met = []
+    for order in ("relevance", "column"):
+        model = CKML(context=order).fit(rows)
+        chosen = context(symmetric_uncertainty(model.counts_), order)
+        np.testing.assert_array_equal(model.alpha_ > 0, chosen)
+        met.append(chosen)
+    assert not np.array_equal(*met)

@@ -106,23 +106,17 @@ def published_le_ho(rows, a, v, w, chosen=None):
 
 
 def published_context(rows, a):
-    """Eqs. (2.19)-(2.21), removing the least relevant redundant column until none is left."""
+    """Eqs. (2.19)-(2.21), removing redundant columns one by one as they stand."""
     columns = [list(c) for c in zip(*rows, strict=True)]
 
     def su(x, y):
         total = entropy(columns[x]) + entropy(columns[y])
         return round(2 * mutual(columns[x], columns[y]) / total, 10) if total else 0
 
-    kept = sorted(
-        (b for b in range(len(columns)) if b != a and su(a, b) > 0), key=lambda b: -su(a, b)
-    )
-    i = 0
-    while i < len(kept):
-        k = kept[i]
-        if any(su(a, k) <= su(a, m) and su(m, k) >= su(a, k) for m in kept[:i]):
+    kept = [b for b in range(len(columns)) if b != a and su(a, b) > 0]
+    for k in list(kept):
+        if any(su(a, k) <= su(a, m) and su(m, k) >= su(a, k) for m in kept if m != k):
             kept.remove(k)
-        else:
-            i += 1
     return kept
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -408,14 +408,25 @@ def gap_uncertainty(counts: Counts) -> np.ndarray:
     return np.clip(out, 0, 1)
 
 
-def context(uncertainty: np.ndarray) -> np.ndarray:
+Order = Literal["relevance", "column"]
+
+
+def context(uncertainty: np.ndarray, order: Order = "relevance") -> np.ndarray:
     """Eqs. (2.20), (2.21): which columns say something about each column and are not redundant.
 
     Column k leaves the context of j if a column m in it is more relevant, ``SU_j(k) <= SU_j(m)``,
-    and says as much about k as j does, ``SU_m(k) >= SU_j(k)``. The printed rule leaves the order
-    open; candidates are taken from the most relevant down and compared with those kept, so of two
-    copies one stays. Ties go to the earlier column, and are judged on 12 digits, lest the order of
-    summation decide. Columns with ``SU = 0`` say nothing and are never in.
+    and says as much about k as j does, ``SU_m(k) >= SU_j(k)``. Ties are judged on 12 digits, lest
+    the order of summation decide. Columns with ``SU = 0`` say nothing and are never in.
+
+    Parameters
+    ----------
+    uncertainty : ndarray of shape (columns, columns)
+        SU of each pair of columns.
+    order : {"relevance", "column"}, default="relevance"
+        The printed rule does not say which redundant column leaves first. By ``"relevance"``
+        candidates are taken from the most relevant down and compared with those kept, ties to the
+        earlier column; by ``"column"`` columns leave one after the other as they stand in the
+        table, compared with all that have not left. Of two copies one stays either way.
 
     Returns
     -------
@@ -423,13 +434,19 @@ def context(uncertainty: np.ndarray) -> np.ndarray:
         Row j marks the context of column j.
     """
     su = np.round(uncertainty, 12)
-    chosen = np.zeros(su.shape, dtype=bool)
-    for j in range(len(su)):
-        picked: list[int] = []
-        for k in np.argsort(-su[j], kind="stable"):
-            if k != j and su[j, k] > 0 and not (su[picked, k] >= su[j, k]).any():
-                picked.append(int(k))
-        chosen[j, picked] = True
+    chosen = su > 0
+    np.fill_diagonal(chosen, False)
+    for j, relevant in enumerate(chosen):
+        if order == "relevance":
+            candidates = np.argsort(-su[j], kind="stable")
+            rivals = np.zeros_like(relevant)
+        else:
+            candidates, rivals = np.arange(len(su)), relevant.copy()
+        for k in candidates[relevant[candidates]]:
+            rivals[k] = False
+            more_relevant = rivals & (su[j] >= su[j, k])
+            rivals[k] = not (su[more_relevant, k] >= su[j, k]).any()
+        relevant[:] = rivals
     return chosen
 
 

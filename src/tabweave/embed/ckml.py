@@ -15,9 +15,15 @@ from tabweave._compat import StrOptions
 from tabweave.base import ValueEmbedder
 from tabweave.columns.table import Table
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import check_table_size, check_values, symmetric_uncertainty
+from tabweave.counts.couplings import (
+    Order,
+    check_table_size,
+    check_values,
+    symmetric_uncertainty,
+)
 from tabweave.embed.register import embedder
 from tabweave.measures.coupled import (
+    KERNELS,
     Variant,
     column_couplings,
     column_weights,
@@ -40,6 +46,12 @@ class CKML(ValueEmbedder):
     ----------
     variant : {"object", "intra", "inter"}, default="object"
         Which couplings count: both, k_Ia alone, or k_Ie alone; β is the same.
+    kernel : {"gaussian", "laplacian", "cauchy"}, default="gaussian"
+        What k_Ia and k_Ie make of a difference z of frequencies: ``exp(-z²)`` as published,
+        ``exp(-z)`` or ``1 / (1 + z²)``.
+    context : {"relevance", "column"}, default="relevance"
+        In which order columns that repeat others leave the context of a column, which the printed
+        rule does not say: see :func:`tabweave.counts.couplings.context`.
     schema, unknown, dtype
         As in :class:`~tabweave.OneHot`.
 
@@ -91,18 +103,23 @@ class CKML(ValueEmbedder):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "variant": [StrOptions(set(get_args(Variant)))],
+        "kernel": [StrOptions(set(KERNELS))],
+        "context": [StrOptions(set(get_args(Order)))],
     }
-    _uncoupled_match: ClassVar[float] = 1.0  # k_Ie of a value with itself, in a lone column
 
     def __init__(
         self,
         variant: Variant = "object",
         *,
+        kernel: str = "gaussian",
+        context: Order = "relevance",
         schema: Any = None,
         unknown: str = "centroid",
         dtype: str = "float64",
     ) -> None:
         self.variant = variant
+        self.kernel = kernel
+        self.context = context
         super().__init__(schema=schema, unknown=unknown, dtype=dtype)
 
     def _countable(self, table: Table, y: Any, sample_weight: Any = None) -> tuple[Table, Any]:
@@ -111,9 +128,9 @@ class CKML(ValueEmbedder):
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_table_size(counts, "CKML")
-        self.alpha_ = column_couplings(symmetric_uncertainty(counts))
+        self.alpha_ = column_couplings(symmetric_uncertainty(counts), self.context)
         self.beta_ = column_weights(counts, self.alpha_)
-        kernels = (self.variant, self.alpha_, self.beta_, self._uncoupled_match)
+        kernels = (self.variant, self.alpha_, self.beta_, self._uncoupled_match(), self.kernel)
         grams = object_kernels(counts, *kernels)
         tables = ValueTables.from_grams(grams, counts)
         self.psd_clip_ = tables.repair
@@ -128,6 +145,10 @@ class CKML(ValueEmbedder):
             ]
         )
         return tables
+
+    def _uncoupled_match(self) -> float:
+        """k_Ie of a value with itself, in a column that is coupled to no other."""
+        return 1.0
 
 
 def _with_centroid(square: np.ndarray, frequency: np.ndarray) -> np.ndarray:

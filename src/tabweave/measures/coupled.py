@@ -7,7 +7,7 @@ ch. 4; its equations, which :class:`~tabweave.CKML` shares, stand below the meas
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -18,6 +18,7 @@ from tabweave.columns.vocabulary import slices
 from tabweave.counts.counting import BLOCK_ENTRIES, divisor
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import (
+    Order,
     block_sums,
     check_no_sets,
     context,
@@ -172,12 +173,13 @@ def dilca(counts: Counts) -> list[np.ndarray]:
     """Eq. (2.22): ``d² = Σ_{k∈context} Σ_{q∈V_k} (p(v|q) - p(w|q))² / Σ_{k∈context} |V_k|``.
 
     The context is that of the column, chosen by symmetric uncertainty
-    (:func:`tabweave.counts.couplings.context`) once, not per value. Erratum: (2.22) conditions on
+    (:func:`tabweave.counts.couplings.context`) once, not per value; redundant columns leave in the
+    order of the table. Erratum: (2.22) conditions on
     the compared value, p(q|v); the mean over context values that it takes is one of p(v|q), as
     Ienco et al. have it, and is then blind to a context value that is split in two. A column
     without context has distance 0.
     """
-    chosen = context(symmetric_uncertainty(counts))
+    chosen = context(symmetric_uncertainty(counts), "column")
     out = []
     for a, size in enumerate(counts.sizes):
         square = np.zeros((size, size))
@@ -361,12 +363,20 @@ def ckml_inter(counts: Counts) -> list[np.ndarray]:
 # -- cKML ---------------------------------------------------------------------------------------
 
 
-def intra_kernel(frequency: np.ndarray) -> np.ndarray:
+# Of a difference z: the Gaussian of (4.1) and (4.2), and others that are 1 at 0 and fall with z.
+KERNELS: dict[str, Callable[[Any], Any]] = {
+    "gaussian": lambda z: np.exp(-(z**2)),
+    "laplacian": lambda z: np.exp(-np.abs(z)),
+    "cauchy": lambda z: 1 / (1 + z**2),
+}
+
+
+def intra_kernel(frequency: np.ndarray, kernel: str = "gaussian") -> np.ndarray:
     """Eq. (4.1): ``k_Ia(v, w) = exp(-(f(v) - f(w))²)``."""
-    return np.exp(-((frequency[:, None] - frequency) ** 2))
+    return KERNELS[kernel](frequency[:, None] - frequency)
 
 
-def inter_kernel(block: np.ndarray) -> np.ndarray:
+def inter_kernel(block: np.ndarray, kernel: str = "gaussian") -> np.ndarray:
     """Section 4.2.3: ``k_Ie^(l,m)(v, w) = exp(-z²)``, ``z = Σ_q p_q |p(q|v) - p(q|w)|``.
 
     p_q is the share of q among the rows that have v or w, as in both worked examples, so
@@ -380,33 +390,33 @@ def inter_kernel(block: np.ndarray) -> np.ndarray:
         half[is_met[:, None], is_met] += shared * (np.abs(shared - q[is_met]) - shared)
     half *= total[:, None]
     pair_totals = total[:, None] + total
-    return np.exp(-(((half + half.T) / divisor(pair_totals)) ** 2))
+    return KERNELS[kernel]((half + half.T) / divisor(pair_totals))
 
 
 def inter_kernels(
-    counts: Counts, alpha: np.ndarray, uncoupled_match: float = 1.0
+    counts: Counts, alpha: np.ndarray, uncoupled_match: float = 1.0, kernel: str = "gaussian"
 ) -> list[np.ndarray]:
     """Eq. (4.2): ``k_Ie^(l) = Σ_m α_m k_Ie^(l,m)``.
 
-    Without any coupling (all α 0) it is 1/e for different values, and ``uncoupled_match`` for equal
-    ones: 1, as it is wherever z = 0, or, in print, 1/e too.
+    Without any coupling (all α 0) it is that of z = 1, 1/e, for different values, and
+    ``uncoupled_match`` for equal ones: 1, as it is wherever z = 0, or, in print, 1/e too.
     """
     out = []
     for l, size in enumerate(counts.sizes):
         if not alpha[l].any():
-            out.append(on_match(uncoupled_match, np.full((size, size), np.exp(-1))))
+            out.append(on_match(uncoupled_match, np.full((size, size), KERNELS[kernel](1.0))))
             continue
-        kernel = np.zeros((size, size))
+        gram = np.zeros((size, size))
         for m, block in partners(counts, l):
             if alpha[l, m]:
-                kernel += alpha[l, m] * inter_kernel(block)
-        out.append(kernel)
+                gram += alpha[l, m] * inter_kernel(block, kernel)
+        out.append(gram)
     return out
 
 
-def column_couplings(uncertainty: np.ndarray) -> np.ndarray:
+def column_couplings(uncertainty: np.ndarray, order: Order = "relevance") -> np.ndarray:
     """Section 4.2.3: ``α_m = SU_l(m)``, 0 outside the context of l, scaled to sum 1 or all 0."""
-    alpha = np.where(context(uncertainty), uncertainty, 0.0)
+    alpha = np.where(context(uncertainty, order), uncertainty, 0.0)
     return alpha / divisor(alpha.sum(axis=1, keepdims=True))
 
 
@@ -432,6 +442,7 @@ def object_kernels(
     alpha: np.ndarray,
     beta: np.ndarray,
     uncoupled_match: float = 1.0,
+    kernel: str = "gaussian",
 ) -> list[np.ndarray]:
     """Eq. (4.3): the Gram ``β_l k_Ia^(l) k_Ie^(l)`` of each column; k_O is their sum over columns.
 
@@ -441,9 +452,10 @@ def object_kernels(
         raise ValueError(f"expected variant 'object', 'intra' or 'inter', got {variant!r}")
     grams = [np.full((size, size), weight) for size, weight in zip(counts.sizes, beta, strict=True)]
     if variant != "inter":
-        grams = [g * intra_kernel(f) for g, f in zip(grams, counts.frequencies, strict=True)]
+        intra = (intra_kernel(f, kernel) for f in counts.frequencies)
+        grams = [g * k for g, k in zip(grams, intra, strict=True)]
     if variant != "intra":
-        inter = inter_kernels(counts, alpha, uncoupled_match)
+        inter = inter_kernels(counts, alpha, uncoupled_match, kernel)
         grams = [g * k for g, k in zip(grams, inter, strict=True)]
     return grams
 
@@ -454,14 +466,18 @@ def squared_distance(gram: np.ndarray) -> np.ndarray:
     return np.maximum(norms[:, None] - 2 * gram + norms, 0.0)
 
 
-def published_squares(counts: Counts, variant: Variant = "object") -> list[np.ndarray]:
+def published_squares(
+    counts: Counts, variant: Variant = "object", order: Order = "relevance"
+) -> list[np.ndarray]:
     """Squared distances of (4.5) per column, as published; they add up over columns."""
-    alpha = column_couplings(symmetric_uncertainty(counts))
+    alpha = column_couplings(symmetric_uncertainty(counts), order)
     grams = object_kernels(counts, variant, alpha, column_weights(counts, alpha))
     return [squared_distance(gram) for gram in grams]
 
 
-def published_roots(counts: Counts, variant: Variant = "object") -> list[np.ndarray]:
+def published_roots(
+    counts: Counts, variant: Variant = "object", order: Order = "relevance"
+) -> list[np.ndarray]:
     """Distances of (4.5) per column, as published: the other reading, a sum of roots.
 
     (4.5) takes the root of the sum over columns. Its k-modes tables are met best by a sum of roots,
@@ -470,7 +486,7 @@ def published_roots(counts: Counts, variant: Variant = "object") -> list[np.ndar
     if variant == "intra":
         kernels = [intra_kernel(f) for f in counts.frequencies]
         return [np.sqrt(squared_distance(kernel)) for kernel in kernels]
-    return [np.sqrt(square) for square in published_squares(counts, variant)]
+    return [np.sqrt(square) for square in published_squares(counts, variant, order)]
 
 
 def _differing(count: np.ndarray) -> float:

@@ -44,6 +44,7 @@ from tabweave.embed.nonbend import (
 from tabweave.embed.weave import check_clusters
 from tabweave.engines.reading import read_pair
 from tabweave.io.register import storable
+from tabweave.measures.coupled import KERNELS
 from tabweave.measures.frequency import on_match
 from tabweave.space.space import labelled
 from tabweave.space.value_tables import ValueTables, lookup_sum
@@ -119,7 +120,7 @@ class CKML(ckml.CKML):
 
     Parameters
     ----------
-    variant, schema, unknown, dtype
+    variant, kernel, context, schema, unknown, dtype
         As in :class:`tabweave.CKML`.
 
     Attributes
@@ -145,7 +146,9 @@ class CKML(ckml.CKML):
     """
 
     _missing_is_value: ClassVar[bool] = True
-    _uncoupled_match: ClassVar[float] = float(np.exp(-1))
+
+    def _uncoupled_match(self) -> float:
+        return float(KERNELS[self.kernel](1.0))
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_no_sets(counts, "CKML as published")

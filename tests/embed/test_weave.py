@@ -592,7 +592,7 @@ def test_many_values_are_compared_as_few_are():
     codes = [rng.permuted(np.repeat(np.arange(150), 40)), rng.integers(4, size=6000)]
     codes.append((codes[0] // 15 + (rng.random(6000) < 0.1)) % 10)
     X = {name: [f"{i}." for i in code] for name, code in zip("abc", codes, strict=True)}
-    weave = Weave(schema={"a": "nominal"}).fit(X)
+    weave = Weave(schema={"a": Column("a", spelling=False)}).fit(X)
     order = np.array([int(label[:-1]) for label in weave.counts_.labels[0]])
     share = 40 / 45 / 2  # each value occurs 40 times
     coupled = coupling_distances(codes, 0)[np.ix_(order, order)]

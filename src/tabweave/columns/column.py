@@ -58,9 +58,9 @@ class Column:
         durations, such as 36:10:05. What is left open is found from the cells.
     spelling : bool, callable or object with ``transform``, optional
         Whether :class:`~tabweave.Weave` also compares values by how they are spelled; by default
-        if there are more than 129, at least half of them strings with a letter. An encoder of your
-        own (a list of strings in, an array with a row for each out) replaces the n-grams, e.g. for
-        sentences.
+        if there are more than 129, at least half of them text, codes of digits too. An encoder of
+        your own (a list of strings in, an array with a row for each out) replaces the n-grams,
+        e.g. for sentences.
     missing : {"expected", "value"}, optional
         What a missing cell is to a distance: "expected" puts it at its expected distance from every
         cell of the column, another missing one included; for "value", it is one more value, and two

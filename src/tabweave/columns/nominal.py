@@ -151,6 +151,8 @@ def spelling_note(column: Column, labels: Sequence[Label]) -> str:
     spelled = column.kind in ("nominal", "set") and column.spelling is not False
     if not spelled or not is_spelled(labels):
         return ""
+    if column.why not in ("values", "declared"):
+        return f"{column.why}; spelling counts"
     return "sentences: compared by spelling" if is_text(labels) else "many strings: spelling counts"
 
 

@@ -28,7 +28,7 @@ BUCKET_BITS = 16  # N-grams are hashed to numbers of so many bits.
 N_BUCKETS = 1 << BUCKET_BITS
 SKETCH_WIDTH = 256  # Dimensions in which n-grams are added up.
 BLOCK_SIMILARITIES = 1 << 24  # Similarities that are computed at a time.
-_LATIN = re.compile("[A-Za-z]")
+_ASCII_SIGN = re.compile("[A-Za-z0-9]")
 _MARKS = re.compile(r"[^\w\n]|_")
 _BLANK, _END = ord(" "), ord("\n")
 _ASCII = np.array([i if chr(i).isalnum() or i == _END else _BLANK for i in range(128)], np.uint8)
@@ -222,17 +222,21 @@ def spelling_of(labels: tuple[Label, ...], declared: Any = None) -> Spelling | N
 
 
 def is_spelled(labels: Sequence[Label]) -> bool:
-    """Whether a column is one of many strings, at least half of them with a letter."""
+    """Whether a column is one of many strings, at least half of them with a letter or a digit.
+
+    Codes of digits are among them, where they are text: those of one area begin alike, and one
+    that is mistyped is still nearer than any other.
+    """
     if len(labels) <= MAX_UNSPELLED_VALUES:
         return False
-    words = sum(isinstance(v, str) and _has_letter(v) for v in labels)
-    return words >= 0.5 * len(labels)
+    strings = sum(isinstance(v, str) and _is_spelled(v) for v in labels)
+    return strings >= 0.5 * len(labels)
 
 
-def _has_letter(text: str) -> bool:
+def _is_spelled(text: str) -> bool:
     if text.isascii():
-        return _LATIN.search(text) is not None
-    return any(map(str.isalpha, text))
+        return _ASCII_SIGN.search(text) is not None
+    return any(map(str.isalnum, text))
 
 
 def folded(labels: Iterable[Label]) -> np.ndarray:

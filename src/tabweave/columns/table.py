@@ -217,7 +217,7 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
     if decision is None:
         labels = data.labels if isinstance(data, Codes | Sets) else []
         if spelled := spelling_note(column, labels):
-            return Finding(column.name, column.kind, spelled)
+            return column.finding()._replace(why=spelled)
         if column.why == "values":
             column = _with_near_duplicates(column, labels)
         return column.finding()

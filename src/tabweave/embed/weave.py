@@ -162,9 +162,9 @@ class Weave(ValueEmbedder):
     a code word of each value's own part. Distances, index and explanations use the own parts
     exactly; distances computed from vectors are off by at most a quarter of them between any two
     of 4,096 values, and exact between the 64 most frequent ones. If at least half of the values are
-    strings with a letter, half of the mismatch is one of spelling, by character n-grams, and a
-    string not seen in fit lies between those that are spelled like it (:class:`~tabweave.Column`
-    has the switch, :mod:`tabweave.columns.spelling` the formulas).
+    text, with a letter or a digit, half of the mismatch is one of spelling, by character n-grams,
+    and a string not seen in fit lies between those that are spelled like it
+    (:class:`~tabweave.Column` has the switch, :mod:`tabweave.columns.spelling` the formulas).
 
     In tables of more than 2,048 columns pairs are not counted: values differ by mismatch (and
     spelling), numbers as above, and all columns have the same weight. ``n_clusters`` and

@@ -221,7 +221,7 @@ def _finding(embedder: Any, column: Column) -> Finding:
         counts = embedder.counts_
         labels = counts.labels[counts.vocabulary.index(column.name)]
         if spelled := spelling_note(column, labels):
-            finding = Finding(column.name, column.kind, spelled)
+            finding = finding._replace(why=spelled)
     informs = embedder.__dict__.get("gaps_", {}).get(column.name)
     if informs is None:
         return finding

@@ -42,6 +42,9 @@ class StandIn:
         for g, first in enumerate(plan.first_entry[:-1]):
             total += queries.tables[first + plan.codes[nodes, g]]
         for c in range(plan.line.shape[1]):
+            if plan.has_products:
+                total += queries.rounded[c] * plan.line[nodes, c][:, None]
+                continue
             difference = queries.rounded[c] - plan.line[nodes, c][:, None]
             total += np.abs(difference) if plan.power == 1 else difference * difference
         found = np.zeros((len(limits), CAPACITY), np.int32)

@@ -59,7 +59,9 @@ CASES = {
     "numbers": ([], 7, {}),
     "mixed": ([3, 2, 40, 7], 5, {}),
     "many values": ([3, 5000, 2], 2, {}),
+    "many axes": ([3, 8], 41, {}),
     "Manhattan": ([4, 4], 9, {"power": 1}),
+    "Manhattan, many axes": ([], 30, {"power": 1}),
     "roots": ([5, 6], 12, {"root": True}),
     "ties": ([2, 2, 3], 1, {"copies": True}),
     "offset": ([2, 9], 3, {"copies": True, "power": 1}),
@@ -94,9 +96,12 @@ def test_rows_that_may_not_be_found_are_not(device):
             np.testing.assert_array_equal(out[0], distances)
 
 
-def test_numbers_far_from_zero_lose_nothing_to_float32(device):
+@pytest.mark.parametrize("n_axes", [3, 33])
+@pytest.mark.parametrize("spread", [1, 1e6])
+def test_numbers_far_from_zero_lose_nothing_to_float32(device, n_axes, spread):
     rng = np.random.default_rng(3)
-    line = 1.7e9 + rng.normal(size=(3, 6000))  # seconds since 1970, and a second apart
+    line = 1.7e9 + rng.normal(size=(n_axes, 6000))  # seconds since 1970, and a second apart
+    line[0] *= 1 + spread * (rng.random(6000) < 0.01)  # and some far away
     nodes = scan.Nodes.of([], [], line)
     queries = scan.Queries.of([], [], np.ascontiguousarray(line[:, :70].T))
     expected = scan.nearest_nodes(nodes, queries, 5)

@@ -24,6 +24,7 @@ from tabweave.gpu.kernels import JOIN, PAIRS, RANK, SCAN
 # Shared memory of a block, by the generation of the device; 64 KB for those before.
 SHARED_BYTES = {8: 96 << 10, 9: 220 << 10, 10: 220 << 10, 12: 96 << 10}
 TILE_BYTES = 16 << 10  # of the nodes that a block of the scan reads at a time
+MIN_PRODUCTS = 24  # coordinates from which on products pay
 CAPACITY = 4096  # nodes that are collected for a query before it is ranked
 NO_ROW = np.iinfo(np.int64).max
 
@@ -181,6 +182,7 @@ class Cuda:
             SHARED_ENTRIES=int(plan.first_entry[plan.n_shared]),
             COORDINATES=plan.line.shape[1],
             POWER=plan.power,
+            PRODUCTS=int(plan.has_products),
             CAPACITY=CAPACITY,
         )
         found = xp.empty((n_queries, CAPACITY), np.int32)
@@ -284,6 +286,9 @@ class Plan:
         Coordinates less ``centre``, as float32.
     largest : array
         The largest coordinate, in size, along each axis.
+    has_products : bool
+        Whether ``(x - y)²`` is added as ``-2xy``, half the work: the squares of ``y`` are the last
+        coordinate, less what rounding may take, and those of ``x`` go into the limit.
     per_lane : {1, 2}
         Queries of a lane: two share what is read of a node.
     """
@@ -297,6 +302,7 @@ class Plan:
     centre: Any
     largest: Any
     power: int
+    has_products: bool
     per_lane: int
 
     @classmethod
@@ -315,13 +321,19 @@ class Plan:
             for a in group:
                 code = code * int(nodes.widths[a]) + columns[a]
             codes[:, g] = code
-        centre = line.mean(axis=0) if n_coordinates else xp.zeros(0)
-        rounded = xp.zeros((n_nodes, -(-n_coordinates // 4) * 4), np.float32)
-        rounded[:, :n_coordinates] = line - centre
+        centre = line.mean(axis=0) if n_coordinates and n_nodes else xp.zeros(n_coordinates)
+        centred = line - centre
+        has_products = nodes.power == 2 and n_coordinates >= MIN_PRODUCTS
+        if has_products:
+            error = rounding(len(groups) + n_coordinates)
+            norms = (centred * centred).sum(axis=1, keepdims=True) * (1 - error)
+            centred = xp.hstack([centred, norms])
+        rounded = xp.zeros((n_nodes, -(-centred.shape[1] // 4) * 4), np.float32)
+        rounded[:, : centred.shape[1]] = centred
         largest = xp.abs(rounded).max(axis=0) if n_nodes else xp.zeros(rounded.shape[1])
         parts = _parts(groups, nodes.widths, sizes)
         shape = groups, n_shared, first_entry, parts, codes, rounded
-        return cls(*shape, centre, largest, nodes.power, per_lane)
+        return cls(*shape, centre, largest, nodes.power, has_products, per_lane)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -335,6 +347,14 @@ class Plan:
     def tile_nodes(self) -> int:
         """How many nodes a block reads at a time."""
         return max(8, min(512, TILE_BYTES // max(1, self.node_bytes) // 32 * 32))
+
+
+def rounding(n_terms: int) -> float:
+    """Share of their sizes by which a float32 sum of so many products may be off, inputs rounded.
+
+    One unit a term for adding it, and eight for what is rounded before and after.
+    """
+    return (n_terms + 8) * 2.0**-24 * 1.01
 
 
 def join_columns(widths: Sequence[int], budget: int) -> tuple[list[list[int]], int]:
@@ -398,15 +418,18 @@ class DeviceQueries:
     values, points : array of shape (values, queries) and (coordinates, queries)
         What queries pay for each value, and their coordinates.
     tables, rounded : the same for joint values, and less the centre, as float32
-    least, slack, share : array of shape (queries,)
-        The least that columns add, what rounding may take from the root of what coordinates add
-        (from the sum itself for ``power=1``), and what it may take from what columns add.
+    norms, least : array of shape (queries,)
+        The squared length of coordinates less the centre, and the least that columns add.
+    slack, share : array of shape (queries,)
+        What rounding may take from the root of what coordinates add (from the sum itself for
+        ``power=1``), and what it may take from what columns add.
     """
 
     values: Any
     points: Any
     tables: Any
     rounded: Any
+    norms: Any
     least: Any
     slack: Any
     share: Any
@@ -427,23 +450,31 @@ class DeviceQueries:
         for first, last in zip(plan.first_entry, plan.first_entry[1:], strict=False):
             least += tables[first:last].min(axis=0)
             share += xp.abs(tables[first:last]).max(axis=0)
-        n_terms = len(plan.groups) + plan.line.shape[1] + 4
+        share *= rounding(len(plan.groups) + len(points))
+        centred = points - plan.centre[:, None]
+        norms = (centred * centred).sum(axis=0)
         rounded = xp.zeros((plan.line.shape[1], n_queries), np.float32)
-        rounded[: len(points)] = points - plan.centre[:, None]
+        rounded[: len(points)] = -2 * centred if plan.has_products else centred
+        if plan.has_products:
+            rounded[len(points)] = 1
         error = 2.0**-22 * (xp.abs(rounded) + plan.largest[:, None]).astype(np.float64)
         slack = error.sum(axis=0) if nodes.power == 1 else xp.sqrt((error**2).sum(axis=0))
-        share *= n_terms * 2.0**-23
-        return cls(values, points, tables.astype(np.float32), rounded, least, slack, share)
+        return cls(values, points, tables.astype(np.float32), rounded, norms, least, slack, share)
 
     def limits(self, nodes: DeviceNodes, kth: Any, xp: Any) -> Any:
         """The most that the scan can make of a sum of at most ``kth``."""
         is_found = xp.isfinite(kth)
         total = xp.where(is_found, kth, 0)
         total = total**2 * (1 + 2.0**-50) if nodes.root else total
+        error = rounding(len(nodes.plan.groups) + len(self.points))
         reach = xp.maximum(total - self.least, 0)
-        add = self.slack if nodes.power == 1 else (2 * xp.sqrt(reach) + self.slack) * self.slack
-        n_terms = len(nodes.plan.groups) + nodes.plan.line.shape[1] + 4
-        limit = total + add + self.share + n_terms * 2.0**-23 * (xp.abs(total) + reach)
+        if nodes.plan.has_products:
+            add = (error - 1) * self.norms
+        elif nodes.power == 1:
+            add = self.slack
+        else:
+            add = (2 * xp.sqrt(reach) + self.slack) * self.slack
+        limit = total + add + self.share + error * (xp.abs(total) + reach)
         limit = xp.nextafter(limit.astype(np.float32), np.float32(np.inf))
         return xp.where(is_found, limit, np.float32(np.inf))
 

@@ -98,8 +98,9 @@ SCAN = r"""
 // Collects, for each query, the nodes whose distance in float32 is at most the query's limit.
 // A lane holds PER_LANE queries. Distances to joint values lie in shared memory as [value][query],
 // so that all lanes read different banks; what does not fit there is read from global memory, a
-// line for all lanes. Nodes come in tiles: while one is compared, the next is on its way. A node's
-// codes and coordinates are the same for all lanes.
+// line for all lanes. With PRODUCTS, coordinates add x * y, not (x - y)^2. Nodes come in tiles:
+// while one is compared, the next is on its way. A node's codes and coordinates are the same for
+// all lanes.
 #define WORDS (GROUPS_PADDED / 8 + COORDINATES / 4)  // of 16 bytes, of a node
 #define WARPS (THREADS / 32)
 
@@ -199,6 +200,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan(
                 const float y2 = __uint_as_float(word.z), y3 = __uint_as_float(word.w);
                 #pragma unroll
                 for (int r = 0; r < PER_LANE; ++r) {
+                    if (PRODUCTS) {
+                        total[r] = fmaf(x[r][4 * c], y0, total[r]);
+                        total[r] = fmaf(x[r][4 * c + 1], y1, total[r]);
+                        total[r] = fmaf(x[r][4 * c + 2], y2, total[r]);
+                        total[r] = fmaf(x[r][4 * c + 3], y3, total[r]);
+                        continue;
+                    }
                     const float a = x[r][4 * c] - y0, b = x[r][4 * c + 1] - y1;
                     const float d = x[r][4 * c + 2] - y2, e = x[r][4 * c + 3] - y3;
                     if (POWER == 1) {

@@ -46,15 +46,15 @@ test-all: $(VENV)/.dev  ## every test, slow ones too, and how much of the code t
 
 # The lowest versions that pyproject.toml declares, in an environment of their own.
 LOWEST := $(VENV)-lowest
-lowest:         ## counts, blocks and engines with the lowest versions that are declared
+lowest:         ## all rooms with the lowest versions that are declared
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
 	e = p['optional-dependencies']; d = p['dependencies'] + e['files'] + e['frames'] + e['plots'] + e['db']; \
 	print(*(n.replace('>=', '==') + '.*' for n in d), sep='\n')" > $(LOWEST)/versions.txt
 	$(LOWEST)/bin/pip --disable-pip-version-check -q install -r $(LOWEST)/versions.txt typer rich
-	$(LOWEST)/bin/pip --disable-pip-version-check -q install pytest hypothesis networkx
+	$(LOWEST)/bin/pip --disable-pip-version-check -q install "pytest==8.*" pytest-xdist hypothesis networkx
 	$(LOWEST)/bin/pip --disable-pip-version-check -q install --no-deps -e .
-	$(LOWEST)/bin/python -m pytest -m "not slow" tests/counts tests/space tests/engines
+	$(LOWEST)/bin/python -m pytest -n auto -m "not slow" -W ignore::DeprecationWarning tests
 
 lint: style types layers  ## style, types, layers
 

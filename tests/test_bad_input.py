@@ -606,11 +606,6 @@ TYPES = {
     "arrow nested list": (arrow([[["u"]]]), None, no(TypeError, "'a'", "['u']")),
     "arrow decimal": (arrow([Decimal("1.5"), None]), None, yes(a=[1.5, None])),
     "arrow decimal as category": (arrow([Decimal("1.5"), None]), NOMINAL, yes(a=[1.5, None])),
-    "arrow uuid": (
-        arrow([b"\0" * 16], pa.uuid()),
-        None,
-        yes(a=["00000000-0000-0000-0000-000000000000"]),
-    ),
     "arrow union": (
         pa.table(
             {
@@ -646,6 +641,9 @@ TYPES = {
         no(TypeError, "'a'", "['u']"),
     ),
 }
+if hasattr(pa, "uuid"):  # pyarrow 18 and newer
+    expected = yes(a=["00000000-0000-0000-0000-000000000000"])
+    TYPES["arrow uuid"] = (arrow([b"\0" * 16], pa.uuid()), None, expected)
 
 
 @pytest.mark.parametrize(("X", "schema", "expected"), cases(TYPES))

@@ -240,7 +240,7 @@ def test_a_kind_is_exported_to_sql(copy):
         script, database = tw.export.sql(model, "duckdb"), duckdb.connect()
         database.register("frame", pyarrow.table({n: list(c) for n, c in rows.items()}))
         database.execute("CREATE TABLE rows AS SELECT * FROM frame")
-        for statement in script.tables.split(";\\n"):
+        for statement in script.statements:
             database.execute(statement)
         found = np.array(database.execute(script.select).fetchall(), float)
         np.testing.assert_allclose(found, model.transform(rows), atol=1e-9)

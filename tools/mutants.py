@@ -14,7 +14,7 @@ imported or compiled anew.
 A mutant that no test kills is printed with its line: write a test, or list it in
 ``tools/survivors.txt`` with the reason why it changes nothing. Those of the list are planted, too,
 and count as survivors in the first of the two figures. A test that kills must pass without an
-error; loops that numba compiles are not changed, their plain twins are.
+error. For an error in a loop that numba compiles, all run as Python, with and without it.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "tabweave"
 ROOMS = ("columns", "counts", "measures", "io", "embed", "space", "neighbors", "cluster",
-         "engines", "tasks", "sources", "papers", "datasets")  # fmt: skip
+         "engines", "tasks", "sources", "papers", "datasets", "export",
+         "apps/report")  # fmt: skip
 FILES = (*(f"{room}/{path.relative_to(SOURCE / room).as_posix()}" for room in ROOMS
            for path in sorted((SOURCE / room).rglob("*.py")) if path.name != "__init__.py"),
-         "base.py", "evaluate.py", "updates.py")  # fmt: skip
+         "base.py", "evaluate.py", "updates.py", "plots.py")  # fmt: skip
 # Where the tests of a room are: its mirror, and what is made of it with numbers of somebody else.
 TESTS = {
     "columns": ["tests/columns", "tests/test_bad_input.py", "tests/test_laws.py",
@@ -68,6 +69,9 @@ TESTS = {
     "papers": ["tests/papers", "tests/test_papers.py", "tests/test_errata.py"],
     "evaluate.py": ["tests/evaluate"],
     "datasets": ["tests/datasets"],
+    "export": ["tests/export"],
+    "apps": ["tests/apps/report"],  # those of the command line and the studio start processes
+    "plots.py": ["tests/plots"],
     "updates.py": ["tests/test_updates.py", "tests/test_threads.py"],
     "io": ["tests/io/test_archive.py", "tests/io/test_codec.py", "tests/io/test_files.py",
            "tests/io/test_register.py", "tests/io/test_store.py"],
@@ -94,6 +98,7 @@ class Mutant:
     what: str
     function: str
     first: int  # line of the outermost function around it
+    compiled: bool  # by numba
 
 
 def changed(node: ast.AST) -> str | None:
@@ -148,33 +153,33 @@ def _deleted(node: ast.AST) -> str | None:
     return None
 
 
-def _nodes(tree: ast.AST) -> Iterator[tuple[str, int, ast.AST]]:
+def _nodes(tree: ast.AST) -> Iterator[tuple[str, int, bool, ast.AST]]:
     """Yield the nodes of functions' bodies with the name of the function, in the order of lines.
 
     Annotations and defaults at the top change little; a node of a function within a function
     belongs to the inner one. The number is the first line of the outermost function.
     """
 
-    def walk(node: ast.AST, name: str, first: int) -> Iterator[tuple[str, int, ast.AST]]:
+    def walk(node: ast.AST, name: str, first: int, jit: bool) -> Iterator[Any]:
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.FunctionDef) and not _is_compiled(child):
+            if isinstance(child, ast.FunctionDef):
                 own = f"{name}.<locals>.{child.name}" if first else f"{name}.{child.name}"
                 line = first or min(d.lineno for d in [child, *child.decorator_list])
                 for statement in child.body:
-                    yield own, line, statement
-                    yield from walk(statement, own, line)
+                    yield own, line, jit or _is_compiled(child), statement
+                    yield from walk(statement, own, line, jit or _is_compiled(child))
             elif isinstance(child, ast.ClassDef):
-                yield from walk(child, f"{name}.{child.name}", 0)
+                yield from walk(child, f"{name}.{child.name}", 0, jit)
             elif isinstance(child, ast.keyword) and child.arg == "strict":
                 continue  # of zip: a guard that only an error trips
             elif isinstance(node, ast.AnnAssign) and child is node.annotation:
                 continue  # of a local name: never run
-            elif not isinstance(child, ast.FunctionDef):
+            else:
                 if first:
-                    yield name, first, child
-                yield from walk(child, name, first)
+                    yield name, first, jit, child
+                yield from walk(child, name, first, jit)
 
-    return ((name[1:], first, node) for name, first, node in walk(tree, "", 0))
+    return ((name[1:], *others) for name, *others in walk(tree, "", 0, False))
 
 
 def _is_compiled(function: ast.FunctionDef) -> bool:
@@ -185,11 +190,11 @@ def mutants(file: str) -> list[Mutant]:
     """Return every error that can be planted in a file."""
     source = (ROOT / "src" / "tabweave" / file).read_text(encoding="utf-8")
     out = []
-    for index, (function, first, node) in enumerate(list(_nodes(ast.parse(source)))):
+    for index, (function, first, compiled, node) in enumerate(list(_nodes(ast.parse(source)))):
         line = getattr(node, "lineno", 0)
         what = changed(node)
         if what is not None:
-            out.append(Mutant(file, index, line, what, function, first))
+            out.append(Mutant(file, index, line, what, function, first, compiled))
     return out
 
 
@@ -245,6 +250,8 @@ class Notes:
         sound = [test for test in tests if self.seconds.get(test, 0.1) < float("inf")]
         enter = {test for test in sound if function in self.entered.get(test, ())}
         own = {test for test in sound if test.startswith(mirror)}
+        if mutant.compiled:  # who enters it was not seen
+            enter, own = own, set(sound)
         found = sorted(
             enter | own, key=lambda t: (t not in enter, -killed[t], self.seconds.get(t, 0.1))
         )
@@ -322,13 +329,25 @@ def plant(mutant: Mutant) -> int:
     return len(found)
 
 
+def interpret() -> None:
+    """Run all loops that numba compiles as Python, wherever they are held."""
+    at = f"{SOURCE}{os.sep}"
+    for module in list(sys.modules.values()):
+        for name, held in list(getattr(module, "__dict__", {}).items()):
+            function = vars(type(held)).get("__call__") and (
+                getattr(held, "py_func", None) or getattr(held, "function", None)
+            )
+            if type(function) is FunctionType and function.__code__.co_filename.startswith(at):
+                setattr(module, name, function)
+
+
 class Planter:
     """A plugin of pytest that plants errors instead of running the tests it has collected."""
 
     def __init__(self, files: list[str], options: argparse.Namespace, notes: Notes) -> None:
         self.files, self.options, self.notes = files, options, notes
         self.total = self.killed = self.explained = 0
-        self.sound: dict[str, bool] = {}
+        self.sound: dict[tuple[str, bool], bool] = {}
         self.failed: list[str] = []
         self.entered: set[CodeType] = set()
 
@@ -422,25 +441,32 @@ class Planter:
     def is_killed(self, mutant: Mutant) -> bool:
         """Tell whether a test fails with one error in a file, or never ends."""
         while True:
-            tests = self.notes.order(mutant, list(self.items), self.options.timeout / 4)
-            code, killer = self.killer(mutant, tests)
+            sound = [t for t in self.items if self.sound.get((t, mutant.compiled), True)]
+            tests = self.notes.order(mutant, sound, self.options.timeout / 4)
+            code, killer = self.killer(mutant, tests, mutant.compiled)
+            if not killer and mutant.compiled and code:  # it never ends, or is slow as Python
+                return self.killer(None, tests, mutant.compiled)[0] == 0
             if not killer:
                 return code != 0
-            if killer not in self.sound:  # what fails without an error says nothing of one
-                self.sound[killer] = not self.killer(None, [killer])[0]
-            if self.sound[killer]:
+            case = killer, mutant.compiled
+            if case not in self.sound:  # what fails without an error says nothing of one
+                self.sound[case] = not self.killer(None, [killer], mutant.compiled)[0]
+            if self.sound[case]:
                 mine = self.notes.killers.setdefault(mutant.file, {})
                 mine[killer] = mine.get(killer, 0) + 1
                 return True
-            self.notes.seconds[killer] = float("inf")
 
-    def killer(self, mutant: Mutant | None, tests: list[str]) -> tuple[int, str]:
+    def killer(
+        self, mutant: Mutant | None, tests: list[str], compiled: bool = False
+    ) -> tuple[int, str]:
         """Run tests in a forked process with an error; return how it ended, and which failed."""
         with tempfile.NamedTemporaryFile("r", encoding="utf-8") as told:
 
             def work() -> int:
                 if mutant is not None:
                     assert plant(mutant)
+                if compiled:
+                    interpret()
                 killer = next((test for test in tests if not self.run(test)), None)
                 if killer is not None:
                     Path(told.name).write_text(killer, encoding="utf-8")

@@ -75,3 +75,14 @@ def test_numbers_of_any_size_are_compared(unit):
     np.testing.assert_allclose(
         found["z"], np.array([-1, 1]) * (5 - x.mean()) / np.sqrt(x.var() * 40 / 20 / 59)
     )
+
+
+def test_numbers_are_described_as_numbers_however_they_are_written():
+    """Whole numbers of an array, and text that holds numbers, have means; a text is no category."""
+    labels = np.repeat([0, 1], 20)
+    ages = np.repeat([[30], [50]], 20, axis=0) + np.arange(40)[:, None] % 4
+    texts = {"age": [f"{age},5" for (age,) in ages.tolist()]}
+    for given, more in ((ages, 0.0), (texts, 0.5)):
+        found = describe_clusters(given, labels, min_z=0)
+        assert found["value"].tolist() == ["mean", "mean"]
+        np.testing.assert_allclose(found["here"], [31.5 + more, 51.5 + more])

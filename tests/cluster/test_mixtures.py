@@ -24,3 +24,13 @@ def test_one_class_has_the_likelihood_of_independent_columns():
 def test_sets_alone_have_no_classes():
     with pytest.raises(ValueError, match="sets alone"):
         in_bins(Table.of({"s": [["a"], ["b"]]}))
+
+
+def test_numbers_of_classes_end_three_after_the_best():
+    rng = np.random.default_rng(0)
+    rows = {name: rng.choice(list("pq"), 200).tolist() for name in "abcd"}
+    scores = mixture_scores(Table.of(rows), 12, rng, n_init=1)
+    for criterion, of_k in scores.items():
+        assert list(of_k) == [1, 2, 3, 4], criterion  # one class is the best: they are independent
+    longer = mixture_scores(Table.of(rows), 12, rng, n_init=1, patience=5)
+    assert list(longer["aic3"]) == [1, 2, 3, 4, 5, 6]

@@ -576,3 +576,19 @@ def test_noise_of_any_number_of_values_weighs_little_against_classes(n_values):
         tied, noise = class_ties(counts, counts.class_pairs.astype(float))
         found.append(noise / tied)
     assert np.mean(found) < 0.08
+
+
+def test_without_a_discriminant_no_part_of_the_vectors_is_one():
+    rng = np.random.default_rng(0)
+    rows = {"a": rng.choice(list("pqr"), 60).tolist(), "b": rng.choice(list("uv"), 60).tolist()}
+    y = np.where((np.array(rows["a"]) == "p") ^ (rng.random(60) < 0.2), "yes", "no")
+    without, with_it = (SupervisedWeave(discriminant=share).fit(rows, y) for share in (0, 0.5))
+    assert without.part_names() == ["a", "b"] and with_it.part_names() == ["a", "b", None]
+    assert without.transform(rows).shape[1] < with_it.transform(rows).shape[1]
+    assert without.transform(rows).any(axis=0).all()
+
+
+def test_means_of_a_value_that_no_row_has_are_zero_without_pseudo_counts():
+    pairs, points = np.array([[3.0, 1.0], [0.0, 0.0]]), np.eye(2)
+    means = supervised.conditional_means(pairs, points, 0.0, np.array([0.75, 0.25]))
+    np.testing.assert_array_equal(means, [[0.75, 0.25], [0.0, 0.0]])

@@ -28,12 +28,11 @@ from tabweave.embed.hierarchy import Tree
 
 # The server that the engines are tested with; a fixture is found by its name in this module.
 _spec = spec_from_file_location(
-    "engines_conftest", Path(__file__).parents[2] / "engines" / "conftest.py"
+    "engines_conftest", Path(__file__).parents[1] / "engines" / "conftest.py"
 )
-if Path(_spec.origin).exists():
-    _engines = module_from_spec(_spec)
-    _spec.loader.exec_module(_engines)
-    postgres = _engines.postgres
+_engines = module_from_spec(_spec)
+_spec.loader.exec_module(_engines)
+postgres = _engines.postgres
 
 MOMENT = dt.datetime(2024, 2, 29, 13, 5, 0, 250_000)
 VALUES = {

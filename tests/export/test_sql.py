@@ -101,10 +101,33 @@ class TestRoundTrip:
         with dbapi.connect(server) as connection, connection.cursor() as cursor:
             table = pyarrow.table({KEY: range(len(asked["plain"])), **asked})
             cursor.adbc_ingest("rows", table, mode="replace")
-            for statement in script.tables.split(";\n"):
+            for statement in script.statements:
                 cursor.execute(statement)
             cursor.execute(script.select)
             agrees(sorted_rows(cursor.fetchall()), weave, asked)
+
+    def test_statements_are_those_of_the_tables(self, weave):
+        script = tabweave.export.sql(weave, replace=True)
+        assert "\n".join(script.statements) == script.tables
+        starts = ("DROP TABLE ", "CREATE TABLE ", "INSERT INTO ")
+        assert all(s.startswith(starts) and s.endswith(";") for s in script.statements)
+
+    @pytest.mark.slow
+    @pytest.mark.filterwarnings("ignore:columns 'a' are compared by spelling")
+    def test_a_long_export_over_adbc(self, request):
+        """One statement at a time; values may hold what ends one."""
+        dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="reads PostgreSQL")
+        pyarrow = pytest.importorskip("pyarrow", reason="typed columns of Python values")
+        server = request.getfixturevalue("postgres")
+        rows = {"a": [f"v{i};\n{'é' * 1000}" for i in range(700)] * 2, "b": ["x", "y"] * 700}
+        model = Weave().fit(rows)
+        script = tabweave.export.sql(model, "postgres", keep=[KEY], replace=True)
+        with dbapi.connect(server) as connection, connection.cursor() as cursor:
+            cursor.adbc_ingest("rows", pyarrow.table({KEY: range(1400), **rows}), mode="replace")
+            for statement in script.statements:
+                cursor.execute(statement)
+            cursor.execute(script.select)
+            agrees(sorted_rows(cursor.fetchall()), model, rows)
 
     def test_every_embedder(self, fitted):
         embedder, rows = fitted
@@ -137,7 +160,7 @@ class TestRoundTrip:
         with dbapi.connect(server) as connection, connection.cursor() as cursor:
             table = pyarrow.table({KEY: range(len(rows["row"])), **rows})
             cursor.adbc_ingest("rows", table, mode="replace")
-            for statement in script.tables.split(";\n"):
+            for statement in script.statements:
                 cursor.execute(statement)
             cursor.execute(script.select)
             found = sorted_rows(cursor.fetchall())
@@ -636,6 +659,9 @@ def test_what_postgres_cannot_hold_is_refused():
     with pytest.raises(ValueError, match="column 'a': expected values of up to 2,704 bytes"):
         tabweave.export.sql(long, "postgres")
     assert tabweave.export.sql(long, "duckdb")
+    signs = tabweave.OneHot().fit({"a": ["x" * 2000, "é" * 1400], "b": ["p", "q"]})
+    with pytest.raises(ValueError, match=r"'éééé.*'\.\.\. of 2,800"):  # in bytes the longest
+        tabweave.export.sql(signs, "postgres")
     wide = tabweave.OneHot().fit({"a": [f"v{i}" for i in range(1100)]})
     with pytest.raises(ValueError, match="column 'a': expected at most 1,000 dimensions"):
         tabweave.export.sql(wide, "postgres")

@@ -27,6 +27,8 @@ class Script(str):
     ----------
     tables : str
         The CREATE and INSERT statements, to be run once.
+    statements : tuple of str
+        The same one by one, for drivers that take one at a time, such as ADBC's of PostgreSQL.
     select : str
         The SELECT over them, without a semicolon, so that it can be a view or a subquery.
 
@@ -42,12 +44,15 @@ class Script(str):
     """
 
     tables: str
+    statements: tuple[str, ...]
     select: str
 
-    def __new__(cls, tables: str, select: str) -> Script:
+    def __new__(cls, statements: Iterable[str], select: str) -> Script:
         """Join the two parts."""
+        statements = tuple(statements)
+        tables = "\n".join(statements)
         out = super().__new__(cls, f"{tables}\n{select};\n")
-        out.tables, out.select = tables, select
+        out.tables, out.statements, out.select = tables, statements, select
         return out
 
 
@@ -150,12 +155,13 @@ class SqlWriter:
 
     # -- tables ----------------------------------------------------------------------------
 
-    def tables(self, replace: bool) -> str:
+    def tables(self, replace: bool) -> list[str]:
         """The statements that make the value tables."""
         pairs = zip(self.lookups, self.names, strict=True)
-        return "\n".join(self._table(part, self.quoted(name), replace) for part, name in pairs)
+        tables = (self._table(part, self.quoted(name), replace) for part, name in pairs)
+        return list(chain.from_iterable(tables))
 
-    def _table(self, part: Lookup, name: str, replace: bool) -> str:
+    def _table(self, part: Lookup, name: str, replace: bool) -> list[str]:
         kind, number = self.kinds[part.column], self.dialect.number
         # A key makes a second run of the INSERT fail, which would multiply rows.
         key = "" if self.dialect.name == "bigquery" else "PRIMARY KEY"
@@ -171,7 +177,7 @@ class SqlWriter:
         for start in range(0, len(lines), rows_of_insert):
             rows = ",\n".join(lines[start : start + rows_of_insert])
             out.append(f"INSERT INTO {name} VALUES\n{rows};")
-        return "\n".join(out)
+        return out
 
     def _keys(self, part: Lookup, kind: str) -> list[str]:
         keys = [literal(label, kind, self.dialect, part.column) for label in part.labels]
@@ -341,14 +347,15 @@ def _check_limits(plan: Plan, n_passed: int, dialect: Dialect) -> None:
 def _check_fits_postgres(part: Lookup) -> None:
     """Raise for values that PostgreSQL cannot index, and vectors that no page of it can hold."""
     max_key_bytes, max_dimensions = 2704, 1000
-    longest = max((v for v in part.labels if isinstance(v, str | bytes)), key=len, default="")
-    n_bytes = len(longest.encode() if isinstance(longest, str) else longest)
-    if n_bytes > max_key_bytes:
-        raise ValueError(
-            f"column {part.column!r}: expected values of up to {max_key_bytes:,} bytes, "
-            f"which PostgreSQL can index, got {longest[:20]!r}... of {n_bytes:,}; shorten it, or "
-            "leave the column out"
-        )
+    for value in part.labels:
+        n_bytes = len(value.encode()) if isinstance(value, str) else 0
+        n_bytes = len(value) if isinstance(value, bytes) else n_bytes
+        if n_bytes > max_key_bytes:
+            raise ValueError(
+                f"column {part.column!r}: expected values of up to {max_key_bytes:,} bytes, which "
+                f"PostgreSQL can index, got {value[:20]!r}... of {n_bytes:,}; shorten it, or leave "
+                "the column out"
+            )
     if part.width > max_dimensions:
         raise ValueError(
             f"column {part.column!r}: expected at most {max_dimensions:,} dimensions, which a "

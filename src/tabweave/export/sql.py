@@ -348,8 +348,9 @@ def _check_fits_postgres(part: Lookup) -> None:
     """Raise for values that PostgreSQL cannot index, and vectors that no page of it can hold."""
     max_key_bytes, max_dimensions = 2704, 1000
     for value in part.labels:
-        n_bytes = len(value.encode()) if isinstance(value, str) else 0
-        n_bytes = len(value) if isinstance(value, bytes) else n_bytes
+        if not isinstance(value, str | bytes):
+            continue
+        n_bytes = len(value.encode() if isinstance(value, str) else value)
         if n_bytes > max_key_bytes:
             raise ValueError(
                 f"column {part.column!r}: expected values of up to {max_key_bytes:,} bytes, which "

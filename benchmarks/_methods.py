@@ -545,7 +545,7 @@ TABLES["5.4"] = TableSpec(
     },
     {"NB-G θ": "NB-GU", "NB-V θ": "NB-VU"},
     (
-        "Single fits as in the thesis, F averaged over five seeds, each with all starts: NB-G and "
+        "Single fits as in the thesis, F averaged over three seeds, each with all starts: NB-G and "
         "NB-V with the printed column weights (5.31), NB-GU and NB-VU without (tabweave's "
         "default). 'θ' has θ itself on an axis of each value, without π and column weights, beside "
         "the printed NB-GU and NB-VU. One-zero vectors have the distances of one-hot vectors: OZ "

@@ -13,7 +13,7 @@ from tabweave.embed.nonbend import Fit, Prior, mean_grams
 from tabweave.embed.onehot import OneHotAutoencoder
 from tabweave.papers.categories import weighted_grams
 
-SEEDS = 5  # of single fits: their F is the mean over so many, each with all starts
+SEEDS = 3  # of single fits: their F is the mean over so many, each with all starts
 
 
 class Halfway(NonBEND):

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tabweave import Counts, Table
 from tabweave.counts.couplings import shares
@@ -176,6 +177,17 @@ def test_coupled_table_3(model):
 
 def test_distances_of_the_original_section_1():
     assert [normalized(X, *pair) for pair in ((4, 6), (4, 3), (6, 5))] == [0.493, 0.950, 0.982]
+
+
+def test_distances_by_correlations_alone_section_1():
+    """Each column by its significant correlations with all: the coupled representation of L = 1."""
+    Z = CoupledNumeric(1, scale=None).fit_transform(IRIS)
+    assert [normalized(Z, *pair) for pair in ((4, 6), (4, 3), (6, 5))] == [0.223, 0.329, 0.218]
+    R = np.corrcoef(X.T)
+    strong = [
+        [i == j or stats.pearsonr(X[:, i], X[:, j])[1] < 0.05 for i in range(4)] for j in range(4)
+    ]
+    np.testing.assert_allclose(Z, X @ np.where(strong, R, 0))
 
 
 def test_distances_of_the_coupled_section_4(model):

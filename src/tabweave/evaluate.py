@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 __all__ = [
+    "ClassRates",
     "FriedmanTest",
     "RankComparison",
     "average_ranks",
     "bonferroni_dunn",
+    "class_rates",
     "clustering_accuracy",
     "clustering_f",
     "critical_difference",
     "friedman",
+    "level_with_best",
     "macro_f",
     "matched_labels",
     "neighbor_precision_at_k",
@@ -93,7 +96,7 @@ class RankComparison:
 
 
 def average_ranks(
-    scores: Any, higher_is_better: bool = True, *, missing: Missing = "raise"
+    scores: Any, higher_is_better: bool = True, *, missing: Missing | Literal["gaps"] = "raise"
 ) -> np.ndarray:
     """Rank the methods on every data set (1 is best) and average; ties share their ranks.
 
@@ -103,13 +106,16 @@ def average_ranks(
         One score per data set and method.
     higher_is_better : bool, default=True
         Whether the highest score gets rank 1.
-    missing : {"raise", "drop"}, default="raise"
-        What to do with a data set that lacks a score (NaN): refuse, or leave it out.
+    missing : {"raise", "drop", "gaps"}, default="raise"
+        What to do with a data set that lacks a score (NaN): refuse, leave it out, or rank the
+        methods that have one among themselves. A method is then averaged over the data sets where
+        it has a rank, as the thesis does for one that ran out of memory: with fewer rivals ranks
+        are lower, so methods with gaps are favoured.
 
     Returns
     -------
     ndarray of shape (n_methods,)
-        Average ranks.
+        Average ranks; NaN for a method without any score.
 
     References
     ----------
@@ -120,8 +126,16 @@ def average_ranks(
     >>> from tabweave.evaluate import average_ranks
     >>> average_ranks([[0.9, 0.8, 0.8], [0.7, 0.6, 0.5]])
     array([1. , 2.25, 2.75])
+    >>> average_ranks([[0.9, 0.8, 0.7], [0.6, float("nan"), 0.7]], missing="gaps")
+    array([1.5, 2. , 2. ])
     """
-    return _ranks(scores, higher_is_better, missing).mean(axis=0)
+    if missing != "gaps":
+        return _ranks(scores, higher_is_better, missing).mean(axis=0)
+    ranks = _ranked(_score_table(scores), higher_is_better)
+    has_rank = ~np.isnan(ranks)
+    total = np.where(has_rank, ranks, 0.0).sum(axis=0)
+    n_ranks = has_rank.sum(axis=0)
+    return np.divide(total, n_ranks, out=np.full(len(total), np.nan), where=n_ranks > 0)
 
 
 def friedman(
@@ -310,14 +324,52 @@ def nemenyi(
     return RankComparison(means, cd, pairs, np.abs(pairs) >= cd)
 
 
-def _ranks(scores: Any, higher_is_better: bool, missing: Missing) -> np.ndarray:
-    from scipy.stats import rankdata
+def level_with_best(scores: Any, alpha: float = 0.05, higher_is_better: bool = True) -> np.ndarray:
+    """Which methods do not differ from the best one on a data set: those that get a star.
+
+    Student's t-test of two samples of equal variance, the best mean's scores and a method's.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_splits, n_methods)
+        One score per split of the data set and method.
+    alpha : float, default=0.05
+        Level of the test.
+    higher_is_better : bool, default=True
+        Whether the highest mean is the best.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_methods,)
+        The best method is level with itself.
+
+    References
+    ----------
+    Zhu (2019), Table 6.1.
+
+    Examples
+    --------
+    >>> from tabweave.evaluate import level_with_best
+    >>> level_with_best([[0.90, 0.89, 0.5], [0.92, 0.93, 0.6], [0.91, 0.90, 0.4]]).tolist()
+    [True, True, False]
+    """
+    from scipy.stats import ttest_ind_from_stats
 
     table = np.asarray(scores, dtype=float)
-    if table.ndim != 2 or table.shape[1] < 2:
+    if table.ndim != 2 or len(table) < 2 or np.isnan(table).any():
         raise ValueError(
-            f"scores: expected a row per data set and at least 2 columns, got {table.shape}"
+            "scores: expected a row for each of at least 2 splits and no gaps, got an array of "
+            f"shape {table.shape} with {int(np.isnan(table).sum())} gaps"
         )
+    mean, std, n = table.mean(axis=0), table.std(axis=0, ddof=1), len(table)
+    best = int(mean.argmax() if higher_is_better else mean.argmin())
+    with np.errstate(divide="ignore", invalid="ignore"):  # scores that never vary
+        p = ttest_ind_from_stats(mean[best], std[best], n, mean, std, n).pvalue
+    return np.where(mean == mean[best], True, p > alpha)
+
+
+def _ranks(scores: Any, higher_is_better: bool, missing: Missing) -> np.ndarray:
+    table = _score_table(scores)
     incomplete = np.isnan(table).any(axis=1)
     if missing not in ("raise", "drop"):
         raise ValueError(f'expected missing="raise" or "drop", got {missing!r}')
@@ -329,7 +381,23 @@ def _ranks(scores: Any, higher_is_better: bool, missing: Missing) -> np.ndarray:
     table = table[~incomplete]
     if not len(table):
         raise ValueError("no data set has a score for every method")
-    return rankdata(-table if higher_is_better else table, axis=1)
+    return _ranked(table, higher_is_better)
+
+
+def _score_table(scores: Any) -> np.ndarray:
+    table = np.asarray(scores, dtype=float)
+    if table.ndim != 2 or table.shape[1] < 2:
+        raise ValueError(
+            f"scores: expected a row per data set and at least 2 columns, got {table.shape}"
+        )
+    return table
+
+
+def _ranked(table: np.ndarray, higher_is_better: bool) -> np.ndarray:
+    """Ranks in each row, NaN where there is no score."""
+    from scipy.stats import rankdata
+
+    return rankdata(-table if higher_is_better else table, axis=1, nan_policy="omit")
 
 
 # -- How well classes are found again: by labels, by clusters, by the nearest objects -------------
@@ -485,6 +553,60 @@ def macro_f(y_true: Any, y_pred: Any, *, classes: Literal["true", "either"] = "t
     named = np.bincount(codes, minlength=len(true))[: len(true)]
     n_classes = len(true) + (int((true_code_of < 0).sum()) if classes == "either" else 0)
     return float((2 * hits / (sizes + named)).sum() / n_classes)
+
+
+class ClassRates(NamedTuple):
+    """Rates of `class_rates`, each a mean over classes.
+
+    Attributes
+    ----------
+    precision : float
+        Of the objects that are said to be of a class, the share that is.
+    recall : float
+        Of the objects of a class, the share that is said to be.
+    specificity : float
+        Of the objects of other classes, the share that is not said to be of this one.
+    """
+
+    precision: float
+    recall: float
+    specificity: float
+
+
+def class_rates(y_true: Any, y_pred: Any) -> ClassRates:
+    """Precision, recall and specificity of each class, averaged over the classes of ``y_true``.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_objects,)
+        True and predicted classes. A class that is never said has a precision of 0; where all
+        objects are of one class, its specificity is 1.
+
+    Returns
+    -------
+    ClassRates
+        ``precision``, ``recall`` and ``specificity``.
+
+    References
+    ----------
+    Wang, She, Cao (2013), section 5.4, Figure 4.
+
+    Examples
+    --------
+    >>> from tabweave.evaluate import class_rates
+    >>> class_rates(["a", "a", "b", "b"], ["a", "a", "a", "b"])
+    ClassRates(precision=0.8333333333333333, recall=0.75, specificity=0.75)
+    """
+    true, true_codes, predicted, predicted_codes = encode_pair(y_true, y_pred, ("y_true", "y_pred"))
+    codes = recode(predicted, true, ("y_pred", "y_true"))[predicted_codes]
+    n, k = len(true_codes), len(true)
+    hits = np.bincount(true_codes[true_codes == codes], minlength=k)
+    sizes = np.bincount(true_codes, minlength=k)
+    named = np.bincount(codes[codes >= 0], minlength=k)
+    precision = hits / np.maximum(named, 1)
+    recall = hits / sizes
+    specificity = 1 - (named - hits) / np.maximum(n - sizes, 1)
+    return ClassRates(*(float(rate.mean()) for rate in (precision, recall, specificity)))
 
 
 def _matching(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

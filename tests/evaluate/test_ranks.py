@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tabweave.evaluate import average_ranks, bonferroni_dunn, critical_difference, friedman, nemenyi
+from tabweave.evaluate import (
+    average_ranks,
+    bonferroni_dunn,
+    critical_difference,
+    friedman,
+    level_with_best,
+    nemenyi,
+)
 
 # Zhu (2019), Table 7.1: clustering F of 8 representations on 25 data sets.
 METHODS = ["UNTIE", "Couplings", "CDE", "COS", "Ahmad", "DILCA", "Rough", "Hamming"]
@@ -134,6 +141,34 @@ def test_missing_scores():
     assert nemenyi(scores, missing="drop").critical_difference == nemenyi(full).critical_difference
     with pytest.raises(ValueError, match="no data set"):
         average_ranks([[np.nan, 1.0]], missing="drop")
+
+
+def test_ranks_with_gaps_are_among_those_that_have_a_score():
+    rng = np.random.default_rng(1)
+    scores = rng.integers(5, size=(12, 4)).astype(float)
+    scores[rng.random(scores.shape) < 0.3] = np.nan
+    ranks = []
+    for row in scores:
+        rivals = row[~np.isnan(row)]
+        higher, equal = (rivals[:, None] > row).sum(axis=0), (rivals[:, None] == row).sum(axis=0)
+        ranks.append(np.where(np.isnan(row), np.nan, higher + (equal + 1) / 2))
+    found = average_ranks(scores, missing="gaps")
+    np.testing.assert_allclose(found, np.nanmean(ranks, axis=0))
+    assert np.isnan(average_ranks([[1.0, np.nan], [2.0, np.nan]], missing="gaps")[1])
+    with pytest.raises(ValueError, match="expected missing="):
+        friedman(scores, missing="gaps")
+
+
+def test_level_with_the_best_is_student_s_t_test():
+    rng = np.random.default_rng(3)
+    scores = rng.normal([0.8, 0.79, 0.7, 0.8], 0.03, size=(20, 4))
+    best = scores.mean(axis=0).argmax()
+    p = stats.ttest_ind(scores[:, [best]], scores, axis=0).pvalue
+    assert level_with_best(scores).tolist() == (p > 0.05).tolist()
+    assert level_with_best(-scores, higher_is_better=False).tolist() == (p > 0.05).tolist()
+    assert level_with_best([[1.0, 1.0, 0.5], [1.0, 1.0, 0.5]]).tolist() == [True, True, False]
+    with pytest.raises(ValueError, match="at least 2 splits and no gaps"):
+        level_with_best([[1.0, np.nan], [1.0, 0.0]])
 
 
 def test_perfect_agreement_and_no_difference():

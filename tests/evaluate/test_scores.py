@@ -15,6 +15,20 @@ CLUSTER_SCORES = [
 ALL_SCORES = [*CLUSTER_SCORES, evaluate.macro_f]
 
 
+def test_class_rates_are_scikit_learn_s():
+    """Specificity is the recall of "not this class"."""
+    for seed in range(5):
+        y, predicted = random_labels(seed, 3, 4)
+        labels = np.unique(y)
+        precision, recall, _, _ = metrics.precision_recall_fscore_support(
+            y, predicted, labels=labels, zero_division=0
+        )
+        others = [metrics.recall_score(y != c, predicted != c) for c in labels]
+        expected = [precision.mean(), recall.mean(), np.mean(others)]
+        np.testing.assert_allclose(evaluate.class_rates(y, predicted), expected)
+    assert evaluate.class_rates(["a", "a"], ["a", "b"]) == (1.0, 0.5, 1.0)
+
+
 def random_labels(seed, n_classes, n_clusters, n=40):
     rng = np.random.default_rng(seed)
     return rng.integers(n_classes, size=n), rng.integers(n_clusters, size=n)

@@ -3,7 +3,9 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import silhouette_score
 
+import tabweave
 from tabweave import papers
 
 ON_DISTANCES = [papers.relative_distance, papers.dunn, papers.sd_index]
@@ -250,3 +252,69 @@ def test_data_factors_of_a_small_table():
 def test_all_ways_to_say_missing_are_one_value():
     rows = np.array([["a", pd.NA], ["b", None], ["a", float("nan")]], object)
     assert papers.data_factors(rows, ["p", "q", "p"])["n_av"] == 1.5
+
+
+def test_the_bound_of_theorem_6_2_follows_from_its_proof():
+    """Eq. (6.34) with the complexity of (6.39) and kernels of 1 at most."""
+    rng = np.random.default_rng(0)
+    for n, k in rng.integers(10, 5000, size=(20, 2)):
+        sparsity, delta = rng.uniform(0.001, 1), rng.uniform(0.01, 0.5)
+        R = 4 * np.sqrt(np.e * np.log(n * k) / n)
+        expected = 4 * R / np.sqrt(sparsity) + 4 * (3 + 2 / np.sqrt(sparsity)) / np.sqrt(n)
+        expected += 2 * (1 + 1 / np.sqrt(sparsity)) * np.sqrt(2 * np.log(1 / delta) / n)
+        assert papers.helic_bound(n, k, sparsity, delta=delta) == pytest.approx(expected)
+
+
+def test_helic_stays_below_the_bound_of_theorem_6_2():
+    data = tabweave.datasets.monks(3)
+    train = np.random.default_rng(0).random(data.n_rows) < 0.5
+    model = papers.HELIC(random_state=0).fit(data.X[train], data.y[train])
+
+    def loss(rows):
+        square = model.pairwise_distances(data.X[rows]) ** 2
+        relation = np.where(data.y[rows][:, None] == data.y[rows], 1, -1)
+        return np.maximum(1 + relation * (square - model.threshold_), 0).mean()
+
+    n_kernels = sum(map(len, model.weights_.values()))
+    bound = papers.helic_bound(int(train.sum()), n_kernels, 1 / n_kernels)
+    assert loss(~train) - loss(train) < bound
+    assert loss(~train) < 5 < 50 < bound  # which so says nothing
+
+
+def test_the_bound_of_gbc_holds_where_losses_are_below_1_alone():
+    """Theorem 1: sources weighted as its proof does, the loss being linear in the weights."""
+    rng = np.random.default_rng(0)
+    for first, second in rng.uniform(0, 1, size=(50, 2)):
+        weighted = (second * first + first * second) / (first + second)
+        assert weighted <= papers.gbc_bound((first, second)) + 1e-12
+    assert (2 * 2 + 2 * 2) / 4 > papers.gbc_bound((2.0, 2.0))  # ε = 2: an excess of 2, not √2
+    assert papers.gbc_bound((0.0, 0.0), best=0.1, bayes=0.2) == pytest.approx(0.3)
+
+
+def test_the_bound_of_gbc_with_labels_falls_to_that_without():
+    without = papers.gbc_bound((0.1, 0.3))
+    bounds = [papers.gbc_bound((0.1, 0.3), n_labeled=n) for n in (10, 1000, 10**9)]
+    assert bounds[0] > bounds[1] > bounds[2] == pytest.approx(without, abs=1e-3)
+    luck = (2 + 3 * np.sqrt(np.log(2 / 0.05) / 2)) / np.sqrt(10)
+    assert bounds[0] == pytest.approx(without + luck)
+    assert papers.gbc_bound((0.1, 0.3), complexity=0.2) == pytest.approx(without + 0.4)
+
+
+@pytest.mark.parametrize("layout", ["mds", "tsne"])
+def test_maps_keep_groups_apart(layout):
+    rows = np.repeat([["a", "x", "m"], ["b", "y", "n"], ["c", "z", "o"]], 10, axis=0)
+    rows[::10, 2] = "p"
+    points = papers.distance_map(tabweave.OneHot(), rows, layout=layout, random_state=0)
+    assert points.shape == (30, 2)
+    assert silhouette_score(points, np.repeat([0, 1, 2], 10)) > 0.5
+
+
+def test_mds_keeps_distances_that_fit_in_two_dimensions():
+    rows = [["a", "x"], ["a", "y"], ["b", "x"], ["b", "y"]]
+    points = papers.distance_map(tabweave.OneHot(), rows, random_state=0)
+    expected = tabweave.OneHot().fit(rows).pairwise_distances(rows)
+    np.testing.assert_allclose(
+        np.linalg.norm(points[:, None] - points, axis=2), expected, atol=0.01
+    )
+    with pytest.raises(ValueError, match='expected layout "mds" or "tsne"'):
+        papers.distance_map(tabweave.OneHot(), rows, layout="umap")

@@ -659,7 +659,7 @@ SCHEMAS = {
     "kind none": (lambda: Schema({"a": None}), no(ValueError, "'a'", "None")),
     "kind list": (lambda: Schema({"a": ["nominal"]}), no(ValueError, "'a'", "['nominal']")),
     "kind class": (lambda: Schema({"a": str}), no(ValueError, "'a'")),
-    "text schema": (lambda: Table.of(ROW, "nominal"), no(TypeError, "'nominal'")),
+    "text schema": (lambda: Table.of(ROW, "category"), no(ValueError, "'category'")),
     "number schema": (lambda: Table.of(ROW, 5), no(TypeError, "5")),
     "names only": (lambda: Table.of(ROW, ["a"]), no(TypeError, "'a'", "kind")),
     "dict in a list": (lambda: Table.of(ROW, [{"a": "set"}]), no(TypeError, "{'a': 'set'}")),
@@ -922,7 +922,7 @@ ESTIMATOR = {
     "dtype integer": (lambda: OneHot(dtype="int8").fit_transform(FRAME), no(ValueError, "int8")),
     "dtype text": (lambda: OneHot(dtype="U3").fit_transform(FRAME), no(ValueError, "float32")),
     "dtype half": (lambda: OneHot(dtype="float16").fit_transform(FRAME), no(ValueError, "float16")),
-    "schema nonsense": (lambda: OneHot(schema="nominal").fit(FRAME), no(TypeError, "'nominal'")),
+    "schema nonsense": (lambda: OneHot(schema="category").fit(FRAME), no(ValueError, "'category'")),
     "schema of absent column": (
         lambda: OneHot(schema={"z": "set"}).fit(FRAME),
         no(ValueError, "'z'"),

@@ -23,7 +23,7 @@ from tabweave.gpu.kernels import JOIN, PAIRS, RANK, SCAN
 
 # Shared memory of a block, by the generation of the device; 64 KB for those before.
 SHARED_BYTES = {8: 96 << 10, 9: 220 << 10, 10: 220 << 10, 12: 96 << 10}
-TILE_BYTES = 16 << 10  # of the nodes that a block of the scan reads at a time
+TILE_BYTES = 24 << 10  # of the nodes that a block of the scan reads at a time
 MIN_PRODUCTS = 24  # coordinates from which on products pay
 CAPACITY = 4096  # nodes that are collected for a query before it is ranked
 NO_ROW = np.iinfo(np.int64).max
@@ -168,7 +168,7 @@ class Cuda:
         xp, n_queries = self.xp, len(limits)
         n_nodes = -(-len(plan) // step)
         held = plan.per_lane * plan.line.shape[1]  # numbers that a lane keeps in registers
-        threads = 1024 if held <= 24 else 512 if held <= 88 else 256
+        threads = 1024 if held <= 24 else 512 if held <= 96 else 384 if held <= 128 else 256
         tile = plan.tile_nodes
         kernel = self._kernel(
             SCAN,
@@ -309,7 +309,7 @@ class Plan:
     def of(cls, device: Any, nodes: Any, joint: Any, line: Any) -> Plan:
         """Join columns, and round coordinates less their mean."""
         xp, (n_nodes, n_coordinates) = device.xp, line.shape
-        per_lane = 2 if 0 < n_coordinates <= 80 else 1
+        per_lane = 2 if 0 < n_coordinates <= 64 else 1
         budget = (device.shared_bytes - 2 * TILE_BYTES) // (128 * per_lane)
         groups, n_shared = join_columns(nodes.widths.tolist(), budget)
         sizes = [prod(int(nodes.widths[a]) for a in group) for group in groups]
@@ -346,7 +346,7 @@ class Plan:
     @property
     def tile_nodes(self) -> int:
         """How many nodes a block reads at a time."""
-        return max(8, min(512, TILE_BYTES // max(1, self.node_bytes) // 32 * 32))
+        return max(8, min(1024, TILE_BYTES // max(1, self.node_bytes) // 32 * 32))
 
 
 def rounding(n_terms: int) -> float:

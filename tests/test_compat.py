@@ -18,7 +18,7 @@ from tabweave import _compat
 from tabweave._compat import eigh
 from tabweave.counts import counting, spectra
 from tabweave.counts.counting import DIGITS
-from tabweave.space import block, kernels, numbers
+from tabweave.space import kernels, numbers, points
 from tabweave.space.scan import Copies, Nodes
 
 SEEDS = st.integers(0, 2**32 - 1).map(np.random.default_rng)
@@ -135,7 +135,7 @@ def test_looking_up_is_the_same_to_the_last_bit(rng, kind, wide):
     n, width = int(rng.integers(0, 40)), int(rng.integers(1, 5))
     table, out = rng.normal(size=(7, width)).astype(wide), rng.normal(size=(n, width)).astype(kind)
     for name in ("put_rows", "add_rows"):
-        np.testing.assert_array_equal(*both(name, block, codes(rng, n, 7), table, out=out))
+        np.testing.assert_array_equal(*both(name, points, codes(rng, n, 7), table, out=out))
     values = np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n) * 9).round(
         int(rng.integers(4))
     )

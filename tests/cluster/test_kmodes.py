@@ -364,3 +364,10 @@ def test_values_that_fit_has_not_seen_are_reported():
         model.predict(rows | {"a": ["new"] * 60})
     with pytest.warns(UserWarning, match="column 'a': 30 of 60 values were not seen in fit"):
         model.transform(rows | {"a": ["new", "p"] * 30})
+
+
+def test_steps_end_when_no_centre_moves():
+    rows = [["a", "x"]] * 10 + [["b", "y"]] * 10
+    for measure in ("hamming", "ckml"):
+        model = KModes(2, measure=measure, random_state=0, max_iter=100).fit(rows)
+        assert model.n_iter_ <= 2

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tabweave import Table
-from tabweave.cluster.kmodes import OF_MIXTURES, in_bins, mixture_scores
+from tabweave.cluster.kmodes import OF_MIXTURES, expect, in_bins, mixture_scores
 
 from .conftest import planted
 
@@ -34,3 +34,16 @@ def test_numbers_of_classes_end_three_after_the_best():
         assert list(of_k) == [1, 2, 3, 4], criterion  # one class is the best: they are independent
     longer = mixture_scores(Table.of(rows), 12, rng, n_init=1, patience=5)
     assert list(longer["aic3"]) == [1, 2, 3, 4, 5, 6]
+
+
+def test_steps_of_one_class_end_when_it_has_settled(monkeypatch):
+    steps = []
+
+    def counted(*args):
+        steps.append(1)
+        return expect(*args)
+
+    monkeypatch.setattr("tabweave.cluster.kmodes.expect", counted)
+    rows = {name: list("pqqr") * 20 for name in "ab"}
+    mixture_scores(Table.of(rows), 1, np.random.default_rng(0))
+    assert 1 < len(steps) < 10

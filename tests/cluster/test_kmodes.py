@@ -369,5 +369,5 @@ def test_values_that_fit_has_not_seen_are_reported():
 def test_steps_end_when_no_centre_moves():
     rows = [["a", "x"]] * 10 + [["b", "y"]] * 10
     for measure in ("hamming", "ckml"):
-        model = KModes(2, measure=measure, random_state=0, max_iter=100).fit(rows)
+        model = KModes(2, metric=measure, random_state=0, max_iter=100).fit(rows)
         assert model.n_iter_ <= 2

@@ -24,7 +24,6 @@ from tabweave.gpu.kernels import JOIN, PAIRS, RANK, SCAN
 # Shared memory of a block, by the generation of the device; 64 KB for those before.
 SHARED_BYTES = {8: 96 << 10, 9: 220 << 10, 10: 220 << 10, 12: 96 << 10}
 TILE_BYTES = 24 << 10  # of the nodes that a block of the scan reads at a time
-MIN_PRODUCTS = 24  # coordinates from which on products pay
 CAPACITY = 4096  # nodes that are collected for a query before it is ranked
 NO_ROW = np.iinfo(np.int64).max
 
@@ -323,7 +322,7 @@ class Plan:
             codes[:, g] = code
         centre = line.mean(axis=0) if n_coordinates and n_nodes else xp.zeros(n_coordinates)
         centred = line - centre
-        has_products = nodes.power == 2 and n_coordinates >= MIN_PRODUCTS
+        has_products = nodes.power == 2 and n_coordinates >= 24  # fewer are as fast
         if has_products:
             error = rounding(len(groups) + n_coordinates)
             norms = (centred * centred).sum(axis=1, keepdims=True) * (1 - error)

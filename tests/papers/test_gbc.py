@@ -5,10 +5,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from tabweave import Sources, papers
-from tabweave.papers.sources import SignedLogistic, SummedTeam, normalized, search_step
-from tabweave.sources.container import blend
+from tabweave.papers.sources import (
+    SignedLogistic,
+    SummedTeam,
+    edge_loss,
+    normalized,
+    search_step,
+    weighted_graphs,
+)
 from tabweave.sources.team import Logistic, Squared, Team, Terms
 
 pytest.importorskip("lightgbm", reason="the extra boost is not installed")
@@ -94,10 +101,36 @@ def test_graphs_of_learned_weights_enter_training(monkeypatch):
     monkeypatch.setattr(SummedTeam, "regard", lambda t, g: seen.append(g) or regard(t, g))
     model = papers.GBCClassifier(3, consensus=0, connectivity=0.1, params=ONE_THREAD)
     model.fit(whole, dict(enumerate(y[:100].tolist())))
-    for graph, entry in zip(seen, model.history_, strict=True):
-        weights = list(entry["graph_weights"].values())
-        expected = blend([whole.graph(name) for name in whole.graph_names], weights)
-        np.testing.assert_allclose(graph.toarray(), expected.toarray())
+    links = [whole.graph(name).toarray() for name in whole.graph_names]
+    means = [A / np.maximum(A.sum(axis=1), 1)[:, None] for A in links]
+    for graph, entry in zip(seen[1:], model.history_, strict=True):  # the first are equal
+        near, random = entry["graph_weights"].values()
+        np.testing.assert_allclose(graph.toarray(), near * means[0] + random * means[1])
+
+
+def test_expectations_are_sums_as_printed():
+    """(3.2), (3.3): a source or a graph that does not have a row adds nothing to its mean."""
+    ids = np.arange(3)
+    team = SummedTeam(SimpleNamespace(sources=ids), Logistic(), ids[:1], np.ones((1, 1)), ids[:0])
+    team.couple(ids[1:], (1.0, 1.0), np.array([0.4, 0.6]))
+    path, pair = (sp.csr_array(np.array(A, float)) for A in (
+        [[0, 1, 1], [1, 0, 0], [1, 0, 0]], [[0, 1, 0], [1, 0, 0], [0, 0, 0]],
+    ))  # fmt: skip
+    team.regard(weighted_graphs([path, pair], [0.4, 0.6]))
+    team._rows = [ids, ids]
+    scores = np.array([[4.0, 4.0, 4.0], [1.0, np.nan, np.nan]])[:, :, None]
+    expected, neighbors = team._means(scores, 0)
+    np.testing.assert_allclose(expected[:, 0], [0.4 * 4 + 0.6, 1.6, 1.6])  # 4 if normalised
+    np.testing.assert_allclose(neighbors[:, 0], [4, 4, 1.6])  # of one graph alone
+
+
+def test_edges_lose_as_a_signed_label_does():
+    """(3.11) with the logistic loss of 3.4.2: log(1 + exp(-f(a) f(b)))."""
+    scores = np.array([[3.0], [2.0], [-2.0], [np.nan]])
+    pairs = np.array([[0, 0, 0], [1, 2, 3]])
+    expected = (np.log1p(np.exp(-6)) + np.log1p(np.exp(6))) / 2
+    assert edge_loss(SignedLogistic(), scores, pairs) == pytest.approx(expected)
+    assert edge_loss(Squared(), scores, pairs[:, :2]) == pytest.approx((1 + 25) / 2)
 
 
 def test_steps_are_searched():

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tabweave import Counts, OneHot, SimilarityIndex, Table, Weave, count
+from tabweave import Counts, OneHot, Schema, SimilarityIndex, Table, Weave, count
 from tabweave.columns import vocabulary as _buckets
 
 OTHER = _buckets.Bucket()
@@ -298,3 +298,23 @@ def test_more_rows_than_are_sampled_have_the_same_counts_in_any_order_and_engine
         np.testing.assert_array_equal(found.transform(asked), wanted.transform(asked))
     dask = pytest.importorskip("dask.dataframe")
     assert count(dask.from_pandas(shuffled, npartitions=7)) == wanted.counts_
+
+
+@pytest.mark.parametrize(("coupled", "checked"), [(True, [18]), (False, [])])
+def test_whether_counts_fit_into_memory_is_checked_once_by_the_first_rows(
+    monkeypatch, coupled, checked
+):
+    n_rows = []
+
+    class Recorded:
+        def __init__(self, table, _):
+            self.table = table
+
+        def check(self):
+            n_rows.append(self.table.n_rows)
+
+    monkeypatch.setattr("tabweave.engines.counting.estimated", Recorded)
+    frames = (pd.DataFrame({"a": list("pq") * n, "b": list("rs") * n}) for n in (9, 12, 15))
+    schema = Schema({"a": "nominal", "b": "nominal"}, coupled=coupled)
+    assert count(frames, schema=schema).n == 72
+    assert n_rows == checked

@@ -33,8 +33,7 @@ from tabweave.space import near_pairs
 from tabweave.space.graph import Walker
 from tabweave.space.near_pairs import LowerBound
 from tabweave.space.scan import nearest_nodes
-from tabweave.space.space import ValueDistanceParts, total_gaps
-from tabweave.space.value_tables import ValueTables
+from tabweave.space.space import LabelPoints, total_gaps
 
 FAISS = "faiss is not installed"
 
@@ -1023,18 +1022,18 @@ def test_duplicates_among_many_values_take_no_table_of_their_pairs(monkeypatch):
     last = n - n // 10  # the first name, misspelled
     threshold = 1.001 * index.embedder_.pairwise_distances(part(rows, [0, last]))[0, 1]
     compared, exact = [], []
-    near, between = LowerBound.near, ValueTables.between
+    near, between = LowerBound.near, LabelPoints.between
 
     def counting(bound, left, right, limit):
         compared.append(len(left[1]) * len(right[1]))
         return near(bound, left, right, limit)
 
-    def counting_exact(block, left, right):
+    def counting_exact(left, right):
         exact.append(len(left) * len(right))
-        return between(block, left, right)
+        return between(left, right)
 
     monkeypatch.setattr(LowerBound, "near", counting)
-    monkeypatch.setattr(ValueTables, "between", counting_exact)
+    monkeypatch.setattr(LabelPoints, "between", counting_exact)
     first, second, _ = index.duplicates(float(threshold))[:3]
     assert [0, last] in np.column_stack([first, second]).tolist()
     assert max(compared) <= n * n / 50
@@ -1043,7 +1042,7 @@ def test_duplicates_among_many_values_take_no_table_of_their_pairs(monkeypatch):
 
 def test_a_coordinate_of_two_values_is_not_their_own():
     points = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.2]])
-    bound = LowerBound([ValueDistanceParts(points, np.zeros(4), np.arange(4))], np.zeros((0, 4)), 2)
+    bound = LowerBound([LabelPoints.of(points)], np.zeros((0, 4)), 2)
     assert bound.columns[0][1].points.shape == (4, 1)
     for limit, groups in ((0.5, [0, 0, 1, 2]), (2.1, [0, 0, 0, 1]), (2.5, [0, 0, 0, 0])):
         assert len(set(zip(bound.linked(limit).tolist(), groups, strict=True))) == max(groups) + 1

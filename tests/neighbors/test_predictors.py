@@ -450,10 +450,10 @@ class TestColumnsAroundARow:
 
     def reference(self, model, X, y, asked):
         """Rank all rows by the formula, from n × n distances; return votes and weights."""
-        space = model._search_state().view.space
+        view = model._search_state().view
         parts = [
             (block.coordinates(model._read(X)), block.distances(*map(model._read, (asked, X))) ** 2)
-            for block in (*space.values, *space.lines)
+            for block in (*view.values, *view.lines)
         ]
         apart = sum(squared for _, squared in parts)
         votes, all_weights = np.zeros((len(asked), len(model.classes_))), []
@@ -500,7 +500,7 @@ class TestColumnsAroundARow:
         X, y = rows(160)
         model = WeaveClassifier().fit(X[:100], y[:100])
         _, view, targets, *_ = model._search_state()
-        parts, asked = (*view.space.values, *view.space.lines), model._read(X[100:])
+        parts, asked = (*view.values, *view.lines), model._read(X[100:])
         gaps = [total_gaps(part, model._read(X)) is not None for part in parts]
         left, right = (
             np.hstack([self.vectors(*part, rows, asks) for part in zip(parts, gaps, strict=True)])
@@ -537,7 +537,7 @@ class TestColumnsAroundARow:
         ((_, weights),) = model._neighbors(
             model._read(pd.DataFrame({"one": 0.0, "two": 0.0, "place": [-3.0, 3.0]}))
         )
-        names = [b.names[0] for b in model._search_state().view.space.lines]
+        names = [b.names[0] for b in model._search_state().view.lines]
         one, two = names.index("one"), names.index("two")
         left, right = weights[0, one] / weights[0, two], weights[1, two] / weights[1, one]
         assert min(left, right) > 1.3 and np.sqrt(left * right) > 1.5

@@ -161,11 +161,12 @@ def test_points_of_values_are_the_coordinates_of_cells(block):
             met += 1
             points = part.points(column)
             np.testing.assert_array_equal(points[column.codes], part.coordinates(table))
-            located = part.locate(column)
-            between = part.between(located[:2], located)
-            gaps = part.label_gaps(column)
-            between = between + gaps[:2, None] + gaps
+            labels = part.locate(column)
+            two = labels.take([0, 1])
+            between = two.between(labels) + two.gaps[:, None] + labels.gaps
             np.testing.assert_allclose(between, part.pairs(column)[:2], atol=1e-12)
+            opposite = labels.take([0, 0, 1]).opposite(labels.take([0, 1, 1]))
+            np.testing.assert_allclose(opposite, labels.between(labels)[[0, 0, 1], [0, 1, 1]])
             new = part.points(label_column(["never seen"]))
             np.testing.assert_array_equal(new[0], new[1])  # the unknown point is last
     assert met or len(block.parts()) == 1  # all are mixed

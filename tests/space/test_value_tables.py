@@ -12,6 +12,7 @@ from tabweave import Counts, Table, ValueMetric, ValueTables
 from tabweave.columns.spelling import Spelling
 from tabweave.columns.table import take_rows
 from tabweave.counts.couplings import Factors
+from tabweave.space.space import VectorSpace
 from tabweave.space.value_tables import along_values, code_words, compacted, gram_factor
 
 seeds = st.integers(0, 2**32 - 1)
@@ -457,9 +458,9 @@ class TestOwn:
 def test_unknown_labels_are_refused_if_asked():
     table = Table.of({"a": list("uvwu")})
     column, block = table["a"], ValueMetric("hamming").fit(table).space_
-    assert block.locate(column, "error").tolist() == [0, 1, 2]
+    assert block.locate(column, "error").index.tolist() == [0, 1, 2]
     odd = Table.of({"a": ["u", "z"]})["a"]
-    assert block.locate(odd).tolist() == [0, 3]
+    assert block.locate(odd).index.tolist() == [0, 3]
     with pytest.raises(ValueError, match="'z'"):
         block.locate(odd, "error")
 
@@ -468,9 +469,9 @@ def test_shares_under_a_power_of_your_own_are_those_of_the_vectors():
     metric = ValueMetric("of").fit({"a": list("uvwu"), "b": list("xyxx")})
     rows = Table.of({"a": list("uv"), "b": list("xy")})
     others = take_rows(rows, np.array([1, 0]))
-    found = metric.space_.shares(rows, others, power=2)
+    found = VectorSpace(metric.space_, 2).shares(rows, others)
     vectors = metric.space_.vectors()
-    wanted = vectors.shares(rows, others, power=2)
+    wanted = vectors.shares(rows, others)
     assert found.keys() == wanted.keys() == {"a", "b"}
     for name in found:
         np.testing.assert_array_equal(found[name], wanted[name])

@@ -575,8 +575,8 @@ class TreeRows:
         """Look up the coordinates of a table's values."""
         codes, values, lines = [], [], [np.zeros((table.n_rows, 0))]
         for part in block.parts():
-            data = table[part.names[0]]
-            if part.by_value and isinstance(data, Codes):
+            if part.is_looked_up(table):
+                data = table[part.names[0]]
                 codes.append(data.codes)
                 values.append(part.points(data, unknown))
             else:

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabweave._compat import HasMethods, Interval, StrOptions, html_table, require
 from tabweave.base import Embedder, Estimator, TabularInput
 from tabweave.columns.table import Table, remember_names, take_rows
+from tabweave.columns.vocabulary import Unknown
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.io.store import load as store_load
@@ -34,20 +35,21 @@ from tabweave.neighbors.stored import (
     more_rows,
     row_ids,
     space_of,
+    unknown_rule,
 )
 from tabweave.space.graph import BREADTHS, Graph, Walker
 from tabweave.space.kernels import all_distances
 from tabweave.space.near_pairs import row_pairs
 from tabweave.space.scan import (
-    Comparison,
     Queries,
     Ranking,
     View,
+    check_comparable,
     nearest_nodes,
     nearest_rows,
     within,
 )
-from tabweave.space.space import given_names
+from tabweave.space.space import Joined, Space, given_names
 from tabweave.updates import exclusive
 
 # Distinct rows from which "auto" takes a graph.
@@ -247,11 +249,12 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         new_ids = row_ids(X, ids)
         embedder, table = first_rows(self.embedder, X, y, ids)
         space = space_of(embedder, table.schema, self.metric)
-        space.check(table)
+        unknown = unknown_rule(embedder)
+        check_comparable(table, space, unknown)
         stored = Stored.of(table, new_ids)
         self.embedder_, self._stored, self._graph = embedder, stored, None
         self._measured = None
-        self._cache = IndexState(space, stored, self.backend)
+        self._cache = IndexState(space, unknown, stored, self.backend)
         if isinstance(embedder, Embedder):
             remember_names(self, embedder.schema_)
         else:
@@ -274,7 +277,8 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
             return self.fit(X, ids=ids)
         schema = self._stored.table.schema
         table = more_rows(self.embedder_, X, schema)
-        self._ready().space.check(table)
+        state = self._ready()
+        check_comparable(table, state.space, state.unknown)
         self._replace_rows(self._stored.append(table, row_ids(X, ids, schema)))
         return self
 
@@ -516,14 +520,14 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
             mixed a share may be negative: it points against the total difference.
         """
         check_is_fitted(self, "_stored")
-        space, stored = self._ready().space, self._stored
+        state, stored = self._ready(), self._stored
         query, names = asked_rows(self.embedder_, row, stored.table.schema)
         if query.n_rows != 1:
             raise ValueError(f"expected one row, got {query.n_rows}")
         other = take_rows(stored.table, np.array([stored.row_of(id)]))
-        shares = (space if names is None else space.only(names)).explain(query, other)
+        shares = state.compared(names).shares(query, other, state.unknown)
         order = [name for name in stored.table.schema.names if name in shares]
-        return {name: shares[name] for name in dict.fromkeys([*order, *shares])}
+        return {name: float(shares[name][0]) for name in dict.fromkeys([*order, *shares])}
 
     # -- files and parameters --------------------------------------------------------------
 
@@ -552,7 +556,8 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         """What is derived from the rows, up to date and without too many tombstones."""
         cache = self._ready()
         if cache.is_worn():
-            cache = self._cache = IndexState(cache.space, cache.stored.compacted(), self.backend)
+            stored = cache.stored.compacted()
+            cache = self._cache = IndexState(cache.space, cache.unknown, stored, self.backend)
             self._stored = cache.stored
         cache.prepare(self.links, self.breadth)
         self._graph, self._measured = cache.graph, cache.measured
@@ -563,7 +568,8 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         """What is derived from the rows."""
         if self._cache is None:
             space = space_of(self.embedder_, self._stored.table.schema, self.metric)
-            self._cache = IndexState(space, self._stored, self.backend, self._graph, self._measured)
+            saved = self.backend, self._graph, self._measured
+            self._cache = IndexState(space, unknown_rule(self.embedder_), self._stored, *saved)
         elif self._cache.backend_parameter != self.backend:
             self._cache = self._cache.after(self._stored, self.backend)
         return self._cache
@@ -581,8 +587,10 @@ class IndexState:
 
     Parameters
     ----------
-    space : Comparison
+    space : Space
         What rows are compared by.
+    unknown : {"centroid", "error"}
+        What becomes of values that the embedder has not seen.
     stored : Stored
         The rows.
     backend_parameter : str
@@ -593,7 +601,8 @@ class IndexState:
         The breadth that suits the graph, and its recall.
     """
 
-    space: Comparison
+    space: Space
+    unknown: Unknown
     stored: Stored
     backend_parameter: str
     graph: Graph | None = None
@@ -606,7 +615,8 @@ class IndexState:
 
     def after(self, stored: Stored, backend_parameter: str) -> IndexState:
         """What is derived from rows of which some were added or removed."""
-        out = IndexState(self.space, stored, backend_parameter, self.graph, self.measured)
+        saved = backend_parameter, self.graph, self.measured
+        out = IndexState(self.space, self.unknown, stored, *saved)
         if stored.table is self.stored.table:
             out._views, out._walker = dict(self._views), self._walker
         return out
@@ -648,6 +658,12 @@ class IndexState:
         large = len(self.stored.alive) >= GRAPH_NODES and len(self.view().nodes) >= GRAPH_NODES
         return "faiss-hnsw" if large and find_spec("faiss") else "exact"
 
+    def compared(self, names: list[str] | None) -> Space:
+        """The space of some columns."""
+        if names is None:
+            return self.space
+        return self.space.only(names) or Joined([])
+
     def view(self, names: list[str] | None = None) -> View:
         """Rows as a search over some columns sees them."""
         key = None if names is None else tuple(names)
@@ -655,8 +671,7 @@ class IndexState:
             if key not in self._views:
                 if len(self._views) >= 8:  # sets of columns
                     del self._views[next(k for k in self._views if k is not None)]
-                space = self.space if names is None else self.space.only(names)
-                self._views[key] = View(self.stored.table, space)
+                self._views[key] = View(self.stored.table, self.compared(names), self.unknown)
             return self._views[key]
 
     def sample_distances(self, names: list[str] | None) -> np.ndarray:
@@ -669,7 +684,7 @@ class IndexState:
             nodes = view.nodes.take(view.copies.node_of[rows])
             nearest, others = nearest_nodes(nodes, view.queries(take_rows(view.table, rows)), n)
             summed = np.sort(nearest[others != np.arange(n)[:, None]])
-            self._sampled[key] = view.space.distances(summed)
+            self._sampled[key] = view.space.rooted(summed)
         return self._sampled[key]
 
     def nearest(
@@ -683,7 +698,7 @@ class IndexState:
         summed, rows = nearest_rows(
             view.nodes, view.copies, view.queries(queries), k, allowed, search
         )
-        return view.space.distances(summed), rows
+        return view.space.rooted(summed), rows
 
     def _search(self, all_allowed: bool) -> Callable[..., Ranking] | None:
         """How the graph finds nodes; None if all nodes are to be compared."""
@@ -715,12 +730,24 @@ def nearest_to_all(
         one = np.maximum(summed[0], 0)
         total = np.maximum(total, one) if together == "all" else total + one / len(located)
     if together == "mean" and space.root and space.power == 2:
-        total = np.maximum(total - space.inertia(queries), 0)
+        total = np.maximum(total - inertia(view, queries), 0)
     first = view.copies.first(allowed)
     nodes = np.flatnonzero(first >= 0)
     nodes = nodes[np.lexsort((first[nodes], total[nodes]))[:k]]
     summed, rows = view.copies.expand((total[None, nodes], first[None, nodes]), k, allowed)
-    return space.distances(summed), rows
+    return space.rooted(summed), rows
+
+
+def inertia(view: View, queries: Table) -> float:
+    """Mean of what adds up between rows and their mean, of Euclidean spaces."""
+    total = 0.0
+    for part in view.lines:
+        total += float(part.coordinates(queries, unknown=view.unknown).var(axis=0).sum())
+    for part in view.values:
+        column = queries[part.names[0]]
+        located = part.locate(column, view.unknown).take(column.codes)
+        total += float(located.between(located).mean()) / 2
+    return total
 
 
 def rows_within(
@@ -732,7 +759,7 @@ def rows_within(
     query, summed = np.repeat(query, sizes), np.repeat(summed, sizes)
     order = np.lexsort((members, summed, query))
     cuts = np.searchsorted(query[order], np.arange(1, queries.n_rows))
-    parts = (np.split(part[order], cuts) for part in (view.space.distances(summed), members))
+    parts = (np.split(part[order], cuts) for part in (view.space.rooted(summed), members))
     return list(zip(*parts, strict=True))
 
 

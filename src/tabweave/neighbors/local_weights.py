@@ -61,16 +61,15 @@ class ColumnCoordinates(NamedTuple):
     @classmethod
     def of_view(cls, view: View) -> ColumnCoordinates:
         """Look up what a search looks up."""
-        space = view.space
-        columns = [view.table[block.names[0]] for block in space.values]
+        columns = [view.table[part.names[0]] for part in view.values]
         sizes = [len(column.labels) for column in columns]
         narrow = np.uint16 if max(sizes, default=0) <= 1 << 16 else np.uint32
         codes = np.empty((len(view.nodes), len(columns)), narrow)
         for a, column_codes in enumerate(view.codes()):
             codes[:, a] = column_codes
         points = [
-            block.points(column, space.unknown)[:-1].ravel()
-            for block, column in zip(space.values, columns, strict=True)
+            part.points(column, view.unknown)[:-1].ravel()
+            for part, column in zip(view.values, columns, strict=True)
         ]
         return cls(
             codes,
@@ -79,7 +78,7 @@ class ColumnCoordinates(NamedTuple):
             column_edges([len(part) for part in points]),
             np.ascontiguousarray(view.nodes.line.T),
             column_edges(view.line_widths),
-            np.array([block.width for block in space.lines], np.int64),
+            np.array([part.width for part in view.lines], np.int64),
         )
 
     def reranked(

@@ -45,7 +45,6 @@ from tabweave.neighbors.stored import (
     LARGEST_COORDINATE,
     Stored,
     row_ids,
-    space_of,
     without_column,
 )
 from tabweave.neighbors.votes import (
@@ -350,7 +349,8 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
         """Rows that are there, as they are looked for and vote."""
         if self._cache is None:
             table, targets = self._learning_rows()
-            view = View(table, space_of(self.embedder_.learn(), table.schema, "auto"))
+            embedder = self.embedder_.learn()
+            view = View(table, embedder.space_, embedder.unknown)
             self._cache = SearchState(
                 np.flatnonzero(self._stored.alive),
                 view,
@@ -363,14 +363,14 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
     def _neighbors(self, table: Table) -> Iterator[tuple[Neighbors, np.ndarray]]:
         """Yield the nodes near some of the rows asked about, and the weights of columns."""
         _, view, targets, columns, _ = self._search_state()
-        queries, ks, space = view.queries(table), self.n_neighbors_, view.space
+        queries, ks = view.queries(table), self.n_neighbors_
         ones = np.ones(len(view.nodes), np.int64)
         for block in slices(table.n_rows, 1, QUERY_BLOCK_ROWS):
             rows = np.arange(table.n_rows)[block]
             part = queries.take(rows)
             if columns is None:
                 nearest = nearest_and_ties(view.nodes, targets.sizes, part, max(ks))
-                weights = np.ones((len(rows), len(space.values) + len(space.lines)))
+                weights = np.ones((len(rows), len(view.values) + len(view.lines)))
                 yield Neighbors(rows, *nearest), weights
             else:
                 nearest = nearest_and_ties(view.nodes, ones, part, members.n_reranked(ks))
@@ -430,10 +430,9 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
         positions, weights = self._heaviest_rows(neighbors, n_neighbors)
         others = take_rows(self._stored.table, rows[positions])
         repeated = take_rows(table, np.zeros(len(positions), np.int64))
-        blocks = (*view.space.values, *view.space.lines)
         shares = added(
-            {name: weight * share for name, share in block.shares(repeated, others).items()}
-            for block, weight in zip(blocks, column_weights, strict=True)
+            {name: weight * share for name, share in part.shares(repeated, others).items()}
+            for part, weight in zip((*view.values, *view.lines), column_weights, strict=True)
         )
         return [
             {

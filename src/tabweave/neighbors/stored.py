@@ -41,8 +41,7 @@ from tabweave.engines.frames import fitted_names
 from tabweave.engines.reading import reading_of
 from tabweave.io.register import storable
 from tabweave.neighbors.filters import hint, matching
-from tabweave.space.scan import Comparison
-from tabweave.space.space import HIDDEN, Space, Vectors, given_names
+from tabweave.space.space import HIDDEN, Space, Vectors, VectorSpace, given_names
 
 # The squares of larger coordinates, summed, are infinite.
 LARGEST_COORDINATE = 1e150
@@ -550,17 +549,15 @@ def _as_fitted(embedder: Any, X: Any) -> Any:
     return require(library, "frames").DataFrame({name: columns[name] for name in fitted})
 
 
-def space_of(embedder: Any, schema: Schema, metric: str) -> Comparison:
+def space_of(embedder: Any, schema: Schema, metric: str = "auto") -> Space:
     """Space of a fitted embedder; ``metric`` is "auto" (its own), "l2" or "l1"."""
-    unknown: Unknown = "centroid"
-    block: Space = Vectors([name for name in schema.names if name.startswith(HIDDEN)])
     if isinstance(embedder, Embedder):
-        block, unknown = embedder.learn().space_, embedder.unknown
-    power, root = (
-        (block.power, block.root) if metric == "auto" else (int(metric[1]), metric == "l2")
-    )
-    space = Comparison([], [], power, root, metric == "auto", unknown)
-    for part in block.parts():
-        is_single = part.by_value and schema[part.names[0]].kind != "set"
-        (space.values if is_single else space.lines).append(part)
-    return space
+        space = embedder.learn().space_
+    else:
+        space = Vectors([name for name in schema.names if name.startswith(HIDDEN)])
+    return space if metric == "auto" else VectorSpace(space, int(metric[1]))
+
+
+def unknown_rule(embedder: Any) -> Unknown:
+    """What becomes of values that an embedder has not seen."""
+    return embedder.unknown if isinstance(embedder, Embedder) else "centroid"

@@ -13,7 +13,7 @@ from tabweave.columns.vocabulary import Label
 from tabweave.counts.counting import divisor
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import Factors, class_ties
-from tabweave.counts.spectra import centred_product, principal_axes
+from tabweave.counts.spectra import principal_axes
 from tabweave.space.numbers import CountedColumns, Curves, Numbering, knots_of, moments_of
 from tabweave.space.points import turns
 from tabweave.space.space import Space, Summed
@@ -210,7 +210,7 @@ def with_numbers(
     if not counted.numbered:
         return tables, None
     tables = tables.select(counted.valued)
-    inertia = table_inertia(tables, coupled.select(counted.valued)) if counted.valued else 0.0
+    inertia = tables.inertia(coupled.select(counted.valued)) if counted.valued else 0.0
     factor = np.sqrt(len(counted.valued) / inertia) if inertia > 0 else 1.0
     tables = tables.scaled(factor * np.ones(len(counted.valued)))
     columns = list(dict.fromkeys(counted.owners[part] for part in counted.numbered))
@@ -263,20 +263,3 @@ def class_weights(counts: Counts, names: Sequence[str]) -> np.ndarray:
     chosen = counts.select(names)
     ties = class_ties(chosen, chosen.class_pairs)
     return (1 + ties / ties.mean()) / 2 if ties.sum() > 0 else np.ones(len(names))
-
-
-def table_inertia(tables: ValueTables, counts: Counts) -> float:
-    """The variance of the objects that tables make, from counts."""
-    rows = [table[:-1] for table in tables.tables]
-    if tables.combine == "sum":
-        stacked = np.vstack(rows)
-        return float((stacked * centred_product(counts, stacked)).sum() / counts.n)
-    total = 0.0
-    for a, table in enumerate(rows):
-        share = counts.value_counts[counts.span(a)]
-        share = share / share.sum()
-        if (unique := tables.own.get(tables.names[a])) is not None:
-            table = table[:, : -unique.width]
-            total += float(share @ unique.squares[:-1] - unique.squares[-1])
-        total += float(share @ (table - share @ table) ** 2 @ np.ones(table.shape[1]))
-    return total

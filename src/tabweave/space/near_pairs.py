@@ -8,7 +8,7 @@ rounded coordinates rules them out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -17,8 +17,8 @@ from scipy.sparse.csgraph import connected_components
 from tabweave.columns.table import distinct_rows, take_rows
 from tabweave.columns.vocabulary import slices
 from tabweave.space.points import summed_differences
-from tabweave.space.scan import MAX_FLOAT32_COORDINATE, Comparison, Copies, Hits, View
-from tabweave.space.space import Space, ValueDistanceParts
+from tabweave.space.scan import MAX_FLOAT32_COORDINATE, Copies, Hits, View, row_gaps
+from tabweave.space.space import LabelPoints, Labels
 
 # How far below zero rounding may bring a sum of distances that are not negative.
 SUM_ROUNDING = 1e-9
@@ -47,7 +47,7 @@ def row_pairs(view: View, threshold: float, allowed: np.ndarray | None, max_pair
             "max_pairs"
         )
     one, other, pair = _expanded_pairs(copies, low, high, allowed)
-    distances = view.space.distances(summed[pair])
+    distances = view.space.rooted(summed[pair])
     order = np.lexsort((other, one, distances))
     return one[order], other[order], distances[order]
 
@@ -83,14 +83,13 @@ def near_pairs(view: View, limit: float, nodes: np.ndarray) -> Hits:
 
 def node_distances(view: View, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """What adds up between nodes and others, from the labels that they have."""
-    line, space = view.nodes.line, view.space
-    out = summed_differences(view.line_as_query(left).T, line[:, right].T, space.power)
-    columns = zip(space.values, view.located, view.label_gaps, strict=True)
+    line, power = view.nodes.line, view.space.power
+    out = summed_differences(view.line_as_query(left).T, line[:, right].T, power)
     codes = zip(view.codes(left), view.codes(right), strict=True)
-    for (block, located, gaps), both in zip(columns, codes, strict=True):
+    for labels, both in zip(view.labels, codes, strict=True):
         (a, i), (b, j) = (np.unique(side, return_inverse=True) for side in both)
-        between = space.between(block, located[a], located[b])
-        out += (between + gaps[a][:, None] + gaps[b])[i][:, j]
+        one, other = labels.take(a), labels.take(b)
+        out += (one.between(other) + one.gaps[:, None] + other.gaps)[i][:, j]
     return out
 
 
@@ -98,13 +97,11 @@ def copy_distances(view: View, nodes: np.ndarray) -> np.ndarray:
     """What adds up between each of some nodes and another row that is equal to it."""
     heads = take_rows(view.table, view.copies.heads[nodes])
     out = 2 * view.value_gaps()[nodes]
-    for block in view.space.lines:
-        out += 2 * view.space.gaps(block, heads)
-    columns = zip(view.space.values, view.located, view.codes(nodes), strict=True)
-    for block, located, codes in columns:
-        labels, index = np.unique(codes, return_inverse=True)
-        between = [view.space.between(block, located[[i]], located[[i]])[0, 0] for i in labels]
-        out += np.array(between)[index]
+    for part in view.lines:
+        out += 2 * row_gaps(part, heads)
+    for labels, codes in zip(view.labels, view.codes(nodes), strict=True):
+        used, index = np.unique(codes, return_inverse=True)
+        out += labels.take(used).opposite(labels.take(used))[index]
     return out
 
 
@@ -113,10 +110,7 @@ def _groups(view: View, limit: float, nodes: np.ndarray) -> tuple[np.ndarray, bo
 
     And whether no column brings two nodes nearer.
     """
-    linked = [
-        connected_labels(view.space, block, located, limit)
-        for block, located in zip(view.space.values, view.located, strict=True)
-    ]
+    linked = [connected_labels(labels, limit) for labels in view.labels]
     numbers = [labels for labels in linked if labels is not None]
     none_negative = len(numbers) == len(linked)
     if not numbers or not none_negative or not len(nodes):
@@ -125,20 +119,17 @@ def _groups(view: View, limit: float, nodes: np.ndarray) -> tuple[np.ndarray, bo
     return distinct_rows(groups)[1], none_negative
 
 
-def connected_labels(
-    space: Comparison, block: Space, located: np.ndarray, limit: float
-) -> np.ndarray | None:
+def connected_labels(labels: Labels, limit: float) -> np.ndarray | None:
     """Numbers of labels: the same if chains of labels link them within ``limit``.
 
     Rows whose labels differ in it are farther apart, since nothing that adds up is negative;
     None where something is. Labels little farther apart may be linked, too.
     """
-    parts = space.distance_parts(block, located)
-    if parts is not None:
-        return LowerBound([parts], np.zeros((0, len(located))), space.power).linked(limit)
+    if isinstance(labels, LabelPoints):
+        return LowerBound([labels], np.zeros((0, len(labels))), labels.power).linked(limit)
     links = []
-    for labels in slices(len(located), 1, 256):
-        between = space.between(block, located[labels], located)
+    for block in slices(len(labels), 1, 256):
+        between = labels.take(block).between(labels)
         if (between < -SUM_ROUNDING).any():
             return None
         links.append(csr_array(between <= limit))
@@ -154,8 +145,8 @@ class LowerBound:
 
     Parameters
     ----------
-    columns : sequence of ValueDistanceParts or None
-        The labels of each column that is looked up; those of None are left out.
+    columns : sequence of Labels
+        The labels of each column that is looked up; those that are no points are left out.
     line : ndarray of shape (coordinates, nodes)
         What is not looked up.
     power : {1, 2}
@@ -166,14 +157,15 @@ class LowerBound:
 
     def __init__(
         self,
-        columns: Sequence[ValueDistanceParts | None],
+        columns: Sequence[Labels],
         line: np.ndarray,
         power: int,
         gaps: np.ndarray | None = None,
     ) -> None:
         self.power = power
         self.gaps = gaps
-        parts = [(a, _with_unique_parts(p)) for a, p in enumerate(columns) if p is not None]
+        points = [(a, p) for a, p in enumerate(columns) if isinstance(p, LabelPoints)]
+        parts = [(a, UniqueParts.of(p)) for a, p in points]
         self.n_left_out = len(columns) - len(parts)
         sources = [line, *(part.points for _, part in parts)]
         largest = max(max(x.max(initial=0.0), -x.min(initial=0.0)) for x in sources)
@@ -186,9 +178,7 @@ class LowerBound:
     @classmethod
     def of_view(cls, view: View) -> LowerBound:
         """Rule out pairs of nodes by the columns that are compared by coordinates."""
-        columns = zip(view.space.values, view.located, strict=True)
-        parts = [view.space.distance_parts(block, located) for block, located in columns]
-        return cls(parts, view.nodes.line, view.space.power, view.value_gaps())
+        return cls(view.labels, view.nodes.line, view.space.power, view.value_gaps())
 
     def near(self, left: Point, right: Point, limit: float) -> np.ndarray:
         """Which pairs are perhaps within a limit: all that are, and few others."""
@@ -245,16 +235,24 @@ class LowerBound:
         return out
 
 
-def _with_unique_parts(parts: ValueDistanceParts) -> ValueDistanceParts:
-    """Labels whose coordinates that no other label has are their own."""
-    points = parts.points
-    is_unique = np.count_nonzero(points, axis=0) == 1
-    if not is_unique.any():
-        return parts
-    squares = parts.own.copy()
-    for labels in slices(len(points), points.shape[1], 1 << 22):
-        squares[labels] += np.square(points[labels][:, is_unique]).sum(axis=1)
-    return ValueDistanceParts(points[:, ~is_unique], squares, parts.which)
+@dataclass(frozen=True, eq=False)
+class UniqueParts:
+    """Labels as coordinates, the square of what each has of its own, and whose that is."""
+
+    points: np.ndarray
+    own: np.ndarray
+    which: np.ndarray
+
+    @classmethod
+    def of(cls, labels: LabelPoints) -> UniqueParts:
+        """Count coordinates that no other label has as a label's own."""
+        points, squares, values = labels.points, np.zeros(len(labels)), np.arange(len(labels))
+        if labels.lengths is not None and labels.values is not None:
+            squares, values = labels.lengths**2, labels.values
+        is_unique = np.count_nonzero(points, axis=0) == 1
+        for block in slices(len(points), points.shape[1], 1 << 22) if is_unique.any() else ():
+            squares[block] += np.square(points[block][:, is_unique]).sum(axis=1)
+        return cls(points[:, ~is_unique] if is_unique.any() else points, squares, values)
 
 
 def _rectangles(reach: np.ndarray) -> Iterator[tuple[slice, slice]]:

@@ -21,8 +21,8 @@ from tabweave.columns.vocabulary import Unknown, slices
 from tabweave.counts.counting import group_columns
 from tabweave.gpu import arrays as gpu
 from tabweave.space import kernels
-from tabweave.space.points import in_threads, summed_differences
-from tabweave.space.space import HIDDEN, Space, ValueDistanceParts, added, total_gaps
+from tabweave.space.points import in_threads
+from tabweave.space.space import HIDDEN, Space, total_gaps
 
 # Of a coordinate up to here float32 can hold the square, exactly enough.
 MAX_FLOAT32_COORDINATE = 1e15
@@ -476,108 +476,6 @@ class Nearest:
 # -- rows of a table as a search sees them --------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """Blocks whose distances add up to the ``power`` of an L1 or L2 distance, or its root.
-
-    Attributes
-    ----------
-    values : list of Space
-        Blocks of one column of single values, which are compared by lookup.
-    lines : list of Space
-        The others, which are compared by their coordinates.
-    power, root
-        As in :class:`~tabweave.space.space.Space`.
-    by_block : bool
-        Whether values are compared as their blocks do, or by the power of their coordinates.
-    unknown : {"centroid", "error"}
-        What becomes of values that the embedder has not seen.
-    """
-
-    values: list[Space]
-    lines: list[Space]
-    power: int
-    root: bool
-    by_block: bool = True
-    unknown: Unknown = "centroid"
-
-    def only(self, names: Sequence[str]) -> Comparison:
-        """Space of some columns."""
-        values = [block for block in self.values if block.names[0] in names]
-        lines = [part for block in self.lines if (part := block.only(names)) is not None]
-        return replace(self, values=values, lines=lines)
-
-    def check(self, table: Table) -> None:
-        """Raise for values that the embedder refuses, and for distances that do not add up."""
-        for block in self.values:
-            located = self.locate(block, table[block.names[0]])
-            self.between(block, located[:0], located[:0])
-        for rows in chunks(table, np.arange(table.n_rows)) if self.lines else ():
-            self.line(rows)
-
-    def locate(self, block: Space, column: Any) -> np.ndarray:
-        """What :meth:`between` compares, for each label of a column."""
-        if self.by_block:
-            return block.locate(column, self.unknown)
-        return block.points(column, self.unknown)[:-1]
-
-    def between(self, block: Space, located: np.ndarray, stored: np.ndarray) -> np.ndarray:
-        """What adds up between located labels."""
-        if self.by_block:
-            return block.between(located, stored)
-        return summed_differences(located, stored, self.power)
-
-    def gaps(self, block: Space, table: Table) -> np.ndarray:
-        """What the missing cells of each row add to its squared distances."""
-        gaps = total_gaps(block, table) if self.by_block else None
-        return np.zeros(table.n_rows) if gaps is None else gaps
-
-    def line(self, table: Table) -> np.ndarray:
-        """Coordinates of the blocks that are not looked up, row by row."""
-        parts = [block.coordinates(table, unknown=self.unknown) for block in self.lines]
-        return np.hstack([np.zeros((table.n_rows, 0)), *parts])
-
-    def distances(self, summed: np.ndarray) -> np.ndarray:
-        """Distances for what adds up between rows."""
-        return np.sqrt(np.maximum(summed, 0)) if self.root else summed
-
-    def limit(self, distance: float) -> float:
-        """What may add up within a distance, with room for rounding."""
-        return float(distance**2 if self.root else distance) * (1 + 1e-9) + 1e-18
-
-    def vectors(self, table: Table) -> np.ndarray:
-        """All coordinates as float32, and one at least."""
-        parts = []
-        for block in self.values:
-            column = table[block.names[0]]
-            points = block.points(column, self.unknown).astype(np.float32)
-            parts.append(points[column.codes])
-        out = np.hstack([*parts, self.line(table).astype(np.float32)])
-        return np.ascontiguousarray(out) if out.shape[1] else np.zeros((len(out), 1), np.float32)
-
-    def distance_parts(self, block: Space, located: np.ndarray) -> ValueDistanceParts | None:
-        """What :meth:`between` is made of, if that is coordinates."""
-        return (
-            block.distance_parts(located) if self.by_block else Space.distance_parts(block, located)
-        )
-
-    def inertia(self, table: Table) -> float:
-        """Mean of what adds up between rows and their mean, of Euclidean spaces."""
-        total = float(self.line(table).var(axis=0).sum())
-        for block in self.values:
-            column = table[block.names[0]]
-            located = self.locate(block, column)[column.codes]
-            total += float(self.between(block, located, located).mean()) / 2
-        return total
-
-    def explain(self, a: Table, b: Table) -> dict[str, float]:
-        """Each column's share in the distance of two rows (squared if it is a root)."""
-        power = None if self.by_block else self.power
-        blocks = (*self.values, *self.lines)
-        shares = added(block.shares(a, b, power=power, unknown=self.unknown) for block in blocks)
-        return {name: float(share[0]) for name, share in shares.items()}
-
-
 def chunks(table: Table, rows: np.ndarray) -> Iterator[Table]:
     """Yield some rows of a table, few at a time."""
     for block in slices(len(rows), 1, 1 << 16):
@@ -595,48 +493,61 @@ class View:
     ----------
     table : Table
         The rows.
-    space : Comparison
+    space : Space
         What they are compared by.
+    unknown : {"centroid", "error"}
+        What becomes of values that were not seen in fit.
+    root : bool
+        Whether the roots of sums are compared: those that differ by less are then equal.
+
+    Attributes
+    ----------
+    values, lines : list of Space
+        The parts whose values are looked up, and those that are compared by their coordinates.
+    labels : list of Labels
+        The values of the former.
+    nodes, copies : Nodes and Copies
+        The distinct rows, and which rows each stands for.
     """
 
-    def __init__(self, table: Table, space: Comparison) -> None:
-        self.table, self.space = table, space
+    def __init__(
+        self, table: Table, space: Space, unknown: Unknown = "centroid", *, root: bool = False
+    ) -> None:
+        self.table, self.space, self.unknown = table, space, unknown
         self.copies = _distinct(table, space)
         heads = self.copies.heads
-        columns = [table[block.names[0]] for block in space.values]
-        pairs = list(zip(space.values, columns, strict=True))
-        self.located = [space.locate(block, column) for block, column in pairs]
-        self.label_gaps = [
-            block.label_gaps(column) if space.by_block else np.zeros(len(column.labels))
-            for block, column in pairs
-        ]
-        self._has_gaps = [bool(space.gaps(block, table).any()) for block in space.lines]
-        parts = [self._line(rows).T for rows in chunks(table, heads)] if space.lines else []
-        line = np.ascontiguousarray(np.hstack(parts)) if parts else np.zeros((0, len(heads)))
-        widths = [len(column.labels) for column in columns]
-        self.nodes = Nodes.of(self.codes(), widths, line, power=space.power)
+        parts = space.parts()
+        self.values = [part for part in parts if part.is_looked_up(table)]
+        self.lines = [part for part in parts if not part.is_looked_up(table)]
+        self.labels = [part.locate(table[part.names[0]], unknown) for part in self.values]
+        self._has_gaps = [bool(row_gaps(part, table).any()) for part in self.lines]
+        blocks = [self._line(rows).T for rows in chunks(table, heads)] if self.lines else []
+        line = np.ascontiguousarray(np.hstack(blocks)) if blocks else np.zeros((0, len(heads)))
+        widths = [len(labels) for labels in self.labels]
+        root = root and space.root
+        self.nodes = Nodes.of(self.codes(), widths, line, power=space.power, root=root)
 
     def codes(self, nodes: Any = slice(None)) -> list[np.ndarray]:
         """Values of (some) nodes in each column that is looked up."""
         rows = self.copies.heads[nodes]
-        return [self.table[block.names[0]].codes[rows] for block in self.space.values]
+        return [self.table[part.names[0]].codes[rows] for part in self.values]
 
     @property
     def line_widths(self) -> list[int]:
         """Number of coordinates of each block that is not looked up."""
-        pairs = zip(self.space.lines, self._has_gaps, strict=True)
-        return [block.width + 2 * has_gaps for block, has_gaps in pairs]
+        pairs = zip(self.lines, self._has_gaps, strict=True)
+        return [part.width + 2 * has_gaps for part, has_gaps in pairs]
 
     def _line(self, table: Table, *, asks: bool = False) -> np.ndarray:
         """Coordinates of the blocks that are not looked up, row by row."""
         other_gaps, parts = np.zeros(table.n_rows), [np.zeros((table.n_rows, 0))]
-        for block, has_gaps in zip(self.space.lines, self._has_gaps, strict=True):
-            parts.append(block.coordinates(table, unknown=self.space.unknown))
+        for part, has_gaps in zip(self.lines, self._has_gaps, strict=True):
+            parts.append(part.coordinates(table, unknown=self.unknown))
             if has_gaps:
-                parts.append(gap_axes(self.space.gaps(block, table), asks=asks))
+                parts.append(gap_axes(row_gaps(part, table), asks=asks))
             elif asks:
-                other_gaps = other_gaps + self.space.gaps(block, table)
-        if not self.space.values:  # else it is paid with a value
+                other_gaps = other_gaps + row_gaps(part, table)
+        if not self.values:  # else it is paid with a value
             parts.append(gap_axes(other_gaps, asks=asks)[:, 1:])
         return np.hstack(parts)
 
@@ -649,8 +560,9 @@ class View:
 
     def value_gaps(self) -> np.ndarray:
         """What missing cells of looked up columns add to the distances of each node."""
-        pairs = zip(self.label_gaps, self.codes(), strict=True)
-        return np.sum([np.zeros(len(self.nodes)), *(gaps[codes] for gaps, codes in pairs)], axis=0)
+        pairs = zip(self.labels, self.codes(), strict=True)
+        gaps = (labels.gaps[codes] for labels, codes in pairs)
+        return np.sum([np.zeros(len(self.nodes)), *gaps], axis=0)
 
     def vectors(self, step: int = 1) -> Iterator[np.ndarray]:
         """Yield the coordinates of the nodes, or of every so many, some at a time."""
@@ -658,20 +570,27 @@ class View:
             yield self._row_vectors(rows)
 
     def _row_vectors(self, table: Table) -> np.ndarray:
-        """Coordinates of rows as float32, with those of their missing cells."""
-        vectors = self.space.vectors(table)
-        if not (any(self._has_gaps) or any(gaps.any() for gaps in self.label_gaps)):
-            return vectors
-        blocks = (*self.space.values, *self.space.lines)
-        gaps = np.sum([self.space.gaps(block, table) for block in blocks], axis=0)
+        """Coordinates of rows as float32, and one at least, with those of their missing cells."""
+        parts = []
+        for part in self.values:
+            column = table[part.names[0]]
+            parts.append(part.points(column, self.unknown).astype(np.float32)[column.codes])
+        for part in self.lines:
+            parts.append(part.coordinates(table, unknown=self.unknown).astype(np.float32))
+        vectors = np.hstack([np.zeros((table.n_rows, 0), np.float32), *parts])
+        if not vectors.shape[1]:
+            vectors = np.zeros((len(vectors), 1), np.float32)
+        if not (any(self._has_gaps) or any(labels.gaps.any() for labels in self.labels)):
+            return np.ascontiguousarray(vectors)
+        gaps = np.sum([row_gaps(part, table) for part in (*self.values, *self.lines)], axis=0)
         return np.hstack([vectors, gap_axes(gaps, asks=False).astype(np.float32)[:, :1]])
 
     def queries(self, table: Table) -> Queries:
         """Rows of another table as queries."""
-        gaps = [self.space.gaps(block, table) for block in self.space.values]
-        for block, has_gaps in zip(self.space.lines, self._has_gaps, strict=True):
+        gaps = [row_gaps(part, table) for part in self.values]
+        for part, has_gaps in zip(self.lines, self._has_gaps, strict=True):
             if gaps and not has_gaps:
-                gaps[0] = gaps[0] + self.space.gaps(block, table)
+                gaps[0] = gaps[0] + row_gaps(part, table)
         lookups = [self._lookup(a, table, column_gaps) for a, column_gaps in enumerate(gaps)]
         points = np.ascontiguousarray(self._line(table, asks=True))
 
@@ -687,24 +606,41 @@ class View:
         They are looked up where many queries are equal, unless a table of them would take more
         than 64 MB. Missing cells are included.
         """
-        space, block, stored = self.space, self.space.values[a], self.located[a]
-        column = table[block.names[0]]
-        located, codes, label_gaps = space.locate(block, column), column.codes, self.label_gaps[a]
-        used = np.flatnonzero(np.bincount(codes, minlength=len(located)))
+        part, stored = self.values[a], self.labels[a]
+        column = table[part.names[0]]
+        labels, codes = part.locate(column, self.unknown), column.codes
+        used = np.flatnonzero(np.bincount(codes, minlength=len(labels)))
 
         is_tabled = 4 * len(used) <= len(codes) and len(used) * len(stored) <= 1 << 23
-        distances = space.between(block, located[used], stored) if is_tabled else None
-        index = np.zeros(len(located), np.int64)
+        distances = labels.take(used).between(stored) if is_tabled else None
+        index = np.zeros(len(labels), np.int64)
         index[used] = np.arange(len(used))
 
         def between(rows: Any) -> np.ndarray:
             if distances is None:
-                return space.between(block, located[codes[rows]], stored)
+                return labels.take(codes[rows]).between(stored)
             return np.asarray(distances[index[codes[rows]]])
 
-        if not (gaps.any() or label_gaps.any()):
+        if not (gaps.any() or stored.gaps.any()):
             return between
-        return lambda rows: between(rows) + gaps[rows][:, None] + label_gaps
+        return lambda rows: between(rows) + gaps[rows][:, None] + stored.gaps
+
+
+def check_comparable(table: Table, space: Space, unknown: Unknown) -> None:
+    """Raise for values that are refused, and for distances that do not add up."""
+    for part in space.parts():
+        if part.is_looked_up(table):
+            none = part.locate(table[part.names[0]], unknown).take(slice(0))
+            none.between(none)
+            continue
+        for rows in chunks(table, np.arange(table.n_rows)):
+            part.coordinates(rows, unknown=unknown)
+
+
+def row_gaps(part: Space, table: Table) -> np.ndarray:
+    """What the missing cells of each row add to its squared distances."""
+    gaps = total_gaps(part, table)
+    return np.zeros(table.n_rows) if gaps is None else gaps
 
 
 def gap_axes(gaps: np.ndarray, *, asks: bool) -> np.ndarray:
@@ -714,10 +650,9 @@ def gap_axes(gaps: np.ndarray, *, asks: bool) -> np.ndarray:
     return out
 
 
-def _distinct(table: Table, space: Comparison) -> Copies:
+def _distinct(table: Table, space: Space) -> Copies:
     """Which rows are equal in a space; nodes are in the order of their first rows."""
-    everyone = np.arange(table.n_rows)
-    names = [name for block in (*space.values, *space.lines) for name in block.names]
+    everyone, names = np.arange(table.n_rows), list(space.names)
     if not names or any(name.startswith(HIDDEN) for name in names):
         return Copies.of(everyone, everyone)  # vectors hardly ever repeat
     columns = [table[name] for name in names]

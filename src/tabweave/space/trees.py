@@ -22,7 +22,7 @@ from tabweave.columns.sets import Sets
 from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import Label, Unknown, canonical, identity, positions
 from tabweave.io.register import storable
-from tabweave.space.points import Writer, summed_differences, value_writer
+from tabweave.space.points import Writer, value_writer
 from tabweave.space.space import Line, Lookup, Space, Step, label_column
 
 SEPARATOR = "/"
@@ -55,25 +55,6 @@ class _OfValues(_OfTree):
         """Look up the points of a table's labels."""
         data = table[self.column]
         return value_writer(data, self.points(data, unknown), dtype)
-
-    def summands(
-        self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
-    ) -> np.ndarray:
-        """Look up the distances of values: a tree of many edges is never laid out row by row."""
-        left, right = A[self.column], (A if B is None else B)[self.column]
-        if not (isinstance(left, Codes) and isinstance(right, Codes)):
-            return super().summands(A, B, unknown)
-        (left_labels, at), (right_labels, to) = _met(left), _met(right)
-        points, others = (
-            self.points(column, unknown)[:-1] for column in (left_labels, right_labels)
-        )
-        return summed_differences(points, others, self.power)[at].take(to, axis=1)
-
-
-def _met(column: Codes) -> tuple[Codes, np.ndarray]:
-    """A column of the labels that rows have, each once, and where every row has its own."""
-    present, at = np.unique(column.codes, return_inverse=True)
-    return Codes(np.arange(len(present)), [column.labels[i] for i in present]), at
 
 
 @storable

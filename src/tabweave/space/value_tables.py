@@ -35,19 +35,20 @@ from tabweave.columns.vocabulary import (
 from tabweave.counts.counting import compiled, group_columns
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import MAX_COORDINATES, N_COMMON, Factors
+from tabweave.counts.spectra import centred_product
 from tabweave.io.register import storable
 from tabweave.space.points import (
     Piece,
     Turn,
     Writer,
-    cdist_squared,
     in_threads,
-    inner_products,
     row_writer,
     sum_writer,
     value_writer,
 )
-from tabweave.space.space import Joined, Lookup, Space, Step, Sum, ValueDistanceParts, added
+from tabweave.space.space import Joined, LabelPoints, Labels, Lookup, Space, Step, Sum
+
+Comparison = Callable[[LabelPoints, LabelPoints], np.ndarray]  # of each point with each other
 
 
 @storable
@@ -304,21 +305,21 @@ class ValueTables(OfVocabulary, Space):
         self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
     ) -> np.ndarray:
         """The squared distances between rows, by lookup where columns allow it."""
-        return self._distances_with_gaps(self._pairwise(A, B, unknown, cdist_squared), A, B)
+        return self._distances_with_gaps(self._pairwise(A, B, unknown, LabelPoints.squared), A, B)
 
     def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> np.ndarray:
         """The inner products between rows, by lookup where columns allow it."""
-        return self._products_with_gaps(self._pairwise(A, B, unknown, inner_products), A, B)
+        return self._products_with_gaps(self._pairwise(A, B, unknown, LabelPoints.products), A, B)
 
-    def _pairwise(self, A: Table, B: Table | None, unknown: Unknown, compare: Any) -> np.ndarray:
-        """What ``compare`` gives of vectors, for each row of A and of B: sums over columns.
-
-        It is :func:`cdist_squared` or :func:`inner_products`.
-        """
+    def _pairwise(
+        self, A: Table, B: Table | None, unknown: Unknown, compare: Comparison
+    ) -> np.ndarray:
+        """What ``compare`` gives of points, for each row of A and of B: sums over columns."""
         B = A if B is None else B
         if self.combine == "sum":
-            left = self.coordinates(A, unknown=unknown)
-            return compare(left, left if B is A else self.coordinates(B, unknown=unknown))
+            left = LabelPoints.of(self.coordinates(A, unknown=unknown))
+            right = left if B is A else LabelPoints.of(self.coordinates(B, unknown=unknown))
+            return compare(left, right)
         pairs = list(zip(self.vocabulary.find(A), self.vocabulary.find(B), strict=True))
         chosen = [a for a, pair in enumerate(pairs) if self._is_small(a, pair)]
         out: np.ndarray = np.zeros((A.n_rows, B.n_rows))
@@ -326,13 +327,14 @@ class ValueTables(OfVocabulary, Space):
             part = self.select([self.names[a] for a in chosen])
             left_codes = part.codes(A, unknown=unknown)
             right_codes = left_codes if B is A else part.codes(B, unknown=unknown)
-            out = lookup_sum(left_codes, right_codes, [compare(rows, rows) for rows in part.tables])
+            points = map(LabelPoints.of, part.tables)
+            out = lookup_sum(left_codes, right_codes, [compare(rows, rows) for rows in points])
         for a in sorted(set(range(len(pairs))) - set(chosen)):  # too many for a table of pairs
             one = self._single(self.names[a])
-            exact, left = one._compared(pairs[a], A, unknown, compare)
-            right = left if B is A else one._compared(pairs[a], B, unknown, compare)[1]
-            for block in range(0, len(out), 512):
-                out[block : block + 512] += exact(left[block : block + 512], right)
+            left = one._row_points(A, unknown)
+            right = left if B is A else one._row_points(B, unknown)
+            for block in slices(len(out), 1, 512):
+                out[block] += compare(left.take(block), right)
         return out
 
     def _is_small(self, a: int, pair: Sequence[Codes | Sets]) -> bool:
@@ -341,31 +343,12 @@ class ValueTables(OfVocabulary, Space):
         is_plain = self.names[a] not in self.own and self.names[a] not in self.spelling
         return single and is_plain and len(self.tables[a]) <= 1024
 
-    def _compared(
-        self, pair: Sequence[Codes | Sets], table: Table, unknown: Unknown, compare: Any
-    ) -> tuple[Any, np.ndarray]:
-        """How rows of the one column there is are compared, and what of them."""
-        if not self.own or any(isinstance(column, Sets) for column in pair):
-            return compare, self.coordinates(table, unknown=unknown)
+    def _row_points(self, table: Table, unknown: Unknown) -> LabelPoints:
+        """Rows as points of the one column there is."""
         column = table[self.names[0]]
-        exact = squared_with_own if compare is cdist_squared else products_with_own
-        return exact, self.locate(column, unknown)[column.codes]
-
-    def shares(
-        self, A: Table, B: Table, *, power: int | None = None, unknown: Unknown = "centroid"
-    ) -> dict[str, np.ndarray]:
-        """Each column's share in the squared distance of row i of A and row i of B."""
-        columns = [rows[name] for name in self.own for rows in (A, B)]
-        if power is not None or len(columns) != 2 or len(self.tables) != 1 or self._has_sets(A, B):
-            return super().shares(A, B, power=power, unknown=unknown)
-        left, right = (self.locate(column, unknown)[column.codes] for column in columns)
-        common = ((left[:, :-2] - right[:, :-2]) ** 2).sum(axis=1)
-        same = left[:, -1] == right[:, -1]
-        unique = left[:, -2] ** 2 + right[:, -2] ** 2 - 2 * same * left[:, -2] * right[:, -2]
-        return added([{self.names[0]: common + unique}, self.gaps(A), self.gaps(B)])
-
-    def _has_sets(self, *tables: Table) -> bool:
-        return any(isinstance(c, Sets) for table in tables for c in self.vocabulary.find(table))
+        if isinstance(column, Sets):
+            return LabelPoints.of(self.coordinates(table, unknown=unknown))
+        return self.locate(column, unknown).take(column.codes)
 
     def contributions(self, A: Table, B: Table) -> np.ndarray:
         """Each column's share in the squared distance of row i of A and row i of B.
@@ -411,54 +394,48 @@ class ValueTables(OfVocabulary, Space):
         index = value_index(self.vocabulary, column, unknown)
         return self._label_rows(0, column.labels, index)
 
-    def locate(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
-        """The points of labels; of many values what is common, their own, and which it is.
-
-        The latter two are the last two columns, instead of the code word.
-        """
-        if not self.own:
-            return super().locate(column, unknown)
-        ((_, unique),) = self.own.items()
+    def locate(self, column: Codes | Sets, unknown: Unknown = "centroid") -> LabelPoints:
+        """The points of a column's labels, of many values without code words."""
         index = value_index(self.vocabulary, column, unknown)
-        rows = self._label_rows(0, column.labels, index)[:-1, : -unique.width]
-        out = np.column_stack([rows, np.sqrt(unique.squares[index]), index])
+        rows, gaps = self._label_rows(0, column.labels, index)[:-1], self.label_gaps(column)
+        unique = self.own.get(self.names[0])
+        if unique is None:
+            return LabelPoints(rows, gaps)
+        lengths, values = np.sqrt(unique.squares[index]), index.copy()
         new, near, weights = self._spelled(0, column.labels, index)
-        out[new, -2] = weights.sum(axis=1) * np.sqrt(unique.squares[near[:, 0]])
-        out[new, -1] = near[:, 0]
-        return out
-
-    def between(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """The squared distances of located labels."""
-        return squared_with_own(left, right) if self.own else super().between(left, right)
-
-    def distance_parts(self, located: np.ndarray) -> ValueDistanceParts | None:
-        """What labels have in common, and what of their own."""
-        if not self.own:
-            return super().distance_parts(located)
-        return ValueDistanceParts(
-            located[:, :-2], located[:, -2] ** 2, located[:, -1].astype(np.int64)
-        )
-
-    def pairs(self, column: Codes | Sets) -> np.ndarray:
-        """The squared distances of any two labels of a column."""
-        if not self.own:
-            return super().pairs(column)
-        located, gaps = self.locate(column), self.label_gaps(column)
-        return self.between(located, located) + gaps[:, None] + gaps
+        lengths[new] = weights.sum(axis=1) * np.sqrt(unique.squares[near[:, 0]])
+        values[new] = near[:, 0]
+        return LabelPoints(rows[:, : -unique.width], gaps, 2, lengths, values)
 
     def squares(self) -> list[np.ndarray]:
-        """Return, per column, the squared distances of its values, an unknown one last."""
-        out = [cdist_squared(rows, rows) for rows in self.tables]
-        for name, unique in self.own.items():
-            a = self.vocabulary.index(name)
-            common = self.tables[a][:, : -unique.width]
-            located = np.column_stack([common, np.sqrt(unique.squares), np.arange(len(common))])
-            out[a] = squared_with_own(located, located)
-        for name, spread in self.spread.items():
-            a = self.vocabulary.index(name)
-            missing = np.array([label is None for label in (*self.labels[a], "unknown")])
-            out[a] += spread * (missing[:, None].astype(float) + missing)
+        """The squared distances of the values of each column, an unknown one last."""
+        out = []
+        for name, labels, rows in zip(self.names, self.labels, self.tables, strict=True):
+            gaps = np.array([label is None for label in (*labels, "unknown")], float)
+            points = LabelPoints(rows, self.spread.get(name, 0.0) * gaps)
+            if (unique := self.own.get(name)) is not None:
+                lengths, values = np.sqrt(unique.squares), np.arange(len(rows))
+                points = replace(
+                    points, points=rows[:, : -unique.width], lengths=lengths, values=values
+                )
+            out.append(points.squared(points) + points.gaps[:, None] + points.gaps)
         return out
+
+    def inertia(self, counts: Counts) -> float:
+        """The variance of the rows that were counted."""
+        rows = [table[:-1] for table in self.tables]
+        if self.combine == "sum":
+            stacked = np.vstack(rows)
+            return float((stacked * centred_product(counts, stacked)).sum() / counts.n)
+        total = 0.0
+        for a, table in enumerate(rows):
+            share = counts.value_counts[counts.span(a)]
+            share = share / share.sum()
+            if (unique := self.own.get(self.names[a])) is not None:
+                table = table[:, : -unique.width]
+                total += float(share @ unique.squares[:-1] - unique.squares[-1])
+            total += float(share @ (table - share @ table) ** 2 @ np.ones(table.shape[1]))
+        return total
 
     def scaled(self, factors: np.ndarray) -> ValueTables:
         """Tables whose distances are multiplied, by a factor for each column."""
@@ -665,38 +642,37 @@ class Dissimilarities(Space):
         """The inner products between the vectors."""
         return self.vectors().kernel(A, B, unknown)
 
-    def shares(
-        self, A: Table, B: Table, *, power: int | None = None, unknown: Unknown = "centroid"
-    ) -> dict[str, np.ndarray]:
-        """Each column's dissimilarity; under a power of your own, that of the vectors."""
-        if power is not None:
-            return self.vectors().shares(A, B, power=power, unknown=unknown)
-        codes = (self.vocabulary.codes(rows, unknown) for rows in (A, B))
-        pairs = zip(self.names, self.tables(), *codes, strict=True)
-        return {name: table[i, j] for name, table, i, j in pairs}
-
     # -- values ----------------------------------------------------------------------------
 
     def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
         """The vectors of the labels of the one column there is, the unknown one last."""
         return self.vectors().points(column, unknown)
 
-    def locate(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
-        """The index of each label of a column in the one table there is."""
-        return value_index(self.vocabulary, column, unknown)
+    def locate(self, column: Codes | Sets, unknown: Unknown = "centroid") -> TabledLabels:
+        """Where a column's labels stand in the one table there is."""
+        index = value_index(self.vocabulary, column, unknown)
+        return TabledLabels(index, self.tables()[0], np.zeros(len(index)))
 
-    def between(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """The dissimilarities of labels, by their index."""
-        return self.tables()[0][np.ix_(left, right)]
 
-    def distance_parts(self, located: np.ndarray) -> ValueDistanceParts | None:
-        """Return None: a table tells them apart."""
-        return None
+@dataclass(frozen=True, eq=False)
+class TabledLabels(Labels):
+    """Labels that a table of all pairs of values compares."""
 
-    def pairs(self, column: Codes | Sets) -> np.ndarray:
-        """The dissimilarities of the labels of a column."""
-        index = self.locate(column)
-        return self.between(index, index)
+    index: np.ndarray
+    table: np.ndarray
+    gaps: np.ndarray
+
+    def take(self, labels: Any) -> TabledLabels:
+        """Some of the labels."""
+        return TabledLabels(self.index[labels], self.table, self.gaps[labels])
+
+    def between(self, other: TabledLabels) -> np.ndarray:
+        """The dissimilarities of labels."""
+        return self.table[np.ix_(self.index, other.index)]
+
+    def opposite(self, other: TabledLabels) -> np.ndarray:
+        """The dissimilarities of those that are opposite."""
+        return self.table[self.index, other.index]
 
 
 def value_index(vocabulary: Vocabulary, column: Codes | Sets, unknown: Unknown) -> np.ndarray:
@@ -787,20 +763,6 @@ def sum_of_lookups(
     # Enough right rows at a time to repay building the joint tables, few enough for the cache.
     in_threads(work, list(product(slices(n_left, 1, 256), slices(n_right, 1, 1 << 12))))
     return out
-
-
-def squared_with_own(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The squared distances of what :meth:`ValueTables.locate` returns of many values."""
-    left_lengths, right_lengths = left[:, -2, None], right[None, :, -2]
-    same = left[:, -1, None] == right[None, :, -1]
-    alone = np.where(same, (left_lengths - right_lengths) ** 2, left_lengths**2 + right_lengths**2)
-    return cdist_squared(left[:, :-2], right[:, :-2]) + alone
-
-
-def products_with_own(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The inner products of what :meth:`ValueTables.locate` returns of many values."""
-    same = left[:, -1, None] == right[None, :, -1]
-    return left[:, :-2] @ right[:, :-2].T + same * np.outer(left[:, -2], right[:, -2])
 
 
 def coded(features: np.ndarray | Factors, f: np.ndarray) -> np.ndarray:

@@ -45,6 +45,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "without graph": {"connectivity": 0, "graph_smoothing": 0},
     "without weights": {"weights": "equal"},
     # Steps are those of the line search, or that part of them which the others' trees take.
+    "as published": {"consensus": "cv", "connectivity": "cv"},  # and rounds
     "as published, λ0 = λ1 = 0.1": {"consensus": 0.1, "connectivity": 0.1},
     "as published, steps × 0.2": {"consensus": 0.1, "connectivity": 0.1},
     "as published, equal weights": {"consensus": 0.1, "connectivity": 0.1, "weights": "equal"},

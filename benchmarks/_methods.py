@@ -72,7 +72,7 @@ class Plan:
 
             by_class = self.protocol.endswith("spaced")
             return protocols.k_nearest_cv(
-                data, candidates, n_repeats=repeats, by_class=by_class, **self.options
+                data, candidates, by_class=by_class, **({"n_repeats": repeats} | self.options)
             )
         if self.protocol == "thesis-on-top-spaced":
             return protocols.on_top(data, lambda: self.make(k), n_repeats=repeats, **self.options)
@@ -392,8 +392,7 @@ CV_NOTES = (
     "10,000 random rows, 3 splits), k from {1, 3, 5, 7} by three inner splits 75/25 that refit the "
     "metric, first neighbours first, macro F over the classes that occur in truth or prediction. "
     "Splits are those of the plain columns, described below; 'random' is the same over splits "
-    "drawn whatever the class. 'HELIC as printed' has older cells: there each class gives a tenth "
-    "of its rows to the test, rounded down. HELIC "
+    "drawn whatever the class. 'HELIC as printed' has five splits of each set. HELIC "
     "chooses its pull from {0.01, ∞} by five such inner splits (0.01 "
     "stays unless the other is better by one standard error): at ∞ it is plain one-hot, so in the "
     "columns 'or one-hot' every competitor may choose it in the same way. The plain columns are "
@@ -423,7 +422,12 @@ def _pulls(k: int) -> list[Any]:
 HELICS = {
     "HELIC": Plan("thesis-nearest-cv-spaced", "helic-mu", _pulls, {"n_inner": 5}),
     "HELIC, fixed": _nearest_cv("helic", lambda k: HELIC(random_state=0)),
-    "HELIC as printed": _nearest_cv("helic-printed", lambda k: papers.HELIC(random_state=0)),
+    "HELIC as printed": Plan(
+        "thesis-nearest-cv-spaced",
+        "helic-bounded",
+        lambda k: papers.HELIC(random_state=0),
+        {"n_repeats": 5},
+    ),
     "HC": _nearest_cv("hc", lambda k: HELIC("hc")),
     "HELIC-linear": _nearest_cv("helic-linear", lambda k: HELIC("linear", random_state=0)),
     "one-hot": _nearest_cv("one-hot", lambda k: OneHot()),

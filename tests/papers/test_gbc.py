@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from tabweave import Sources, papers
+from tabweave.papers import sources as published
 from tabweave.papers.sources import (
     SignedLogistic,
     SummedTeam,
@@ -45,6 +46,32 @@ def test_sources_weigh_by_training_loss():
     assert z == pytest.approx(z[0]) and weights.sum() == pytest.approx(1)
     # The erratum: by training loss the noise is taken for knowledge.
     assert model.source_weights_["noise"] > 0.05  # held-out rows would give it none
+
+
+def test_rounds_and_lambdas_are_those_of_the_smallest_error_on_held_out_labels(monkeypatch):
+    sources, y = drawn()
+    asked = []
+
+    def scripted(problem, n_rounds, lambdas, learned, rng, held):
+        asked.append((lambdas, len(problem.labeled), len(held.labeled)))
+        assert not set(problem.labeled) & set(held.labeled)
+        curve = abs(np.arange(n_rounds) - 4) / 10 + abs(lambdas[0] - 0.1)
+        return SimpleNamespace(history=[{"held_out_error": e} for e in curve])
+
+    trained = published.boost
+    monkeypatch.setattr(published, "boost", scripted)
+    problem = SimpleNamespace(labeled=np.arange(90), strata=y[:90])
+    problem.part = lambda mask: SimpleNamespace(labeled=problem.labeled[mask])
+    grid, rng = [(0.0, 0.1, 1.0), (0.0,)], np.random.default_rng(0)
+    assert published.cross_validated(problem, 10, grid, True, rng) == (5, (0.1, 0.0))
+    assert asked == [((l, 0.0), 60, 30) for l in grid[0] for _ in range(3)]
+    monkeypatch.setattr(published, "boost", trained)
+    model = papers.GBCClassifier(
+        6, consensus="cv", connectivity="cv", params=ONE_THREAD, random_state=0
+    )
+    model.fit(sources, dict(enumerate(y[:60].tolist())))
+    assert 1 <= model.n_rounds_ <= 6 and len(model.history_) == model.n_rounds_
+    assert model.lambdas_[0] in published.LAMBDAS and model.lambdas_[1] == 0  # there is no graph
 
 
 def test_an_expected_score_is_a_label_of_its_sign():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -15,7 +16,14 @@ from tabweave._compat import Interval, StrOptions
 from tabweave.io.register import storable
 from tabweave.sources import coca, gbc, hemap
 from tabweave.sources.container import averaging
-from tabweave.sources.gbc import Problem, Trained, by_name, labeled_fusion, sampled_edges
+from tabweave.sources.gbc import (
+    Problem,
+    Trained,
+    by_name,
+    folds_of,
+    labeled_fusion,
+    sampled_edges,
+)
 from tabweave.sources.hemap import Align, Aligned, Scaled, TargetRows, by_rank
 from tabweave.sources.team import (
     Fusion,
@@ -43,8 +51,8 @@ class _Published(gbc.GBC):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{n: gbc.GBC._parameter_constraints[n] for n in ("n_rounds", "params", "random_state")},
-        "consensus": [Interval(Real, 0, None, closed="left")],
-        "connectivity": [Interval(Real, 0, None, closed="left")],
+        "consensus": [Interval(Real, 0, None, closed="left"), StrOptions({"cv"})],
+        "connectivity": [Interval(Real, 0, None, closed="left"), StrOptions({"cv"})],
         "weights": [StrOptions({"learned", "equal"})],
     }
     _params: ClassVar[dict[str, Any]] = {**gbc.PARAMS, "learning_rate": 1.0}
@@ -53,8 +61,8 @@ class _Published(gbc.GBC):
         self,
         n_rounds: int = 100,
         *,
-        consensus: float = 1.0,
-        connectivity: float = 1.0,
+        consensus: float | str = 1.0,
+        connectivity: float | str = 1.0,
         weights: str = "learned",
         params: dict[str, Any] | None = None,
         random_state: Any = None,
@@ -70,8 +78,14 @@ class _Published(gbc.GBC):
         return False
 
     def _train(self, problem: Problem, rng: np.random.Generator) -> Trained:
-        lambdas = float(self.consensus), float(self.connectivity)
-        return boost(problem, self.n_rounds, lambdas, self.weights == "learned", rng)
+        learned, n_rounds = self.weights == "learned", self.n_rounds
+        lambdas = (self.consensus, self.connectivity)
+        if "cv" in lambdas:
+            grid = [LAMBDAS if l == "cv" else (l,) for l in lambdas]
+            if not problem.graphs and self.connectivity == "cv":
+                grid[1] = (0.0,)
+            n_rounds, lambdas = cross_validated(problem, n_rounds, grid, learned, rng)
+        return boost(problem, n_rounds, (float(lambdas[0]), float(lambdas[1])), learned, rng)
 
 
 class SignedLogistic(Logistic):
@@ -94,9 +108,10 @@ class GBCClassifier(_Published, gbc.GBCClassifier):
     Parameters
     ----------
     n_rounds : int, default=100
-        Rounds, all of which are run.
-    consensus, connectivity : float, default=1.0
-        λ0 and λ1 of Eq. (3.4), of sums over unlabeled rows.
+        Rounds N, all of which are run unless a λ is chosen: then the most that are tried.
+    consensus, connectivity : float or "cv", default=1.0
+        λ0 and λ1 of Eq. (3.4), of sums over unlabeled rows. ``"cv"`` chooses 0, 0.1 or 1, and the
+        number of rounds with it, by three folds of the labels, as the thesis does.
     weights : {"learned", "equal"}, default="learned"
         Weights by Eqs. (3.10) and (3.11), or the same for all in every round and prediction.
     params : dict, optional
@@ -142,7 +157,7 @@ class GBCClassifier(_Published, gbc.GBCClassifier):
     >>> kind = rng.integers(0, 2, 200)
     >>> tables = {"good": (range(200), kind[:, None] + rng.normal(0, 0.4, (200, 2)))}
     >>> tables["noise"] = (range(200), rng.normal(size=(200, 5)))
-    >>> model = GBCClassifier(20, consensus=0.1, random_state=0)
+    >>> model = GBCClassifier(20, consensus=0.1, connectivity=0, random_state=0)
     >>> model = model.fit(Sources(tables), dict(enumerate(kind[:80].tolist())))
     >>> model.source_weights_["noise"] > 0.1
     True
@@ -319,16 +334,55 @@ class Watch(NamedTuple):
     some: np.ndarray  # of the labels
     labeled: np.ndarray
     pairs: list[np.ndarray]
+    held: np.ndarray
 
     @classmethod
-    def of(cls, problem: Problem, pairs: list[np.ndarray], *, max_rows: int = 5_000) -> Watch:
-        """Watch labeled ids (some of them, if there are many) and the ends of some edges."""
+    def of(
+        cls,
+        problem: Problem,
+        pairs: list[np.ndarray],
+        held: np.ndarray,
+        *,
+        max_rows: int = 5_000,
+    ) -> Watch:
+        """Watch labeled ids (some of them, if there are many), ends of some edges, and others."""
         n = len(problem.labeled)
         sampled = np.linspace(0, n - 1, min(n, max_rows)).astype(np.intp)
         labeled = problem.labeled[sampled]
-        ids = np.unique(np.concatenate([labeled, *(ends.ravel() for ends in pairs)]))
-        index = np.searchsorted(ids, labeled)
-        return cls(ids, sampled, index, [np.searchsorted(ids, ends) for ends in pairs])
+        ids = np.unique(np.concatenate([labeled, held, *(ends.ravel() for ends in pairs)]))
+        ends_at = [np.searchsorted(ids, ends) for ends in pairs]
+        labeled_at, held_at = (np.searchsorted(ids, rows) for rows in (labeled, held))
+        return cls(ids, sampled, labeled_at, ends_at, held_at)
+
+
+LAMBDAS = (0.0, 0.1, 1.0)
+
+
+def cross_validated(
+    problem: Problem,
+    n_rounds: int,
+    grid: Sequence[Sequence[Any]],
+    learned: bool,
+    rng: np.random.Generator,
+    *,
+    n_folds: int = 3,
+) -> tuple[int, tuple[Any, Any]]:
+    """Sections 3.4.2 and 3.6: N, λ0 and λ1 of the smallest error on held-out labels.
+
+    Of equal ones the first stays: few rounds, small λ.
+    """
+    n = len(problem.labeled)
+    folds = folds_of(problem.strata, n, min(n_folds, n), rng)
+    best, chosen = np.inf, (n_rounds, (grid[0][0], grid[1][0]))
+    for lambdas in product(*grid):
+        errors = np.zeros(n_rounds)
+        for k in range(folds.max() + 1 if n > 1 else 0):
+            seen, out = problem.part(folds != k), problem.part(folds == k)
+            history = boost(seen, n_rounds, lambdas, learned, rng, out).history
+            errors += [entry["held_out_error"] * len(out.labeled) for entry in history]
+        if errors.min() < best:
+            best, chosen = errors.min(), (int(errors.argmin()) + 1, lambdas)
+    return chosen
 
 
 def boost(
@@ -337,11 +391,16 @@ def boost(
     lambdas: tuple[float, float],
     learned: bool,
     rng: np.random.Generator,
+    held: Problem | None = None,
 ) -> Trained:
-    """Algorithm 1: a tree for each source in turn, then weights (3.10) and (3.11), by rounds."""
+    """Algorithm 1: a tree for each source in turn, then weights (3.10) and (3.11), by rounds.
+
+    The history has the errors on labels that are held out, if there are such.
+    """
     p, sources = problem, problem.binned.sources
     graph_weights = np.full(len(p.graphs), 1 / max(len(p.graphs), 1))
-    watch = Watch.of(p, sampled_edges(p.graphs, rng))
+    held_ids = p.labeled[:0] if held is None else held.labeled
+    watch = Watch.of(p, sampled_edges(p.graphs, rng), held_ids)
     watched, share = p.part(watch.some), len(p.labeled) / len(watch.some)
     team = SummedTeam(p.binned, p.loss, p.labeled, p.targets, watch.ids, p.weights)
     team.shrinkage = float(p.binned.params["learning_rate"])
@@ -368,6 +427,10 @@ def boost(
                 "graph_weights": by_name(sources.graph_names, graph_weights),
             }
         )
+        if held is not None:
+            fused = Fusion(weights)(p.start, scores[:, watch.held])
+            errors = held.held(held.smoother.plain(fused)).errors
+            history[-1]["held_out_error"] = float(errors.mean())
     return Trained(
         team.finish(),
         n_rounds,

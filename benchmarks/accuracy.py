@@ -303,7 +303,7 @@ def read_report(table: str, figures) -> dict[tuple[str, str], dict]:
             read = re.fullmatch(r"(?:[\d.]+ → )?([\d.]+)(?: \(([-+][\d.]+)\))?", said)
             if read is not None:
                 value = float(read[1])
-                if read[2] is not None:
+                if read[2] is not None and method in spec.plans:
                     printed = figures[name, spec.published.get(method, method)]
                     value = max((value + printed + float(read[2])) / 2, 0.0)
                 found[name, method] = {spec.metric: value}

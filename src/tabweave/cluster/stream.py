@@ -4,7 +4,7 @@ Windows of rows in, a cluster for each row out; cluster 3 of this window is what
 the last one. The embedder learns from the window first, then its rows are clustered together with
 the latest rows before them, starting from where the clusters were, among others, and the new
 clusters take the ids of the old ones that their rows would have joined (Hungarian matching). The
-stream clusterers of the literature are in :mod:`tabweave.papers.stream_clusters`.
+stream clusterers of the literature are in :mod:`tabweave.papers.clusterers`.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ each line with a test.
 from tabweave.io.register import lazy
 
 _HOMES = {
-    "CCDSDC": "stream_clusters",
-    "CCTED": "stream_clusters",
+    "CCDSDC": "clusterers",
+    "CCTED": "clusterers",
     "CKML": "categories",
-    "DCD": "stream_clusters",
+    "DCD": "clusterers",
     "HELIC": "categories",
     "PROTOCOLS": "protocol",
     "UNICORN": "categories",
@@ -21,6 +21,7 @@ _HOMES = {
     "GBCClassifier": "sources",
     "GBCRegressor": "sources",
     "HeMap": "sources",
+    "KernelKMeans": "clusterers",
     "MatrixFactorization": "recommend",
     "NonBEND": "categories",
     "Protocol": "protocol",

@@ -1,8 +1,8 @@
-"""Stream clusterers of the literature, as baselines: CCDS-DC, CCTED and DCD.
+"""Clusterers of the literature: kernel k-means, and CCDS-DC, CCTED and DCD for streams.
 
-Windows of categories in, a cluster for each row out. The first window is clustered by k-modes;
-each further one either continues the clusters, which are profiles of values, or is clustered anew
-because the concept has drifted. The three differ in how they tell.
+A kernel or windows of categories in, a cluster for each row out. The first window of a stream is
+clustered by k-modes; each further one either continues the clusters, which are profiles of values,
+or is clustered anew because the concept has drifted. The three differ in how they tell.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import xlogy
-from sklearn.base import ClusterMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClusterMixin, clone
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tabweave._compat import Interval
+from tabweave._compat import HasMethods, Interval, StrOptions
 from tabweave.base import Estimator, TabularInput
 from tabweave.cluster.kmodes import KModes
 from tabweave.cluster.stream import ProfileSpace, profiles_of
@@ -24,6 +26,127 @@ from tabweave.columns.inputs import check_categorical, read_with_fitted_schema, 
 from tabweave.columns.table import Table, remember_names, require_rows
 from tabweave.embed.windowed import check_window_columns
 from tabweave.io.register import storable
+
+
+@storable
+class KernelKMeans(ClusterMixin, Estimator):
+    """Cluster rows by k-means in the space that a kernel spans.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    kernel : str or embedder, default="rbf"
+        A kernel of numbers, as in :func:`sklearn.metrics.pairwise.pairwise_kernels`;
+        ``"precomputed"`` if the kernel matrix is given in place of the rows; or any embedder, whose
+        ``pairwise_kernel`` is taken once it is fitted to the rows.
+    n_init : int, default=10
+        Number of starts, each from random rows; that of the lowest objective counts.
+    max_iter : int, default=300
+        Most steps of a start.
+    random_state : int, RandomState or None, default=None
+        Seed of the starts.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_rows,)
+        The cluster of each row.
+    inertia_ : float
+        Eq. (7.18), ``Tr(K) - Tr(L^½ Zᵀ K Z L^½)``: the squared distances from the centres.
+    n_iter_ : int
+        Steps of the start that counts.
+
+    Notes
+    -----
+    A kernel of vectors, which all embedders have, gives the clusters that k-means finds on
+    ``transform``, for n² instead of n numbers: use it for kernels that have no vectors at hand.
+
+    References
+    ----------
+    Zhu (2019), Eqs. (7.16) to (7.19); Dhillon, Guan and Kulis (2004).
+
+    Examples
+    --------
+    >>> from tabweave import CKML
+    >>> from tabweave.papers import KernelKMeans
+    >>> rows = {"color": ["red", "red", "blue"] * 4, "size": ["S", "S", "L"] * 4}
+    >>> labels = KernelKMeans(2, kernel=CKML(), random_state=0).fit_predict(rows)
+    >>> bool((labels[::3] == labels[1::3]).all() and (labels[::3] != labels[2::3]).all())
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "kernel": [
+            StrOptions({*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}),
+            HasMethods(["fit", "pairwise_kernel"]),
+        ],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernel: Any = "rbf",
+        n_init: int = 10,
+        max_iter: int = 300,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Cluster the rows, or what a kernel matrix is of."""
+        self._validate_params()
+        gram = self._gram(X, y)
+        if self.n_clusters > len(gram):
+            raise ValueError(
+                f"expected at least n_clusters={self.n_clusters} rows, got n_samples={len(gram)}"
+            )
+        rng, k = check_random_state(self.random_state), int(self.n_clusters)
+        starts = [kernel_k_means(gram, k, int(self.max_iter), rng) for _ in range(self.n_init)]
+        self.labels_, self.inertia_, self.n_iter_ = min(starts, key=lambda start: start[1])
+        return self
+
+    def _gram(self, X: Any, y: Any) -> np.ndarray:
+        if not isinstance(self.kernel, str):
+            return np.asarray(clone(self.kernel).fit(X, y).pairwise_kernel(X))
+        rows = validate_data(self, X, dtype=np.float64)
+        if self.kernel == "precomputed" and rows.shape[0] != rows.shape[1]:
+            raise ValueError(f"expected a square kernel matrix, got shape {rows.shape}")
+        return np.asarray(pairwise_kernels(rows, metric=self.kernel))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
+
+
+def kernel_k_means(
+    gram: np.ndarray, k: int, max_iter: int, rng: Any
+) -> tuple[np.ndarray, float, int]:
+    """Eq. (7.18): clusters, their objective and the steps taken, from k random rows as centres."""
+    norms, n, n_steps = np.diagonal(gram), len(gram), 0
+    shares, labels = np.zeros((n, k)), np.full(n, -1)
+    shares[rng.choice(n, k, replace=False), np.arange(k)] = 1
+    while n_steps < max_iter:
+        n_steps += 1
+        cross = gram @ shares
+        square = norms[:, None] - 2 * cross + (shares * cross).sum(axis=0)
+        square[:, ~shares.any(axis=0)] = np.inf  # a cluster that lost all its rows
+        nearest = square.argmin(axis=1)
+        if (nearest == labels).all():
+            break
+        labels = nearest
+        shares = np.eye(k)[labels]
+        shares /= np.maximum(shares.sum(axis=0), 1)
+    return labels, float(square[np.arange(n), labels].sum()), n_steps
 
 
 class ProfileClusterer(TabularInput, ClusterMixin, Estimator):

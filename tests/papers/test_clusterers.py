@@ -1,13 +1,16 @@
-"""The stream clusterers of the literature: their formulas by hand, and drift that is detected."""
+"""The clusterers of the literature: their formulas by hand, and drift that is detected."""
 
 import numpy as np
 import pytest
 from scipy.special import xlogy
+from sklearn.cluster import KMeans
+from sklearn.metrics.pairwise import rbf_kernel
 
+from tabweave import CKML
 from tabweave.cluster import KModes
 from tabweave.evaluate import clustering_f
-from tabweave.papers import CCDSDC, CCTED, DCD
-from tabweave.papers.stream_clusters import importance, uncertainty, window_difference
+from tabweave.papers import CCDSDC, CCTED, DCD, KernelKMeans
+from tabweave.papers.clusterers import importance, uncertainty, window_difference
 
 from ..cluster.conftest import groups
 
@@ -114,3 +117,37 @@ def test_a_new_stream_begins_anew(model):
     fresh = model(2, random_state=0).fit(rows)
     assert vars(again).keys() == vars(fresh).keys()
     np.testing.assert_array_equal(again._profiles, fresh._profiles)
+
+
+def test_kernel_k_means_finds_what_k_means_finds_on_vectors():
+    X, _ = groups()
+    model = CKML().fit(X)
+    vectors = model.transform(X)
+    found = KernelKMeans(3, kernel=CKML(), random_state=0).fit(X)
+    k_means = KMeans(3, n_init=20, random_state=0).fit(vectors)
+    assert found.inertia_ == pytest.approx(k_means.inertia_)
+    assert clustering_f(k_means.labels_, found.labels_) == 1
+    K = model.pairwise_kernel(X)
+    given = KernelKMeans(3, kernel="precomputed", random_state=0).fit(K)
+    assert given.inertia_ == pytest.approx(found.inertia_)
+
+
+def test_the_objective_of_kernel_k_means_is_equation_7_18():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    found = KernelKMeans(4, random_state=0).fit(X)
+    K, Z = rbf_kernel(X), np.eye(4)[found.labels_]
+    H = Z / np.sqrt(Z.sum(axis=0))
+    assert found.inertia_ == pytest.approx(np.trace(K) - np.trace(H.T @ K @ H))
+
+
+def test_kernel_k_means_parts_what_no_line_parts():
+    angle = np.linspace(0, 2 * np.pi, 60, endpoint=False)
+    ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    X, y = np.vstack([ring, 4 * ring]), np.repeat([0, 1], 60)
+    K = np.exp(-((np.linalg.norm(X, axis=1)[:, None] - np.linalg.norm(X, axis=1)) ** 2))
+    assert (
+        clustering_f(y, KernelKMeans(2, kernel="precomputed", random_state=0).fit_predict(K)) == 1
+    )
+    with pytest.raises(ValueError, match="expected a square kernel matrix"):
+        KernelKMeans(2, kernel="precomputed").fit(X)

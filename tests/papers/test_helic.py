@@ -8,7 +8,14 @@ from sklearn.utils.estimator_checks import check_estimator
 from tabweave import Counts
 from tabweave.counts.couplings import kernel_family
 from tabweave.embed.helic import LINEAR, RowPairs
-from tabweave.papers.categories import HELIC, batch_gradient, descend_helic, hinge, kernel_columns
+from tabweave.papers.categories import (
+    HELIC,
+    batch_gradient,
+    descend_helic,
+    hinge,
+    kernel_columns,
+    solve_helic,
+)
 
 
 def small(n=60, seed=0):
@@ -54,6 +61,33 @@ def test_it_lowers_its_objective_and_stops():
     assert [len(w) for w in few] == [f.shape[1] for f in features] and len(trace) == 2
 
 
+def test_linear_programming_reaches_the_least_objective():
+    """No point near the solution has a lower one, and Adam's is above it."""
+    X, y = small(30)
+    solved = HELIC("linear", max_iter=None, sparsity=0.05, random_state=0).fit(X, y)
+    descended = HELIC("linear", max_iter=3000, sparsity=0.05, random_state=0).fit(X, y)
+    assert solved.objective_[0] <= min(descended.objective_) + 1e-9
+    pairs = solved.pairs_
+    stacks = [kernel_columns(solved.counts_, a, LINEAR, with_classes=True).stack for a in range(3)]
+    squares = np.hstack(
+        [(s[pairs.left[:, a]] - s[pairs.right[:, a]]) ** 2 for a, s in enumerate(stacks)]
+    )
+    weights, b, trace = solve_helic(stacks, pairs, 0.05)
+    point = np.append(np.concatenate(weights), b)
+
+    def value(x):
+        return hinge(squares @ x[:-1], x[-1], x[:-1], pairs, 0.05)
+
+    assert value(point) == pytest.approx(trace[0])
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        near = point + rng.normal(0, 0.05, len(point))
+        near[:-1] = np.maximum(near[:-1], 0)
+        assert value(near) >= trace[0] - 1e-9
+    alone = HELIC("linear", max_iter=None).fit(X, np.zeros(len(X)))
+    assert alone.objective_ == [] and np.isfinite(alone.transform(X)).all()
+
+
 def test_one_class_leaves_weights_where_they_start():
     X, _ = small()
     model = HELIC().fit(X, np.zeros(len(X)))
@@ -70,7 +104,7 @@ def test_a_column_of_many_values_is_an_error():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"kernels": "hc"}, {"sparsity": -1}, {"n_pairs": 0}, {"max_iter": None}]
+    "wrong", [{"kernels": "hc"}, {"sparsity": -1}, {"n_pairs": 0}, {"max_iter": 0}]
 )
 def test_wrong_parameters_are_named(wrong):
     X, y = small()

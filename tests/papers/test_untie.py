@@ -15,6 +15,7 @@ from tabweave.papers.categories import (
     descend_untie,
     gradient,
     kernel_columns,
+    solve_untie,
 )
 
 SMALL = couplings.kernel_family((0.25, 1.0, 4.0), (1, 2))
@@ -213,3 +214,12 @@ def test_batches_need_rows_and_exact_gradients_do_not():
     parts = UNTIE(3, kernels=SMALL, max_iter=2, random_state=0)
     parts.partial_fit(X[:20]).partial_fit(X[20:]).learn()
     np.testing.assert_allclose(parts.pairwise_distances(X), whole.pairwise_distances(X), atol=1e-9)
+
+
+def test_linear_programming_of_equation_7_24_ends_at_nothing():
+    """The gradient is never below 0, so ω = 0 solves what is printed; a sum goes to one column."""
+    counts, columns, edges, _ = prepared(0)
+    slope = gradient(counts, columns, np.ones(edges[-1]), edges, 3)
+    assert (slope >= 0).all() and not solve_untie(slope).any()
+    fixed = solve_untie(slope, total=3.0)
+    assert fixed.sum() == pytest.approx(3) and slope @ fixed == pytest.approx(3 * slope.min())

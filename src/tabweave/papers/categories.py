@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag
+from scipy.optimize import linprog
 
 from tabweave._compat import Interval, StrOptions, seed_of
 from tabweave.base import ValueEmbedder
@@ -413,6 +414,18 @@ def gradient(
     return np.maximum(np.concatenate(out), 0)
 
 
+def solve_untie(slope: np.ndarray, total: float = 0.0) -> np.ndarray:
+    """Eq. (7.24) by linear programming: ω >= 0 of a given sum, for the gradient of its trace.
+
+    Erratum: the printed problem says nothing of the sum, so it is solved by ω = 0, as no entry of
+    the gradient is below 0. With a given sum all of it goes to the one kernel column whose inertia
+    H explains best.
+    """
+    sums = {"A_eq": np.ones((1, len(slope))), "b_eq": [total]} if total else {}
+    found = linprog(slope, bounds=(0, None), method="highs", **sums)
+    return np.asarray(found.x)
+
+
 def weights_of(
     counts: Counts, columns: list[KernelColumns], omegas: list[np.ndarray]
 ) -> dict[str, dict[str, float]]:
@@ -475,8 +488,9 @@ class HELIC(helic.HELIC):
         λ of Eq. (6.19); by default 1 / number of kernels, as printed.
     n_pairs : int, default=20000
         Number of pairs of rows to learn from; all pairs of distinct rows if they are no more.
-    max_iter : int, default=1000
-        Most steps of Adam.
+    max_iter : int or None, default=1000
+        Most steps of Adam; ``None`` solves Eq. (6.19) by linear programming instead, which takes
+        memory for every pair and kernel column: use it on small tables.
     random_state : int, RandomState or None, default=None
         Seed of the sample of pairs and of the batches.
     schema, unknown, dtype
@@ -489,7 +503,7 @@ class HELIC(helic.HELIC):
     threshold_ : float
         The squared distance b that divides pairs of one class from others.
     objective_ : list of float
-        The objective over all pairs, every 50 steps.
+        The objective over all pairs, every 50 steps; that of the solution alone.
     n_iter_ : int
         Number of looks at the objective after the first, at least 1.
     pairs_ : RowPairs
@@ -527,7 +541,7 @@ class HELIC(helic.HELIC):
         "kernels": [Mapping, StrOptions({"linear"}), None],
         "sparsity": [Interval(Real, 0, None, closed="left"), None],
         "n_pairs": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
     }
 
@@ -539,7 +553,7 @@ class HELIC(helic.HELIC):
         *,
         sparsity: float | None = None,
         n_pairs: int = 20_000,
-        max_iter: int = 1000,
+        max_iter: int | None = 1000,
         random_state: Any = None,
         schema: Any = None,
         unknown: str = "centroid",
@@ -549,7 +563,7 @@ class HELIC(helic.HELIC):
         self.kernels = kernels
         self.sparsity = sparsity
         self.n_pairs = n_pairs
-        self.max_iter = max_iter
+        self.max_iter = max_iter  # type: ignore[assignment]
         self.random_state = random_state
 
     def _kernels(self) -> dict[str, couplings.Kernel]:
@@ -562,13 +576,12 @@ class HELIC(helic.HELIC):
         sparsity = self.sparsity
         if sparsity is None:
             sparsity = 1 / sum(map(len, names))
-        weights, self.threshold_, self.objective_ = descend_helic(
-            features,
-            self.pairs_,
-            sparsity=float(sparsity),
-            max_iter=int(self.max_iter),
-            seed=self._row_digest.seed,
-        )
+        if self.max_iter is None:
+            solved = solve_helic(features, self.pairs_, float(sparsity))
+        else:
+            seed, max_iter = self._row_digest.seed, int(self.max_iter)
+            solved = descend_helic(features, self.pairs_, float(sparsity), max_iter, seed)
+        weights, self.threshold_, self.objective_ = solved
         means = [w.reshape(len(n), -1).mean(axis=1) for w, n in zip(weights, names, strict=True)]
         self.weights_ = named_weights(counts, names, means)
         rows = [np.sqrt(w) * f for f, w in zip(features, weights, strict=True)]  # Eq. (6.18)
@@ -617,6 +630,31 @@ def descend_helic(
         batch = rng.choice(len(pairs.weight), batch_size, p=pairs.weight)
         point = optimizer.step(point, batch_gradient(features, pairs, batch, point, sparsity))
     return _split(best[:-1], features), float(best[-1]), trace
+
+
+def solve_helic(
+    features: Sequence[np.ndarray], pairs: RowPairs, sparsity: float
+) -> tuple[list[np.ndarray], float, list[float]]:
+    """Eq. (6.19) by linear programming: ω, b and the objective, over the pairs that weigh."""
+    counts = np.flatnonzero(pairs.weight)
+    relation, n = pairs.relation[counts], len(counts)
+    squares = np.hstack(
+        [
+            (f[pairs.left[counts, a]] - f[pairs.right[counts, a]]) ** 2
+            for a, f in enumerate(features)
+        ]
+    )
+    n_weights = squares.shape[1]
+    if not n:  # one class alone
+        return _split(np.ones(n_weights), features), 0.0, []
+    cost = np.concatenate([np.full(n_weights, sparsity), [0.0], pairs.weight[counts]])
+    # 1 + r (d - b) <= ξ
+    above = sparse.hstack([squares * relation[:, None], -relation[:, None], -sparse.eye_array(n)])
+    bounds = [(0, None)] * n_weights + [(None, None)] + [(0, None)] * n
+    found = linprog(cost, sparse.csr_array(above), -np.ones(n), bounds=bounds, method="highs")
+    if not found.success:
+        raise ValueError(f"expected Eq. (6.19) to have a solution, got: {found.message}")
+    return _split(found.x[:n_weights], features), float(found.x[n_weights]), [float(found.fun)]
 
 
 def batch_gradient(

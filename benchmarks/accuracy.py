@@ -325,10 +325,14 @@ def cell(published: float | None, scores: dict, metric: str) -> str:
 
 def comparison(spec, figures, rows, methods) -> list[str]:
     lines = ["## Published → measured (difference)", ""]
+    if any(not scores[m] for _, scores in rows for m in methods if m in spec.aside):
+        lines += ["A further reading that was not run on a set has – there.", ""]
     lines += ["| data set | " + " | ".join(methods) + " |", "|---" * (len(methods) + 1) + "|"]
     for name, scores in rows:
         shown = [
             cell(figures.get((name, spec.published.get(m, m))), scores[m], spec.metric)
+            if scores[m] or m not in spec.aside
+            else "–"
             for m in methods
         ]
         lines.append(f"| {name} | " + " | ".join(shown) + " |")

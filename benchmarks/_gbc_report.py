@@ -61,7 +61,7 @@ def table(report: Report, cells: Cells, names: tuple[str, ...]) -> list[dict[str
     return out
 
 
-def bars(report: Report, rows: list[dict[str, Any]]) -> None:
+def bars(report: Report, rows: list[dict[str, Any]], films: list[dict[str, Any]]) -> None:
     report.section("Bars")
     won = [row["GBC"].mean() < row["joined"].mean() for row in rows]
     passed = "passed" if np.mean(won) >= 0.9 else "MISSED"
@@ -72,6 +72,17 @@ def bars(report: Report, rows: list[dict[str, Any]]) -> None:
     for row, win in zip(rows, won, strict=True):
         if not win:
             report.line(f"  - not on {row['name']}, {row['share']:.0%}, incomplete: {row['gaps']}")
+    lost = [row for row in films if row["GBC"].mean() >= row["joined"].mean()]
+    if films:
+        settings = ", ".join(
+            f"{row['share']:.0%} {'incomplete' if row['gaps'] else 'complete'} "
+            f"{row['GBC'].mean():.3f} against {row['joined'].mean():.3f}"
+            for row in lost
+        )
+        report.line(
+            f"- films, which no bar is stated for: below it in **{len(films) - len(lost)} of "
+            f"{len(films)}** settings; above it at {settings or 'none'}"
+        )
     over = [  # of one split there is no deviation
         (row["GBC"].mean() - row["averaged"].mean()) / max(row["averaged"].std(), 1e-12)
         for row in rows
@@ -234,7 +245,7 @@ def write_report(cells: Cells) -> None:
         counts(report, cells)
     else:
         films = []
-    bars(report, rows)
+    bars(report, rows, films)
     weights(report, cells)
     ablations(report, cells)
     plot(rows + films)

@@ -21,6 +21,7 @@ from tabweave import (
     Weave,
 )
 from tabweave.counts.couplings import gap_uncertainty
+from tabweave.embed.hierarchy import DistanceHierarchy
 
 VALUED = ["color", "shape", "code"]
 MODELS = {
@@ -71,6 +72,21 @@ def test_it_is_as_far_as_values_are_on_average(name, column):
     among = squared[np.ix_(values, values)]
     np.testing.assert_allclose(squared[gap, values], among @ f, atol=1e-9)
     np.testing.assert_allclose(squared[gap, gap], f @ among @ f, atol=1e-9)
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_in_a_tree_it_is_as_far_from_values_as_they_are_on_average(labelled):
+    frame, y = rows()
+    model = DistanceHierarchy().fit(frame[["color", "shape"]], y if labelled else None)
+    assert None not in model.trees_["shape"].names
+    d = model.value_distances("shape")
+    gap = [label is None or label != label for label in d.index]
+    present = [not is_gap for is_gap in gap]
+    among = d.to_numpy()[present][:, present]
+    f = frame["shape"].value_counts(normalize=True)[d.index[present]].to_numpy()
+    np.testing.assert_allclose(d.to_numpy()[gap][0, present], among @ f, atol=1e-9)
+    leaf = DistanceHierarchy(schema=Schema(missing="value")).fit(frame[["color", "shape"]])
+    assert None in leaf.trees_["shape"].names
 
 
 def test_a_row_is_at_no_distance_from_itself_and_others_are_a_metric(fitted):

@@ -1,13 +1,13 @@
 """Context measures against their published definitions, with loops over rows."""
 
 import math
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from tabweave import Counts, Table
+from tabweave import Counts, Table, ValueMetric
 from tabweave.measures import coupled
 from tabweave.measures.coupled import (
     ahmad,
@@ -20,6 +20,7 @@ from tabweave.measures.coupled import (
     le_ho,
     mutual_prediction,
 )
+from tabweave.measures.frequency import occurrences
 from tabweave.measures.register import MEASURES
 from tabweave.space.value_tables import ValueTables
 
@@ -252,6 +253,36 @@ def test_jia_is_symmetric_and_zero_for_equal_rows():
     d = jia(counts, codes(counts, rows), codes(counts, rows))
     assert np.allclose(d, d.T) and (d.diagonal() == 0).all() and (d >= 0).all()
     assert (d > 0).sum() > 3000
+
+
+def test_missing_cells_of_jia_are_drawn_at_random():
+    """The mean over all ways to fill the gaps of two rows, by the shares of values."""
+    rows = np.array(random_rows(4, n=20), object)[:, :3]
+    rows[np.random.default_rng(0).random(rows.shape) < 0.2] = None
+    metric = ValueMetric("jia").fit(rows)
+    found = metric.pairwise_distances(rows)
+    present = metric.counts_.present(metric.counts_.names)
+    f = [count / count.sum() for count in occurrences(present)]
+
+    def filled(row):
+        """Each way to fill a row, as codes, and its probability."""
+        values = [
+            list(enumerate(share)) if v is None else [(labels.index(v), 1.0)]
+            for v, share, labels in zip(row, f, present.labels, strict=True)
+        ]
+        return [
+            ([np.array([code]) for code, _ in chosen], math.prod(p for _, p in chosen))
+            for chosen in product(*values)
+        ]
+
+    for i, j in [(i, j) for i in range(8) for j in range(i)]:
+        expected = sum(
+            p * q * jia(present, one, other)[0, 0]
+            for one, p in filled(rows[i])
+            for other, q in filled(rows[j])
+        )
+        assert found[i, j] == pytest.approx(expected, abs=1e-12)
+    assert (found.diagonal() == 0).all()
 
 
 def test_jia_in_blocks(monkeypatch):

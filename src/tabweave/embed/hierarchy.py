@@ -94,7 +94,9 @@ class DistanceHierarchy(Embedder):
     the other categorical columns stand for P, averaged. A node lies as high above its leaves as the
     linkage says, so the distance of two leaves is twice the height at which they join.
     Numbers span 0 to 1 over the rows of fit; so do an ordinal column's levels, evenly. A missing
-    number counts as the mean; a missing value has its own leaf, or is the root of a given tree.
+    number or grade counts as the mean. A missing value lies at the mean of the values seen, which
+    is at the expected distance from each value of the tree, and at none from another missing one;
+    with ``missing="value"`` it is a leaf of a grown tree.
     As in the paper, values that go with the classes in equal shares fall together.
 
     Examples
@@ -187,20 +189,23 @@ class DistanceHierarchy(Embedder):
 
     def _learn(self, counts: Counts) -> None:
         """Algorithm 1: a tree for each categorical column, from a hand or from the data."""
-        counts = self.counts_
+        schema = self.schema_
+        present = self.counts_.present(
+            c.name for c in schema.columns if (c.missing or schema.missing) != "value"
+        )
         self.trees_ = {name: Tree.of(tree) for name, tree in (self.trees or {}).items()}
         for name in _treed(self.schema_):
             if name not in self.trees_:
-                labels = counts.labels[counts.names.index(name)]
-                self.trees_[name] = from_linkage(dissimilarity(counts, name), labels, self.linkage)
-        self._blocks = [self._block(column) for column in self.schema_.columns]
+                labels = present.labels[present.names.index(name)]
+                self.trees_[name] = from_linkage(dissimilarity(present, name), labels, self.linkage)
+        self._blocks = [self._block(column, present) for column in self.schema_.columns]
 
-    def _block(self, column: Column) -> Space:
+    def _block(self, column: Column, present: Counts) -> Space:
         if column.kind in ("numeric", "datetime"):
             return line_block(self.counts_, column.name, *self.ranges_[column.name])
         if column.kind == "ordinal":
             return level_block(self.counts_, column)
-        return tree_block(self.counts_, column.name, self.trees_[column.name])
+        return tree_block(present, column.name, self.trees_[column.name])
 
     @property
     def space_(self) -> Joined:

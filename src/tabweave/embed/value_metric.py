@@ -255,10 +255,26 @@ class ValueMetric(ValueEmbedder):
         codes = value_codes(self, left)
         other_codes = codes if right is None else value_codes(self, right)
         if form == "pairwise":
-            return self.measure_.function(self._compared, codes, other_codes)
+            present, both = self._compared.present(self._counted.gaps), (codes, other_codes)
+            out = self.measure_.function(present, *(self._without_gaps(side) for side in both))
+            if right is None:
+                np.fill_diagonal(out, 0)
+            return out
         out = one_minus(*(lookup_sum(codes, other_codes, half) for half in self._ratio_lookups()))
         if right is None:
             np.fill_diagonal(out, 0)
+        return out
+
+    def _without_gaps(self, codes: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Codes among the values that are present: a missing one is two past them."""
+        out, gaps = [], set(self._counted.gaps)
+        for column, name, labels in zip(
+            codes, self._compared.names, self._compared.labels, strict=True
+        ):
+            if name in gaps and None in labels and len(labels) > 1:
+                gap = labels.index(None)
+                column = np.where(column == gap, len(labels), column - (column > gap))
+            out.append(column)
         return out
 
     def _shares(self, left: Table, right: Table) -> dict[str, np.ndarray]:

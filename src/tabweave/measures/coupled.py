@@ -27,7 +27,7 @@ from tabweave.counts.couplings import (
     shares,
     symmetric_uncertainty,
 )
-from tabweave.measures.frequency import occurrences, on_match
+from tabweave.measures.frequency import agreeing, occurrences, on_match
 from tabweave.measures.register import measure
 
 # -- Context measures: two values are alike if they meet the same values of other columns ---------
@@ -202,22 +202,26 @@ def jia(counts: Counts, left: Sequence[np.ndarray], right: Sequence[np.ndarray])
 
     Both cases of (2.12) are this one sum: it takes the pairs of values in which two rows differ.
     ``g = C/n · (C-1)/(n-1)``, Eqs. (2.16), (2.17), is the chance to draw a row's pair of values
-    twice (the second term as published stands for the other row, j); unknown values have none.
+    twice (the second term as published stands for the other row, j); unknown values have none. A
+    missing cell counts as its column's values do on average, each drawn on its own.
 
     Parameters
     ----------
     counts : Counts
         What was seen.
     left, right : sequences of integer arrays
-        Per column the codes of the rows in the vocabulary of the counts; one past it is unknown.
+        Per column the codes of the rows, as in :func:`~tabweave.measures.frequency.akusok`.
 
     Returns
     -------
     ndarray of shape (rows of left, rows of right)
-        The distances; memory beyond it is (rows of right) × (columns).
+        The distances; memory beyond it is (rows of right) × (columns), and where a row of left has
+        gaps, times the columns once more.
     """
     check_no_sets(counts, "jia")
-    lookups = _weighted_coincidences(counts)
+    tables, f = _weighted_coincidences(counts), _column_shares(counts)
+    lookups = _extended(tables, f)
+    matched = _extended(tables, [share**2 / max(share @ share, 1e-300) for share in f])
     left_codes, right_codes = (
         np.stack([np.asarray(c) for c in side], axis=1) for side in (left, right)
     )
@@ -228,11 +232,35 @@ def jia(counts: Counts, left: Sequence[np.ndarray], right: Sequence[np.ndarray])
     with one_blas_thread():  # many small products
         for part in slices(len(left_codes), len(lookups) ** 2, BLOCK_ENTRIES):
             for i, pairs in enumerate(_pair_weights(lookups, left_codes[part]), part.start):
-                same = (right_codes == left_codes[i]).astype(float)
                 pair_total = pairs.sum() + total
-                out[i] = pair_total - 2 * ((same @ pairs) * same).sum(axis=1)
+                out[i] = pair_total - 2 * _in_common(left_codes[i], right_codes, pairs, matched, f)
                 out[i, out[i] < 1e-12 * pair_total] = 0  # rounding
     return out
+
+
+def _in_common(
+    row: np.ndarray,
+    others: np.ndarray,
+    pairs: np.ndarray,
+    matched: list[dict[int, np.ndarray]],
+    f: list[np.ndarray],
+) -> np.ndarray:
+    """``r(m,l) g`` of the pairs of values that a row shares with others, summed; or its mean.
+
+    A value that is missing in one row agrees with that of the other; what is missing in both may
+    agree in any value.
+    """
+    missing = np.array([len(share) + 1 for share in f])
+    if not ((row == missing).any() or (others == missing).any()):
+        same = (others == row).astype(float)
+        return np.asarray(((same @ pairs) * same).sum(axis=1))
+    columns = zip(row[:, None], others.T, f, strict=True)
+    same = np.column_stack([agreeing(*column)[0] for column in columns])
+    if (row == missing).any():
+        pairs = _pair_weights(matched, np.where(row == missing, others, row))
+    common = (np.matmul(same[:, None], pairs)[:, 0] * same).sum(axis=1)
+    own = np.diagonal(pairs, axis1=-2, axis2=-1)  # a column agrees with itself once
+    return np.asarray(common + ((same - same**2) * own).sum(axis=1))
 
 
 def jia_weights(counts: Counts) -> np.ndarray:
@@ -249,7 +277,7 @@ def jia_weights(counts: Counts) -> np.ndarray:
 
 
 def _weighted_coincidences(counts: Counts) -> list[dict[int, np.ndarray]]:
-    """Return, per column m and column l of S_m, ``r(m,l) g`` over pairs of values, unknown last."""
+    """Return, per column m and column l of S_m, ``r(m,l) g`` over pairs of values."""
     r = jia_weights(counts)
     n_pairs = max(counts.n * (counts.n - 1), 0) or 1
     out: list[dict[int, np.ndarray]] = []
@@ -258,12 +286,24 @@ def _weighted_coincidences(counts: Counts) -> list[dict[int, np.ndarray]]:
             (m, np.diag(counted)),
             *(part for part in partners(counts, m) if r[m, part[0]]),
         ]
-        out.append(
-            {
-                l: np.pad(r[m, l] * joint * np.maximum(joint - 1, 0) / n_pairs, ((0, 1), (0, 1)))
-                for l, joint in blocks
-            }
-        )
+        out.append({l: r[m, l] * joint * np.maximum(joint - 1, 0) / n_pairs for l, joint in blocks})
+    return out
+
+
+def _extended(
+    tables: list[dict[int, np.ndarray]], shares: Sequence[np.ndarray]
+) -> list[dict[int, np.ndarray]]:
+    """The tables with 0 for unknown values, and the mean over a column's values for missing."""
+    out = []
+    for m, of_column in enumerate(tables):
+        extended = {}
+        for l, table in of_column.items():
+            padded = np.pad(table, ((0, 2), (0, 2)))
+            padded[-1, :-2], padded[:-2, -1] = shares[m] @ table, table @ shares[l]
+            both = np.diagonal(table) if l == m else table @ shares[l]
+            padded[-1, -1] = shares[m] @ both
+            extended[l] = padded
+        out.append(extended)
     return out
 
 

@@ -53,15 +53,16 @@ def akusok(
 ) -> np.ndarray:
     """Eq. (2.2): ``1 - s``, ``s = 1/|K| Σ_k m_k / (2 |k| - m_k)``, m_k matches in k's columns.
 
-    Every row has a value in each column (missing is one of them), so that the two sets of a group k
-    have |k| members each, and K all groups.
+    Every row has a value in each column, so that the two sets of a group k have |k| members each,
+    and K all groups. A missing cell counts for as much of a match as two random values do.
 
     Parameters
     ----------
     counts : Counts
         What was seen.
     left, right : sequences of integer arrays
-        Per column the codes of the rows in the vocabulary of the counts; one past it is unknown.
+        Per column the codes of the rows in the vocabulary of the counts; one past it is unknown,
+        two past it missing.
     groups : sequences of column numbers, optional
         The groups; by default those of :func:`contribution_groups`.
 
@@ -72,11 +73,11 @@ def akusok(
     """
     check_no_sets(counts, "akusok")
     groups = contribution_groups(counts) if groups is None else groups
-    similarity = np.zeros((len(left[0]), len(right[0])))
+    similarity, occurring = np.zeros((len(left[0]), len(right[0]))), occurrences(counts)
     for group in groups:
         matches = np.zeros(similarity.shape)
         for a in group:
-            matches += np.asarray(left[a])[:, None] == np.asarray(right[a])
+            matches += agreeing(np.asarray(left[a]), np.asarray(right[a]), occurring[a])
         similarity += matches / (2 * len(group) - matches)
     out = 1 - similarity / len(groups)
     return np.where(out < 1e-12, 0.0, out)  # a sum of thirds may miss 1
@@ -279,6 +280,21 @@ def occurrences(counts: Counts) -> list[np.ndarray]:
     """Return, per column, in how many rows each value occurs."""
     count = counts.value_counts.astype(np.float64)
     return [count[counts.span(a)] for a in range(len(counts.names))]
+
+
+def agreeing(left: np.ndarray, right: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """Whether the cells of rows agree; of missing ones, the chance that random values do.
+
+    Codes are those of a column's values, which occur f times; one past them is unknown, two
+    missing.
+    """
+    share = np.append(f / max(f.sum(), 1e-300), [0.0, 0.0])
+    missing = len(f) + 1
+    out = (left[:, None] == right).astype(np.float64)
+    out[left == missing] = share[right]
+    out[:, right == missing] = share[left][:, None]
+    out[np.ix_(left == missing, right == missing)] = share @ share
+    return out
 
 
 def others_than(f: np.ndarray) -> np.ndarray:

@@ -89,15 +89,17 @@ class TreeBlock(_OfValues):
         return [f"{self.column}_{i}" for i in range(self.width)]
 
     def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
-        """The points of labels, and that of an unknown value last; missing is the root."""
+        """The points of labels, and that of an unknown value last.
+
+        Missing, if it is no value of the tree, lies at the mean of the values seen: along an edge,
+        which a value lies below or not, the mean is at its expected distance from both.
+        """
         out: np.ndarray = np.tile(self.centroid, (len(column.labels) + 1, 1))
         for i, label in enumerate(column.labels):
             node = self.tree.nearest(label)
-            if node is None and label is None:
-                node = 0  # all that is known of it
             if node is not None:
                 out[i] = self._point(node)
-            elif unknown == "error":
+            elif unknown == "error" and label is not None:
                 check_in_tree(self.column, column, i)
         return out
 

@@ -57,6 +57,15 @@ def test_a_classifier_says_so_and_the_remedy_works(model):
     assert kept.score(rows, CLASSES) > 0.9
 
 
+def test_a_file_says_so_as_a_frame_does(tmp_path):
+    path = tmp_path / "rows.csv"
+    pd.DataFrame({"id": IDS, "color": COLOR, "class": CLASSES}).to_csv(path, index=False)
+    with pytest.warns(UserWarning, match=r"'id' was dropped .*, but its order predicts the target"):
+        SupervisedWeave().fit(path, "class")
+    pd.DataFrame({"id": IDS, "color": COLOR, "class": COLOR}).to_csv(path, index=False)
+    SupervisedWeave(schema={"color": "nominal"}).fit(path, "class")  # a warning is an error here
+
+
 def test_a_regression_on_a_row_count_says_so_and_the_remedy_works():
     x, noise = np.arange(100), RNG.normal(size=100)
     with pytest.raises(ValueError, match=r"schema=\{'x': 'numeric'\}, or --kind x=numeric"):

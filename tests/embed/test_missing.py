@@ -19,8 +19,10 @@ from tabweave import (
     Table,
     ValueMetric,
     Weave,
+    WeaveClassifier,
+    WeaveRegressor,
 )
-from tabweave.counts.couplings import gap_uncertainty
+from tabweave.counts.couplings import class_gap_uncertainty, gap_uncertainty
 from tabweave.embed.hierarchy import DistanceHierarchy
 
 VALUED = ["color", "shape", "code"]
@@ -249,7 +251,37 @@ class TestInformativeGaps:
             assert found[names.index(name), names.index(other)] == pytest.approx(expected, abs=1e-9)
         assert not found[names.index("garage")].any()
 
+    @pytest.mark.parametrize("model", [SupervisedWeave(), WeaveClassifier(), WeaveRegressor()])
+    def test_with_a_target_it_is_the_target_that_tells(self, model):
+        frame = self.rows(0)
+        garage = frame.pop("garage") == "yes"
+        y = garage + 0.1 * np.random.default_rng(1).normal(size=len(frame))
+        model.fit(frame, y if isinstance(model, WeaveRegressor) else garage)
+        fitted = model if isinstance(model, SupervisedWeave) else model.embedder_
+        why = {found.column: found.why for found in fitted.kinds()}
+        assert why["size"] == "values; missing is a value: it depends on the target"
+        assert not any("missing" in why[name] for name in ("kind", "area"))
+        assert fitted.gaps_ == ["size"]
+        gaps = frame["size"].isna().to_numpy().nonzero()[0]
+        one, other = (frame.iloc[[i]] for i in gaps[:2])
+        assert fitted.explain(one, other)["size"] == 0
+
+    def test_gaps_with_classes_are_those_of_scikit_learn(self):
+        frame = self.rows(1)
+        y = frame["garage"].to_numpy(str)
+        counts = Counts.of(Table.of(frame[["size", "kind"]]), y)
+        prior = np.unique(y, return_counts=True)[1] / len(y)
+        found = class_gap_uncertainty(counts, counts.class_pairs, prior)
+        for name, value in zip(("size", "kind"), found, strict=True):
+            gap = frame[name].isna().to_numpy()
+            mutual, h = mutual_info_score(gap, y), mutual_info_score(y, y)
+            expected = 2 * max(mutual - 1 / (2 * len(y)), 0) / (h + mutual_info_score(gap, gap))
+            assert value == pytest.approx(expected, abs=1e-9)
+
     def test_a_column_may_say_what_missing_is(self):
         schema = {"size": Column("size", missing="expected")}
         model = Weave(schema=schema).fit(self.rows(0))
         assert model.gaps_ == {} and model.tables_.spread["size"] > 0
+        frame = self.rows(0)
+        model = SupervisedWeave(schema=schema).fit(frame.drop(columns="garage"), frame["garage"])
+        assert model.gaps_ == [] and model.tables_.spread["size"] > 0

@@ -275,7 +275,7 @@ def test_missing_cells_of_jia_are_drawn_at_random():
             for chosen in product(*values)
         ]
 
-    for i, j in [(i, j) for i in range(8) for j in range(i)]:
+    for i, j in combinations(range(8), 2):
         expected = sum(
             p * q * jia(present, one, other)[0, 0]
             for one, p in filled(rows[i])

@@ -408,6 +408,34 @@ def gap_uncertainty(counts: Counts) -> np.ndarray:
     return np.clip(out, 0, 1)
 
 
+def class_gap_uncertainty(counts: Counts, pairs: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """The symmetric uncertainty of each column's gaps with the classes, less what chance brings.
+
+    That is of whether the column's cell is missing; 0 of columns without gaps.
+
+    Parameters
+    ----------
+    counts : Counts
+        The counts, with missing as a value.
+    pairs : array of shape (values, classes)
+        The counts of values with classes.
+    prior : array of shape (classes,)
+        The share of each class.
+    """
+    out, n = np.zeros(len(counts.sizes)), float(counts.n)
+    entropy = entr(prior).sum()
+    for a, labels in enumerate(counts.labels):
+        if None not in labels:
+            continue
+        gaps = pairs[counts.span(counts.names[a])][labels.index(None)] / n
+        joint = np.stack([gaps, np.maximum(prior - gaps, 0)])
+        of_gaps = entr(joint.sum(axis=1)).sum()
+        mutual = of_gaps + entropy - entr(joint).sum()
+        excess = max(mutual - (np.count_nonzero(prior) - 1) / (2 * n), 0.0)
+        out[a] = 2 * excess / max(of_gaps + entropy, 1e-300)
+    return out
+
+
 Order = Literal["relevance", "column"]
 
 

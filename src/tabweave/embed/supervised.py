@@ -23,8 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabweave._compat import Interval, blas_threads, eigh, warn_caller
 from tabweave.base import N_BINS, ValueEmbedder
 from tabweave.columns.column import Schema
-from tabweave.columns.frames import in_memory, object_array
-from tabweave.columns.identifiers import warn_of_predictive
+from tabweave.columns.frames import object_array
 from tabweave.columns.numeric import Knots, ladder
 from tabweave.columns.spelling import Spelling
 from tabweave.columns.table import Table, take_rows
@@ -32,10 +31,11 @@ from tabweave.columns.targets import check_target, check_unit, target_array
 from tabweave.columns.vocabulary import positions
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts, checked_weight
-from tabweave.counts.couplings import Factors, class_ties
+from tabweave.counts.couplings import Factors, class_gap_uncertainty, class_ties
 from tabweave.counts.spectra import centred_product, of_means, scatter
 from tabweave.embed.register import embedder
 from tabweave.embed.weave import (
+    MIN_DEPENDENCE,
     SMOOTHING,
     ColumnCouplings,
     checked_weights,
@@ -55,6 +55,7 @@ from tabweave.engines.reading import (
     read_whole,
     require_classes,
     start_counts,
+    warn_of_predictive_in,
 )
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
@@ -122,6 +123,8 @@ class SupervisedWeave(CacheNotSaved, ValueEmbedder):
         Whether the target is of classes or numbers, and how numbers are binned.
     penalty_ : float
         The ridge penalty of the discriminant, chosen by generalised cross-validation.
+    gaps_ : list of str
+        The columns in which missing counts as a value, since their gaps depend on the target.
     tables_, numbers_, landmarks_
         As in :class:`~tabweave.Weave`.
     discriminant_ : Summed
@@ -142,6 +145,11 @@ class SupervisedWeave(CacheNotSaved, ValueEmbedder):
     regression of the classes on the values of all columns, ``B = (C₀ + λI)⁻¹ Zᵀ(Y - Ȳ)``, exact
     from counts of pairs. For a numeric target the classes are its bins, and points on a ladder (see
     :func:`tabweave.space.numbers.ladder`) stand for their indicators.
+
+    A missing cell is at its expected distance from every cell, as in :class:`~tabweave.Weave`. It
+    is one more value where the symmetric uncertainty of a column's gaps with the classes is above
+    1/20 beyond chance (``gaps_``, :meth:`kinds`), unless the column says what missing is. To the
+    discriminant it is one in any case.
 
     ``fit_transform`` is cross-fitted, like that of scikit-learn's TargetEncoder: the vector of a
     row is computed without its own target, so that the target does not leak into another model (the
@@ -212,8 +220,7 @@ class SupervisedWeave(CacheNotSaved, ValueEmbedder):
         for name in ("target_", "_factors"):  # of other rows
             self.__dict__.pop(name, None)
         super().fit(X, y, sample_weight)
-        if in_memory(X) and self.schema_.dropped:
-            warn_of_predictive(X, self.schema_, y)
+        warn_of_predictive_in(X, self.schema_, y)
         return self
 
     def fit_target(self, X: Any, y: Any, target: Target, sample_weight: Any = None) -> Self:
@@ -504,6 +511,9 @@ class TargetFree:
         """Take the counts of an embedder."""
         counts, schema = embedder.counts_, embedder.schema_
         counted = CountedColumns.of(counts, schema, int(embedder.n_bins))
+        counted = counted.where_missing_is_a_value(
+            gaps_with_classes(counted.coupled(counts), counted, schema)
+        )
         return cls(counts, counted, schema, int(embedder.max_landmarks))
 
     @cached_property
@@ -640,6 +650,7 @@ def _learn_supervised(model: SupervisedWeave) -> None:
         )
     shared = model.target_free()
     model._counted = shared.counted
+    model.gaps_ = gaps_with_classes(shared.coupled, shared.counted, model.schema_)
     tied = class_ties(shared.present, class_pairs(shared.present))
     weights = mean_one(np.maximum(tied, MIN_TIE * tied.max()) ** model.weight_power)
     factors = checked_weights(model.weights, model.schema_.given)
@@ -788,6 +799,20 @@ def aligned(counts: Counts, known: Counts) -> np.ndarray:
         columns = positions(known.classes, counts.classes)
         out[np.ix_(rows, columns)] = counts.class_pairs
     return out
+
+
+def gaps_with_classes(coupled: Counts, counted: CountedColumns, schema: Schema) -> list[str]:
+    """Return the columns whose gaps depend on the classes."""
+    if schema.missing == "value":
+        return []
+    pairs = class_pairs(coupled)
+    depends = class_gap_uncertainty(coupled, pairs, class_shares(coupled, pairs))
+    informative = {
+        owner
+        for owner, uncertainty in zip(counted.groups(coupled), depends, strict=True)
+        if uncertainty > MIN_DEPENDENCE
+    }
+    return [c.name for c in schema.columns if c.missing is None and c.name in informative]
 
 
 def class_shares(counts: Counts, pairs: np.ndarray) -> np.ndarray:

@@ -55,8 +55,8 @@ MIN_ROWS_TO_WARN = 100  # Fewer rows are no surprise where nothing is learned.
 MOST_COUPLED = 2048  # columns, of which all pairs are counted
 SPELLED_SHARE = 0.5  # share of spelling in the mismatch of a column of many strings
 _LEAST = 0.1  # √ΣSU⁺ of a column that depends on no other
-_WEAK = 1 / 20  # largest SU⁺ of two columns, up to which no column is trusted,
-_WEAK_SUM = 1 / 8  # unless one has a larger ΣSU⁺ than this
+MIN_DEPENDENCE = 1 / 20  # SU⁺ of two columns, or of gaps, that is no longer weak,
+_WEAK_SUM = 1 / 8  # and ΣSU⁺ of a column
 _ROUNDING = 1e-18  # variance of information below which it is none
 
 
@@ -304,7 +304,7 @@ def informative_gaps(coupled: Counts, counted: CountedColumns, schema: Schema) -
     depends[group[:, None] == group] = 0
     out = {}
     for owner, line in zip(group.tolist(), depends, strict=True):
-        if schema[owner].missing is None and line.max() > _WEAK:
+        if schema[owner].missing is None and line.max() > MIN_DEPENDENCE:
             out[owner] = str(group[line.argmax()])
     return out
 
@@ -466,7 +466,7 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
     above = z.sum(axis=1) / np.sqrt(np.maximum((~same).sum(axis=1), 1))
     trust = np.clip(above / 2 - 1, 0, 1)
     # From 0 to 1 between 1/20 and 0.06, or between 1/8 and 1/4.
-    strong = max(5 * (shared.max() / _WEAK - 1), shared.sum(axis=1).max() / _WEAK_SUM - 1)
+    strong = max(5 * (shared.max() / MIN_DEPENDENCE - 1), shared.sum(axis=1).max() / _WEAK_SUM - 1)
     return tied, trust * np.clip(strong, 0, 1), copied
 
 

@@ -11,7 +11,8 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.decision import Finding
-from tabweave.columns.frames import in_memory
+from tabweave.columns.frames import in_memory, named_columns, objects
+from tabweave.columns.identifiers import warn_of_predictive
 from tabweave.columns.inputs import warn_of_numbers
 from tabweave.columns.kinds import Kinds
 from tabweave.columns.nominal import spelling_note
@@ -25,8 +26,9 @@ from tabweave.columns.table import (
 )
 from tabweave.counts.counts import Counts, counted_schema
 from tabweave.counts.unknown import report_unknown, spelled_columns
-from tabweave.engines.counting import count_for
-from tabweave.engines.opening import is_countable, is_source, read
+from tabweave.engines.counting import count_for, sample
+from tabweave.engines.opening import is_countable, is_source, open_source, read
+from tabweave.engines.source import join_batches
 from tabweave.space.numbers import varying_columns
 
 Embedder = TypeVar("Embedder", bound=Any)
@@ -152,6 +154,24 @@ def count_table(embedder: Any, table: Table, y: Any, sample_weight: Any) -> Coun
     return Counts.of(table, y, sample_weight=sample_weight)
 
 
+def warn_of_predictive_in(X: Any, schema: Schema, y: Any) -> None:
+    """Warn of columns that were dropped although they predict the target, wherever rows are.
+
+    A source is judged by the rows that stand for all; one that is read only once is not.
+    """
+    names = [column.name for column in schema.dropped if column.why != "constant"]
+    if not names:
+        return
+    if not in_memory(X) and is_countable(X):
+        source = open_source(X)
+        if not isinstance(y, str) or not source.repeats:
+            return
+        rows, _ = sample(source.batches([*names, y]))
+        X = dict(named_columns(join_batches(rows, [*names, y]))[0])
+        y = objects(X.pop(y))
+    warn_of_predictive(X, schema, y)
+
+
 def _count_source(
     embedder: Any, X: Any, y: Any, sample_weight: Any, schema: Schema, fitted: Counts
 ) -> Counts:
@@ -222,7 +242,8 @@ def _finding(embedder: Any, column: Column) -> Finding:
         labels = counts.labels[counts.vocabulary.index(column.name)]
         if spelled := spelling_note(column, labels):
             finding = finding._replace(why=spelled)
-    informs = embedder.__dict__.get("gaps_", {}).get(column.name)
-    if informs is None:
+    informative = vars(embedder).get("gaps_", ())
+    if column.name not in informative:
         return finding
-    return finding._replace(why=f"{finding.why}; missing is a value: it depends on {informs!r}")
+    source = repr(informative[column.name]) if isinstance(informative, dict) else "the target"
+    return finding._replace(why=f"{finding.why}; missing is a value: it depends on {source}")

@@ -9,7 +9,7 @@ one coordinate per rung, 1 below the number and 0 above
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -607,7 +607,7 @@ class CountedColumns:
         """The columns, or parts of them, that lie on curves."""
         return [part for part in self.owners if part not in self.valued]
 
-    def where_missing_is_a_value(self, columns: dict[str, str]) -> CountedColumns:
+    def where_missing_is_a_value(self, columns: Collection[str]) -> CountedColumns:
         """The same with missing as one more value of some columns."""
         return replace(self, gaps=[part for part in self.gaps if self.owners[part] not in columns])
 

@@ -756,6 +756,22 @@ class TestMissingWords:
         parsers = pytest.importorskip("pandas._libs.parsers")
         assert set(Schema(missing_words="pandas").missing_words) == parsers.STR_NA_VALUES
 
+    @pytest.mark.parametrize("tags", ["red;NA", ["red", "NA"], None])
+    def test_they_are_no_elements_of_sets(self, tags):
+        as_list = isinstance(tags, list)
+        rows = [["blue"], ["NA"], ["n/a", "NA"], ["red", "blue"]] if as_list else []
+        rows = rows or ["blue", "NA", "n/a;NA", "red;blue"]
+        schema = {"tags": Column("tags", "set", delimiter=None if as_list else ";")}
+        schema = Schema([*Schema.of(schema).columns], missing_words="pandas")
+        table = Table.of({"tags": [*rows, tags, [] if as_list else ";"]}, schema)
+        red = [None] if tags is None else ["red"]
+        found = [table["tags"].cell(i) for i in range(6)]
+        assert found == [["blue"], [None], [None], ["blue", "red"], red, []]
+        words = dict(table.kinds()[0].unreadable)
+        assert words == {"NA": 2 + (tags is not None), "n/a": 1}
+        model = OneHot(schema=schema).fit(table)
+        assert model.get_feature_names_out().tolist() == ["tags_blue", "tags_red"]
+
     def test_words_may_be_given(self):
         table = Table.of(self.rows, Schema(missing_words=["-", "x"]), rules="whole")
         assert set(table["a"].labels) == {"NA", "y", "", "n/a", None}

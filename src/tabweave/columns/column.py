@@ -202,8 +202,9 @@ class Schema:
     empty_is_missing : bool, default=False
         Whether empty text counts as missing.
     missing_words : "pandas" or sequence of str, default=()
-        Words that count as missing among categories: those that ``pandas.read_csv`` takes for
-        missing, or others. Beside numbers and dates such words are missing without it.
+        Words that count as missing among categories and elements of sets: those that
+        ``pandas.read_csv`` takes for missing, or others. Beside numbers and dates such words are
+        missing without it.
     undeclared : {"inferred", "ignored"} or a kind, default="inferred"
         What all other columns are: of a kind that is inferred, or of this one; or they are ignored,
         as under the schema of a table.

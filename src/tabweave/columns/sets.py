@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Self
@@ -15,7 +15,7 @@ from tabweave.columns.cells import Cells, kind, named_error
 from tabweave.columns.frames import categories, infer_kind, is_set_type, object_array, objects
 from tabweave.columns.nominal import check_codes, check_no_gaps, joined_labels, label_ranks
 from tabweave.columns.texts import SAMPLED_TEXTS, CellError
-from tabweave.columns.vocabulary import Label, canonical, distinct_elements, order
+from tabweave.columns.vocabulary import Label, canonical, code_type, distinct_elements, order
 
 if TYPE_CHECKING:
     from tabweave.columns.column import Column, Schema
@@ -37,6 +37,8 @@ class Sets(Cells):
         """Lists, or text that a delimiter parts."""
         empty = schema.empty_is_missing
         out = cls(*sets(cells, column.delimiter, empty_is_missing=empty))
+        if schema.missing_words:
+            out = out.without(set(schema.missing_words).intersection(out.labels))
         if schema.missing == "error":
             check_no_gaps(out.missing)
         return out
@@ -85,6 +87,25 @@ class Sets(Cells):
         if None not in self.labels:
             return np.zeros(len(self), bool)
         return self.any_element(self.codes == self.labels.index(None))
+
+    def without(self, words: Set[Label]) -> Self:
+        """The sets without some elements; one that had only such is missing."""
+        if not words:
+            return self
+        is_word = np.array([label in words for label in self.labels])
+        codes, kept, sizes = self.codes.astype(np.int64), ~is_word[self.codes], np.diff(self.starts)
+        row = np.repeat(np.arange(len(self)), sizes)
+        emptied = (np.bincount(row[kept], minlength=len(self)) == 0) & (sizes > 0)
+        labels = [label for label in self.labels if label not in words]
+        if emptied.any() and None not in labels:
+            labels.append(None)
+        index = np.cumsum(~is_word) - 1
+        codes = index[codes]
+        first = self.starts[:-1][emptied]
+        codes[first], kept[first] = labels.index(None) if len(first) else 0, True
+        starts = np.append(0, np.cumsum(np.bincount(row[kept], minlength=len(self))))
+        codes = codes[kept].astype(code_type(len(labels)))
+        return replace(self, starts=starts.astype(self.starts.dtype), codes=codes, labels=labels)
 
     def is_constant(self) -> bool:
         """Whether there are rows, and all hold the same."""

@@ -56,7 +56,7 @@ from tabweave.columns.numeric import (
     is_inexact,
 )
 from tabweave.columns.ordinal import warn_of_alphabetical
-from tabweave.columns.sets import Sets
+from tabweave.columns.sets import Sets, sets
 from tabweave.columns.texts import MISSING_WORDS, CellError, cells_in_words
 from tabweave.io.register import storable
 
@@ -235,7 +235,7 @@ def _readable_columns(
     for position, column in enumerate(schema.columns):
         try:
             parts.append(_column(by_name[column.name], column, schema))
-            if schema.missing_words and column.kind in ("nominal", "ordinal"):
+            if schema.missing_words and column.kind in ("nominal", "ordinal", "set"):
                 column = _with_words(column, by_name[column.name], schema)
             readable.append(column)
         except TypeError as error:
@@ -579,8 +579,9 @@ def _column(cells: Any, column: Column, schema: Schema) -> Cells:
 
 
 def _with_words(column: Column, cells: Any, schema: Schema) -> Column:
-    """A column of values that says which words of a schema were read as missing."""
-    codes, labels = categories(cells)
+    """A column of values or sets that says which words of a schema were read as missing."""
+    is_set = column.kind == "set"
+    codes, labels = sets(cells, column.delimiter)[1:] if is_set else categories(cells)
     counts = np.bincount(codes, minlength=len(labels)).tolist()
     pairs = [(v, n) for v, n in zip(labels, counts, strict=True) if v in schema.missing_words and n]
     if not pairs:

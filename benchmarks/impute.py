@@ -235,7 +235,6 @@ METHODS = {
     "Imputer, counts": ours(engine="counts"),
     "Imputer, mixture": ours(engine="mixture"),
     "Imputer, neighbors": ours(engine="neighbors"),
-    "Imputer, validated": ours(engine="validated"),
     "most frequent, mean": most_frequent,
     "most frequent, median": median,
     "KNNImputer, one-hot": nearest,
@@ -313,7 +312,6 @@ def eggs() -> None:
         groups = gaps.groupby(["studyName", "Species"])["Date Egg"]
         fills = {
             "Imputer": METHODS["Imputer"](gaps)["Date Egg"],
-            "Imputer, validated": METHODS["Imputer, validated"](gaps)["Date Egg"],
             "median of the group": groups.transform("median"),
             "median": pd.Series(gaps["Date Egg"].median(), index=rows.index),
         }

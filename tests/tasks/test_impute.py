@@ -17,7 +17,7 @@ from tabweave.columns.numeric import number_of
 from tabweave.tasks.impute import ENGINES, written_like
 
 
-@pytest.mark.parametrize("engine", ["all", "validated", *ENGINES])
+@pytest.mark.parametrize("engine", ["all", *ENGINES])
 def test_rules_are_found(engine, whole, holes):
     filled = Imputer(engine).fit(holes).transform(holes)
     assert filled.notna().all().all()
@@ -379,14 +379,6 @@ def test_no_minus_is_written_before_a_zero():
 def test_no_rows_have_no_probabilities_of_every_value():
     rows = {"city": ["Lima", "Oslo"] * 9, "sea": ["warm", "cold"] * 9}
     assert Imputer().fit(rows).predict_proba({"city": [], "sea": []}, "city").shape == (0, 2)
-
-
-def test_engines_are_chosen_by_rows_that_did_not_teach_them():
-    rng = np.random.default_rng(0)  # of independent columns nobody knows more than the shares
-    rows = pd.DataFrame({f"c{j}": rng.choice(list("abcd"), 300) for j in range(6)})
-    found = Imputer("validated").fit(rows).validation_
-    losses = [loss for own in found.values() for loss in own.values()]
-    assert len(losses) == 6 * 7 and min(losses) > 0.97 * np.log(4)
 
 
 @pytest.mark.parametrize("kind", ["Int64", "float64", "object"])

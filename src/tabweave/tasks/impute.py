@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from functools import cached_property
-from itertools import combinations, islice
+from itertools import islice
 from numbers import Integral
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
@@ -250,34 +250,6 @@ class GapFiller:
             tables.append(weights[b] * (learned + mismatch) / 2)
         return tables
 
-    # -- which engines ---------------------------------------------------------------------
-
-    def hidden_losses(self, table: Table, seed: int) -> dict[str, dict[str, np.ndarray]]:
-        """Return, per column, the loss of each engine and mean of engines on each hidden cell.
-
-        A fifth of the cells is hidden, of rows that should have had no part in teaching: a row that
-        was learned is its own nearest one.
-        """
-        model, rng = self.model, np.random.default_rng(seed)
-        cells = model.cells(table)
-        hidden = (rng.random(cells.codes.shape) < 0.2) & (cells.codes >= 0)
-        z = np.where(hidden, np.nan, cells.z)
-        masked = cells._replace(codes=np.where(hidden, -1, cells.codes), z=z)
-        alone = {}
-        for engine in model.engines:
-            engines = {name: self.usable(name, (engine,)) for name in model.index}
-            alone[engine] = replace(self, engines=engines).guesses(masked, 1)
-        out: dict[str, dict[str, np.ndarray]] = {name: {} for name in model.index}
-        for name, a in model.index.items():
-            rows = np.flatnonzero(hidden[a])
-            if model.columns[a].is_set or not len(rows):
-                continue
-            for size in range(1, len(model.engines) + 1):
-                for key in combinations(model.engines, size):
-                    guesses = [alone[engine][a] for engine in key]
-                    out[name]["+".join(key)] = _losses(guesses, rows, cells.codes[a], cells.z[a])
-        return out
-
     # -- what fills a gap, and why ---------------------------------------------------------
 
     def best(self, name: str, guess: Guess) -> np.ndarray:
@@ -339,18 +311,6 @@ def _of_gaps(guess: Guess, is_unseen: np.ndarray, start: int) -> Guess:
     is_gap = ~is_unseen[guess.rows]
     number = None if guess.number is None else guess.number[is_gap]
     return Guess(guess.rows[is_gap] + start, guess.proba[is_gap], number)
-
-
-def _losses(
-    guesses: Sequence[Guess], rows: np.ndarray, codes: np.ndarray, z: np.ndarray
-) -> np.ndarray:
-    """Squared errors of numbers, -log p of values, of the mean of guesses."""
-    index = np.searchsorted(guesses[0].rows, rows)
-    if guesses[0].number is not None:
-        number = np.mean([guess.number for guess in guesses], axis=0)[index]
-        return np.asarray((number - z[rows]) ** 2)
-    proba = np.mean([guess.proba for guess in guesses], axis=0)[index]
-    return np.asarray(-np.log(np.maximum(proba[np.arange(len(rows)), codes[rows]], 1e-12)))
 
 
 class NearestRows(NamedTuple):
@@ -494,14 +454,6 @@ class BlockFiller:
                         out[name] = guesses[name]._replace(rows=rows[guesses[name].rows])
         return {name: out[name] for name in table.schema.names if name in out}
 
-    def hidden_losses(self, table: Table, seed: int) -> dict[str, dict[str, np.ndarray]]:
-        """Return, per column, the loss of each choice of engines on each hidden cell."""
-        out = {}
-        for block in self.blocks:
-            losses = block.hidden_losses(table.select(list(block.model.index)), seed)
-            out.update({name: losses[name] for name in block.targets})
-        return out
-
     def notes(self, table: Table, name: str, guess: Guess) -> Iterator[Note]:
         """A note on each gap of a column."""
         block = self.block[name]
@@ -589,13 +541,10 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
 
     Parameters
     ----------
-    engine : {"all", "validated", "counts", "mixture", "neighbors"}, default="all"
+    engine : {"all", "counts", "mixture", "neighbors"}, default="all"
         How a cell is predicted from the rest of its row: "counts" is a regression from counts and
         moments, "mixture" that of :class:`~tabweave.NonBEND`, "neighbors" uses the nearest rows,
-        "all" averages the three (for numbers, "counts" and "neighbors"). "validated" hides observed
-        cells of held-out rows and takes, for each column, the engine or mean of engines that
-        predicts them best, if its loss is lower than that of "all" by three standard errors; it
-        fits five times.
+        "all" averages the three (for numbers, "counts" and "neighbors").
     n_neighbors : int, default=20
         Number of nearest rows.
     n_bins : int, default=12
@@ -614,8 +563,6 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     ----------
     engines_ : dict of str to tuple of str
         The engines whose mean fills each column.
-    validation_ : dict of str to dict
-        With ``engine="validated"``, the loss of each choice on hidden cells.
     schema_, n_features_in_, feature_names_in_
         The columns.
 
@@ -648,7 +595,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "engine": [StrOptions({"all", "validated", *ENGINES})],
+        "engine": [StrOptions({"all", *ENGINES})],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "n_bins": [Interval(Integral, 2, 200, closed="both")],
         "n_rounds": [Interval(Integral, 1, None, closed="left")],
@@ -684,11 +631,6 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         (table, _), seed = rows_to_learn(self, X), seed_of(self.random_state)
         filler, engines = self._learned(table, seed), self._engines()
         self.engines_ = {name: filler.usable(name, engines) for name in table.schema.names}
-        self.validation_: dict[str, dict[str, float]] = {}
-        if self.engine == "validated":
-            for name, losses in self._hidden_losses(table, seed).items():
-                self.validation_[name] = {key: float(each.mean()) for key, each in losses.items()}
-                self.engines_[name] = clearly_best(losses, self.engines_[name])
         self._filler = filler.with_engines(self.engines_)
         cells = {} if isinstance(X, Table) else self._cells_as_given(X)
         typical = {name: typical_cells(column) for name, column in cells.items()}
@@ -696,7 +638,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         return self
 
     def _engines(self) -> tuple[str, ...]:
-        return ENGINES if self.engine in ("all", "validated") else (self.engine,)
+        return ENGINES if self.engine == "all" else (self.engine,)
 
     def _learned(self, table: Table, seed: int) -> BlockFiller:
         return BlockFiller.of(
@@ -707,23 +649,6 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             n_rounds=int(self.n_rounds),
             seed=seed,
         )
-
-    def _hidden_losses(self, table: Table, seed: int) -> dict[str, dict[str, np.ndarray]]:
-        """The loss of each choice of engines on each hidden cell, of rows not learned."""
-        n_folds = min(4, table.n_rows) if table.n_rows > 1 else 0
-        fold = np.random.default_rng(seed).permutation(table.n_rows) % 4
-        parts = []
-        for part in range(n_folds):
-            filler = self._learned(take_rows(table, np.flatnonzero(fold != part)), seed)
-            held_out = take_rows(table, np.flatnonzero(fold == part))
-            parts.append(filler.hidden_losses(held_out, seed))
-        return {
-            name: {
-                key: np.concatenate([p[name][key] for p in parts if key in p[name]])
-                for key in dict.fromkeys(key for p in parts for key in p[name])
-            }
-            for name in table.schema.names
-        }
 
     def transform(self, X: Any) -> Any:
         """The rows with missing cells filled, in the type given: frame, dict, list ..."""
@@ -953,26 +878,6 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             return self.schema_.given.index(name)
         names = [joined_name(c) if isinstance(c, tuple) else str(c) for c in X.columns]
         return names.index(name)
-
-
-def clearly_best(losses: Mapping[str, np.ndarray], usual: tuple[str, ...]) -> tuple[str, ...]:
-    """The engines with the lowest loss, if it is lower by three standard errors.
-
-    ``losses`` are those of engines, joined by "+", on the same cells.
-
-    >>> clearly_best({"a": np.array([2.0, 3, 2, 3]), "b": np.array([1.0, 2, 1, 2.1])}, ("a",))
-    ('b',)
-    >>> clearly_best({"a": np.array([2.0, 3, 2, 3]), "b": np.array([4.0, 0, 4, 0])}, ("a",))
-    ('a',)
-    """
-    usual_losses = losses.get("+".join(usual), np.zeros(0))
-    keys = [key for key in losses if len(losses[key]) == len(usual_losses) > 0]
-    if not keys:
-        return usual
-    best = min(keys, key=lambda key: losses[key].mean())
-    gains = usual_losses - losses[best]
-    is_sure = gains.mean() * np.sqrt(len(gains) - 1) > 3 * gains.std()
-    return tuple(best.split("+")) if is_sure else usual
 
 
 # -- filled columns, of the make they were given in -----------------------------------------------

@@ -154,6 +154,16 @@ def is_unreadable(text: str) -> bool:
     )
 
 
+def is_no_day(text: str) -> bool:
+    """Whether digits as many as a date has name no day.
+
+    >>> is_no_day("20240230"), is_no_day("20240229"), is_no_day("202402")
+    (True, False, False)
+    """
+    stripped = text.strip()
+    return len(stripped) == 8 and stripped.isdecimal() and not _is_date(stripped, "ymd")
+
+
 # -- datetimes ------------------------------------------------------------------------------------
 
 ISO = re.compile(

@@ -23,8 +23,9 @@ reports, the command line); what a schema declares is never asked. In words:
   beside numbers or dates are missing. Digits are codes, and ``nominal``, if one has a leading zero,
   or if there are at most 20 of them, all whole.
 - A few cells among numbers or dates that hold a word (``TBD``), or a day that does not exist
-  (``2024-02-30``), are read as missing; :meth:`~tabweave.Table.kinds` and a warning list them. Few
-  are up to a fifth of the cells, and of the distinct values if more than two of these are odd.
+  (``2024-02-30``; ``20240230`` in text, if the name says that digits are dates), are read as
+  missing; :meth:`~tabweave.Table.kinds` and a warning list them. Few are up to a fifth of the
+  cells, and of the distinct values if more than two of these are odd.
 - Whole numbers stay ``numeric``, also years and counts of few values. Codes are ``nominal``: those
   whose name says so (``zip``, ``code``, ``id``, ``PRODID``) or is that of a thing without an order
   (``state``, ``subject``, ``race``; not ``state_income``), two values only, or a few values of
@@ -77,6 +78,7 @@ from tabweave.columns.datetime import (
     has_no_year,
     impossible_dates,
     is_date,
+    is_no_day,
     is_time,
     is_unreadable,
     iso_datetimes,
@@ -204,16 +206,16 @@ def _decide_labels(
     return None if sure else decision
 
 
-def few_unreadable(data: Any) -> tuple[tuple[str, int], ...]:
+def few_unreadable(data: Any, *, of_days: bool = False) -> tuple[tuple[str, int], ...]:
     """The texts beside numbers or dates that are neither, and in how many cells they are.
 
     Nothing if they are many: more than a fifth of the cells, or of the distinct values if there are
-    more than two of them.
+    more than two of them. ``of_days`` is as in :func:`unreadable_cells`.
     """
     first = [label for label in data.labels[:FIRST_TEXTS] if label is not None]
     if sum(isinstance(text, str) and is_unreadable(text) for text in first) > MAX_FIRST_EXCEPTIONS:
         return ()
-    unreadable = unreadable_cells(data.codes, data.labels)
+    unreadable = unreadable_cells(data.codes, data.labels, of_days=of_days)
     cells = np.bincount(data.codes, minlength=len(data.labels)).tolist()
     counts = [n for v, n in zip(data.labels, cells, strict=True) if n and not _is_missing(v)]
     n_values, n_unreadable = len(counts), len(unreadable)
@@ -223,9 +225,15 @@ def few_unreadable(data: Any) -> tuple[tuple[str, int], ...]:
     return tuple(unreadable.items()) if few else ()
 
 
-def unreadable_cells(codes: np.ndarray, labels: Sequence[Any]) -> dict[str, int]:
-    """The texts that are neither numbers nor dates, and in how many cells, most first."""
-    unreadable = [i for i, v in enumerate(labels) if isinstance(v, str) and is_unreadable(v)]
+def unreadable_cells(
+    codes: np.ndarray, labels: Sequence[Any], *, of_days: bool = False
+) -> dict[str, int]:
+    """The texts that are neither numbers nor dates, and in how many cells, most first.
+
+    Where digits are days, such as 20240131, those that name none are among them.
+    """
+    texts = [(i, v) for i, v in enumerate(labels) if isinstance(v, str)]
+    unreadable = [i for i, v in texts if is_unreadable(v) or (of_days and is_no_day(v))]
     if not unreadable:
         return {}
     cells = np.bincount(codes, minlength=len(labels)).tolist()
@@ -321,6 +329,16 @@ def _readable_but_for_few(texts: TextColumn) -> Decision | None:
     return None if decision is None or decision.question else _but_for(decision, unreadable)
 
 
+def _days_but_for_few(texts: TextColumn) -> Decision | None:
+    """Dates of digits alone, as the name says, a few cells of which hold words, or name no day."""
+    if not DATE_NAMES.search(texts.name):
+        return None
+    unreadable = few_unreadable(texts.data, of_days=True)
+    words = dict(unreadable)
+    decision = compact_dates(replace(texts, labels=[v for v in texts.labels if v not in words]))
+    return _but_for(decision, unreadable) if decision is not None and unreadable else None
+
+
 def _doubtful(texts: TextColumn) -> Decision | None:
     return texts.doubt
 
@@ -337,6 +355,7 @@ _READABLE_RULES: tuple[Callable[[TextColumn], Decision | None], ...] = (
 
 _TEXT_RULES: tuple[Callable[[TextColumn], Decision | None], ...] = (
     *_READABLE_RULES[:-1],
+    _days_but_for_few,
     names_of_rows,
     amounts_in_text,
     ordered_ranges,

@@ -385,7 +385,8 @@ def _read_as_decided(column: Column, cells: Any, schema: Schema) -> tuple[Column
     try:
         seconds, zone = datetimes(cells, None, first=True, order=column.date_order)
     except CellError:
-        if not unreadable_cells(*categories(cells)):
+        of_days = column.date_order == "ymd"
+        if not unreadable_cells(*categories(cells), of_days=of_days):
             raise
         column = _with_unreadable(column, cells)
         cells = _readable_cells(cells, column)
@@ -599,7 +600,7 @@ def _readable_cells(cells: Any, column: Column) -> Any:
     if not column.inferred:
         return cells
     codes, labels = categories(cells)
-    words = unreadable_cells(codes, labels)
+    words = unreadable_cells(codes, labels, of_days=column.date_order == "ymd")
     if sum(words.values()) > max(len(codes) / 2, 1):
         return cells
     if new := [pair for pair in words.items() if pair[0] not in dict(column.origin.unreadable)]:
@@ -612,7 +613,8 @@ def _readable_cells(cells: Any, column: Column) -> Any:
 
 def _with_unreadable(column: Column, cells: Any) -> Column:
     """A column that lists all values that are read as missing, also those not sampled."""
-    unreadable = tuple(unreadable_cells(*categories(cells)).items())
+    of_days = column.date_order == "ymd"
+    unreadable = tuple(unreadable_cells(*categories(cells), of_days=of_days).items())
     why = f"{column.why.partition(', except ')[0]}, except {cells_in_words(unreadable)}"
     origin = column.origin._replace(why=f"{why}, read as missing", unreadable=unreadable)
     return replace(column, origin=origin._replace(question="exceptions"))

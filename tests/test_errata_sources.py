@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.linalg import polar
 
+from tabweave.papers import clustering_divergence
 from tabweave.sources import hemap
 from tabweave.sources.team import expected
 
@@ -204,3 +205,11 @@ def test_hemap_depends_on_the_order_of_rows():
         return np.linalg.svd(F, compute_uv=False)[:2]
 
     assert not np.allclose(best(S), best(S[RNG.permutation(20)]), rtol=1e-3)
+
+
+def test_hemap_5_17_is_no_divergence_of_unequal_sizes():
+    """Two clusters in halves in both tables: 0 for as many rows, but not for twice as many."""
+    target = np.repeat([0, 1], 10)
+    assert clustering_divergence(target, np.repeat([0, 1], 10)) == 0
+    for source in (np.repeat([0, 1], 5), np.repeat([0, 1], 20)):
+        assert clustering_divergence(target, source) == pytest.approx(math.log(2) / 3)

@@ -44,6 +44,45 @@ def test_weights_stay_on_the_diagonal_blocks(alpha):
     assert_allclose(np.abs(model.transform(sources)), np.abs(coordinates), atol=1e-8)
 
 
+def test_to_the_letter_directions_are_those_of_raw_tables_and_graphs():
+    """Eqs. (4.8), (4.14), (4.2) written out: α = 60, units as they are, neighbours left out."""
+    rng = np.random.default_rng(0)
+    tables = {name: 3**k * X for k, (name, X) in enumerate(drawn().items())}
+    ends = rng.integers(0, N, (2, 90))
+    a, b = ends[:, ends[0] != ends[1]]
+    sources = Sources({n: (range(N), X) for n, X in tables.items()}, {"g": {"a": a, "b": b}})
+    M = sources.graph("g").toarray()
+    model = papers.CoCA(3, alpha=60, literal=True).fit(sources, np.arange(N) % 2)
+    matrix = np.block(
+        [
+            [
+                X.T @ (model.weights_[i] * np.eye(N) + M) @ X / N if i == j else 60 * X.T @ Z / N
+                for j, Z in tables.items()
+            ]
+            for i, X in tables.items()
+        ]
+    )
+    values, vectors = np.linalg.eigh(matrix)
+    assert_allclose(model.eigenvalues_, values[::-1][:3], rtol=1e-9)
+    coordinates = np.hstack(list(tables.values())) @ vectors[:, ::-1][:, :3] / 3
+    assert_allclose(np.abs(model.transform(sources)), np.abs(coordinates), atol=1e-7)
+    scaled = papers.CoCA(3, alpha=60).fit(sources, np.arange(N) % 2)
+    ours = np.vstack([scaled.components_[name].T for name in tables])
+    cosines = np.linalg.svd(ours.T @ vectors[:, ::-1][:, :3], compute_uv=False)
+    assert cosines.min() < 0.95  # scaled tables miss it
+
+
+def test_to_the_letter_graphs_alone_are_their_adjacency():
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, N, (2, 200))
+    sources = Sources({}, {"g": {"a": a, "b": b}})
+    model = papers.CoCA(2, literal=True).fit(sources)
+    n = len(sources)
+    H = np.eye(n) - 1 / n
+    values = np.linalg.eigvalsh(H @ sources.graph("g").toarray() @ H)
+    assert_allclose(model.eigenvalues_, values[::-1][:2], rtol=1e-8)
+
+
 def test_a_large_alpha_drowns_the_weights():
     tables = drawn()
     tables["b"] = np.random.default_rng(1).normal(size=(N, 9))
@@ -55,6 +94,18 @@ def test_a_large_alpha_drowns_the_weights():
 
     as_published = change(lambda: papers.CoCA(2, alpha=60.0))
     assert as_published < 0.1 * change(lambda: tabweave.CoCA(2, alpha=60.0))
+
+
+def test_divergence_of_clusters_by_hand():
+    """(5.17), (5.18): clusters of 3 + 1 and 1 + 4 rows, target first."""
+    target, source = [0, 0, 0, 1], [0, 1, 1, 1, 1]
+    within = 9 / 4 * np.log(3 / 1) + 1 / 5 * np.log(1 / 4)
+    expected = 2 / 4 * within + np.log(5 / 4)
+    assert papers.clustering_divergence(target, source) == pytest.approx(expected)
+    assert papers.clustering_divergence(["a"] * 9, ["a"] * 9) == 0
+    assert papers.clustering_divergence([0, 1], [0, 0]) == np.inf
+    with pytest.raises(ValueError, match="expected clusters of rows, got none"):
+        papers.clustering_divergence([], [1])
 
 
 def test_every_row_of_both_tables_is_aligned():

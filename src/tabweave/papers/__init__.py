@@ -27,6 +27,7 @@ _HOMES = {
     "Protocol": "protocol",
     "ValueMetric": "categories",
     "class_margins": "indicators",
+    "clustering_divergence": "sources",
     "data_factors": "indicators",
     "distance_map": "indicators",
     "dunn": "indicators",

@@ -83,6 +83,10 @@ class ValueMetric(value_metric.ValueMetric):
     *Errata.* (2.5), (2.7): a row is at a distance from itself, the larger the more common its
     values are (2.5), or the rarer (2.7). The thesis's tables are met by these numbers nevertheless.
 
+    *Deviations.* ``dilca`` conditions on the values of the context, as Ienco et al. do, where
+    (2.22) prints the other way round. (2.10), a maximum over subsets, is computed as half the L1
+    distance, which it equals. A missing cell is a value of its own.
+
     Examples
     --------
     >>> from tabweave import papers
@@ -136,6 +140,10 @@ class CKML(ckml.CKML):
     ``√(2 - 2/e)`` holds for k_Ia alone; for k_O it is ``√(2 - 2/e²)``. Section 4.2.3: a column that
     is coupled to no other has k_Ie = 1/e for all pairs, also for a value with itself, and so
     differs by frequency alone; under ``"inter"`` not at all.
+
+    *Deviations.* Columns that repeat others leave the context of a column one after another, in
+    the order that ``context`` says, where section 4.2.3 sets α to 0 as soon as any one column is
+    nearer to both. A missing cell is a value of its own.
 
     Examples
     --------
@@ -245,6 +253,11 @@ class UNTIE(DistinctRowEmbedder):
     frequencies all rows fall together. In batches H has the eigenvectors of 20 rows, which explain
     most of them whatever the weights: these go to 0 together, and after 1000 steps of 10⁻³ only
     those of rare values are left. When to stop (δ of Algorithm 3, which is not printed) decides.
+
+    *Deviations.* Polynomials are scaled to 1 at most. Each batch has eigenvectors of its own S,
+    where Algorithm 3 has those of all rows (``batch_size=None``, without batches). δ is not
+    printed: learning stops when 20 steps change the mean loss by 1 % at most. (7.13) is taken, not
+    (7.10), with which it disagrees. A missing cell is a value of its own.
 
     Examples
     --------
@@ -525,6 +538,11 @@ class HELIC(helic.HELIC):
     space inter-attribute. Adam starts from ω = 1 and from b at the mean distance, which the thesis
     does not say.
 
+    *Deviations.* Polynomials are scaled to 1 at most. Learned from is a sample of pairs (all, if
+    ``n_pairs`` allows), in which pairs of one class and others count half each; print sums over
+    all. It stops before 1000 steps if the objective has not fallen at three looks, every 50 steps,
+    and keeps the best weights. A missing cell is a value of its own.
+
     Examples
     --------
     >>> from tabweave import papers
@@ -746,6 +764,10 @@ class UNICORN(unicorn.UNICORN):
     both corrected it is best at a single kernel of a single column, and Adam stays near its
     start. The representation before a window is part of the objective, so every window is
     learned from, unlike in :class:`tabweave.UNICORN`.
+
+    *Deviations.* Without ``literal`` the errata are corrected. Always: polynomials are scaled to 1
+    at most; gradients are exact, from counts, where print draws batches of 20 rows. A missing cell
+    is a value of its own.
 
     Examples
     --------
@@ -978,6 +1000,10 @@ class NonBEND(nonbend.NonBEND):
     *Errata.* In (5.22) the sum of E[log(1−V_l)] stops at l = t−1; in (5.25) the digamma of the sum
     runs over the values of the column; (5.31) averages over all k subspaces with k−1 in the
     denominator. With one subspace alone every column weighs 1.
+
+    *Deviations.* α and α₀ are not printed for single tables: they are those of
+    :class:`tabweave.NonBEND`. The errata are corrected. ``embedding="theta"`` is not in print. A
+    missing cell is a value of its own.
 
     Examples
     --------

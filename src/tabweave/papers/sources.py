@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -15,7 +16,7 @@ from scipy.special import expit
 from tabweave._compat import Interval, StrOptions
 from tabweave.io.register import storable
 from tabweave.sources import coca, gbc, hemap
-from tabweave.sources.container import averaging
+from tabweave.sources.container import Sources, averaging
 from tabweave.sources.gbc import (
     Problem,
     Trained,
@@ -142,10 +143,9 @@ class GBCClassifier(_Published, gbc.GBCClassifier):
 
     *Deviations.* The constant z of (3.10), (3.11) stands below the loss, "to ensure that the
     weights sum up to one": it is the one z for which they do. Trees are LightGBM's, of least
-    squares, and steps are searched from 0 to 100. Several classes have one score each, in the same
-    trees' rounds. (3.6) is divided by the weights of the sources that have the row, which changes
-    no class, only numbers; numbers are standardised. A row without neighbours has no Ẽ. Of more
-    than 5,000 labels and 2,000 edges of a graph so many, evenly drawn, give (3.10) and (3.11). N,
+    squares, and steps are searched from 0 to 100. (3.6) is divided by the weights of the sources
+    that have the row, which changes no class, only numbers; numbers are standardised. A row without
+    neighbours has no Ẽ. At most 5,000 labels and 2,000 edges of a graph give (3.10) and (3.11). N,
     λ0 and λ1 are given, not chosen by cross-validation.
 
     Examples
@@ -170,7 +170,7 @@ class GBCClassifier(_Published, gbc.GBCClassifier):
 class GBCRegressor(_Published, gbc.GBCRegressor):
     """Predict numbers by gradient boosting consensus, as published.
 
-    Errata are those of :class:`GBCClassifier`; the loss is squared.
+    Errata and deviations are those of :class:`GBCClassifier`; the loss is squared.
 
     Parameters
     ----------
@@ -487,9 +487,12 @@ class CoCA(coca.CoCA):
         Number of coordinates; fewer if the sources have fewer columns.
     alpha : float or "auto", default="auto"
         How much tables have to agree. ``"auto"`` is 1/p for p tables of unit trace; the 60 of the
-        thesis is for unscaled data.
+        thesis is for unscaled data, ``literal=True``.
     solver : {"auto", "dense", "lanczos"}, default="auto"
         Write the matrix out, or only multiply by it.
+    literal : bool, default=False
+        Whether tables keep their units, graphs are adjacency matrices, and coordinates leave out
+        neighbours: the eigenvectors of (4.8) and (4.14), and (4.2), to the letter.
 
     Attributes
     ----------
@@ -504,8 +507,15 @@ class CoCA(coca.CoCA):
     -----
     Eq. (4.8) has ω_j X⁽ʲ⁾X⁽ʲ⁾ᵀ on the diagonal and α X⁽ʲ⁾X⁽ʰ⁾ᵀ beside it: weights touch the
     diagonal blocks only, so a large α drowns them, and a source of weight 0 still takes part.
-    Erratum: a single multiplier in (4.9) normalises the directions jointly, not in each source.
-    Tables are scaled to unit trace and graphs to D^{-½} M D^{-½}, as in :class:`tabweave.CoCA`.
+    Errata: a single multiplier in (4.9) normalises the directions jointly, not in each source;
+    (4.8) leaves out the α on the diagonal that (4.6) has, and Lemma 1 is false.
+
+    *Deviations.* Without ``literal`` tables are scaled to unit trace and graphs to
+    D^{-½} M D^{-½}, and a row's neighbours are added to its coordinates, as in
+    :class:`tabweave.CoCA`. Always: Φ of (4.16) has ten components, and mean square 1; a row that
+    some tables miss has 0 there while directions are found, and what those tables would add to its
+    coordinates is predicted from the others; without tables the mean degree is added to each degree
+    of a graph (not if ``literal``), and new ids are projected by their neighbours.
 
     Examples
     --------
@@ -514,25 +524,46 @@ class CoCA(coca.CoCA):
     >>> from tabweave.papers import CoCA
     >>> rng = np.random.default_rng(0)
     >>> tables = {name: (range(30), rng.normal(size=(30, 4))) for name in ("a", "b")}
-    >>> model = CoCA(2).fit(Sources(tables), {i: i % 2 for i in range(10)})
+    >>> model = CoCA(2, alpha=60, literal=True).fit(Sources(tables), {i: i % 2 for i in range(10)})
     >>> model.transform(Sources(tables)).shape
     (30, 2)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: coca.CoCA._parameter_constraints[name] for name in ("n_components", "alpha", "solver")
+        **{n: coca.CoCA._parameter_constraints[n] for n in ("n_components", "alpha", "solver")},
+        "literal": ["boolean"],
     }
 
     def __init__(
-        self, n_components: int = 10, *, alpha: float | str = "auto", solver: str = "auto"
+        self,
+        n_components: int = 10,
+        *,
+        alpha: float | str = "auto",
+        solver: str = "auto",
+        literal: bool = False,
     ) -> None:
         self.n_components = n_components
         self.alpha = alpha
         self.solver = solver
+        self.literal = literal
 
     weights = "learned"
     graph_share = 1.0
     _weighs_data: ClassVar[bool] = False  # Eq. (4.8): ω on the diagonal blocks
+
+    def _view(self, sources: Sources, name: str) -> coca.CenteredTable:
+        view = super()._view(sources, name)
+        return replace(view, scale=float(view.scale > 0)) if self.literal else view
+
+    def _blend(self, sources: Sources, alone: bool) -> sp.csr_array | None:
+        if not self.literal:
+            return super()._blend(sources, alone)
+        parts = [w * sources.graph(name) for name, w in self.graph_weights_.items() if w > 0]
+        return sp.csr_array(sum(parts[1:], start=parts[0])) if parts else None
+
+    def _coordinates_of(self, sources: Sources) -> np.ndarray:
+        alone = self.literal and self.components_
+        return self._projected(sources) if alone else super()._coordinates_of(sources)
 
 
 @storable
@@ -565,11 +596,19 @@ class HeMap(hemap.HeMap):
 
     Notes
     -----
-    Erratum: section 5.3 says that the order of rows and the scale of the data do not affect the
+    Errata: section 5.3 says that the order of rows and the scale of the data do not affect the
     result. Both do, through TᵀS: row i of the target is projected with row i of the source, so
-    rows in random order carry nothing over. Source rows are selected by Eq. (5.17), outputs
-    bridged by Eqs. (5.19) and (5.20). New rows are projected by a ridge regression, as in
-    :class:`tabweave.HeMap`.
+    rows in random order carry nothing over. Theorems 4 and 7 say that the eigenvectors minimise
+    (5.4) and (5.11); they do not, as both halves of B would have to be orthonormal.
+
+    *Deviations.* Tables are centred and their rows brought to mean square 1, with ``scale`` their
+    columns to variance 1 before. The smaller table is filled up with its rows in turn, both in
+    random order. Eigenvectors are weighted by √λ, and the rows of training projected like new ones,
+    by a ridge regression on their own columns, which print does not have: Algorithms 3 and 4 alone
+    are ``tabweave.sources.hemap.embed``. Source rows are selected by our own rule, in twenty
+    clusters, each up to the target's share, nearest to the target's centre first, which brings
+    (5.18), :func:`clustering_divergence`, near 0; the thesis refers to another paper for its rule.
+    Classes of one name are pooled before (5.19) and (5.20); numbers are bridged by a line.
 
     Examples
     --------
@@ -620,3 +659,48 @@ class HeMap(hemap.HeMap):
 def at_random(given: Scaled) -> Aligned:
     """Align rows at random, as the thesis does when it fills up the smaller table."""
     return by_rank(given.rng.permutation(len(given.T)), given.rng.permutation(len(given.S)))
+
+
+def clustering_divergence(target: Any, source: Any) -> float:
+    """The divergence KL_c of a projected target from a source, Eqs. (5.17) and (5.18).
+
+    Rows of both are clustered together; the mean of the target in a cluster is to be that of the
+    whole cluster.
+
+    Parameters
+    ----------
+    target, source : array-like of shape (n_rows,)
+        The cluster of each target row and of each source row.
+
+    Returns
+    -------
+    float
+        0 if every cluster holds as many rows of either; infinite if one holds target rows alone.
+
+    Notes
+    -----
+    Erratum: it is no divergence where the two are of unequal size. Of tables with the same shares
+    of all clusters it is 0 for as many rows, 0.23 if one has twice as many.
+
+    Examples
+    --------
+    >>> from tabweave.papers import clustering_divergence
+    >>> round(clustering_divergence([0, 0, 1, 1], [0, 0, 0, 1]), 3)
+    0.3
+    >>> clustering_divergence([0, 0, 1, 1], [0, 0, 1, 1])
+    0.0
+    """
+    parts = [np.asarray(part) for part in (target, source)]
+    if not all(len(part) for part in parts):
+        raise ValueError("target, source: expected clusters of rows, got none; give one per row")
+    names = np.unique(np.concatenate(parts))
+    in_target, in_source = (np.searchsorted(names, part) for part in parts)
+    of_target, of_source = (
+        np.bincount(code, minlength=len(names)) for code in (in_target, in_source)
+    )
+    met = of_target > 0
+    with np.errstate(divide="ignore"):
+        logs = np.log(of_target[met] / of_source[met])
+    within = (of_target[met] ** 2 / (of_target + of_source)[met]) @ logs
+    sizes = [len(part) for part in parts]
+    return float(2 / sizes[0] * within + np.log(sizes[1] / sizes[0]))

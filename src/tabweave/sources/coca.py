@@ -156,7 +156,7 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         sources = self._read(X, reset=True)
         if y is not None:
             y = _labels_in(X, y)
-        views = {name: learned_view(sources, name) for name in sources.names}
+        views = {name: self._view(sources, name) for name in sources.names}
         views = {name: view for name, view in views.items() if view.scale > 0}
         for name, view in views.items():
             warn_of_units(name, view, column_names(sources, name))
@@ -181,6 +181,10 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             self._fit_graphs(sources, graph)
         self._n_features_out = self.n_components_
         return self
+
+    def _view(self, sources: Sources, name: str) -> CenteredTable:
+        """A table as vectors, scale 0 if it does not vary."""
+        return learned_view(sources, name)
 
     def _learn_weights(
         self, sources: Sources, views: dict[str, CenteredTable], supervision: tuple[Any, ...]
@@ -273,11 +277,14 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         if not {*names} & {*fitted}:
             raise ValueError(f"expected some of the sources of fit, {fitted}, got {names}")
         sources = sources.like(self._format)
+        return self._coordinates_of(sources)[positions_in(sources, X)]
+
+    def _coordinates_of(self, sources: Sources) -> np.ndarray:
+        """Mean projections and those of neighbours; of graphs alone, those of neighbours."""
         base = self._projected(sources)
         graph = self._blend(sources, alone=not self.components_)
         around = np.zeros_like(base) if graph is None else graph @ base
-        out = base + around if self.components_ else around - self._center
-        return out[positions_in(sources, X)]
+        return base + around if self.components_ else around - self._center
 
     def _blend(self, sources: Sources, alone: bool) -> sp.csr_array | None:
         graphs = [sources.graph(name) for name in sources.graph_names]

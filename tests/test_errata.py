@@ -354,6 +354,20 @@ def test_algorithm_2_least_squares_needs_the_transpose():
         np.linalg.inv(D.T @ D) @ D @ y  # shapes do not even fit, as printed
 
 
+def test_sparse_5_the_logarithm_has_base_ten():
+    """Table II: a term of one of two rows weighs 0.3010."""
+    assert round(math.log10(2 / 1), 4) == 0.3010 != round(math.log(2 / 1), 4)
+
+
+def test_algorithm_4_an_atom_goes_with_its_own_coefficients():
+    """Step 5 prints d_i α_j: without atom k the others have to give the rest of Y."""
+    D, A = RNG.normal(size=(5, 3)), RNG.normal(size=(3, 8))
+    Y = D @ A
+    own = Y - sum(np.outer(D[:, i], A[i]) for i in (1, 2))
+    printed = Y - sum(np.outer(D[:, i], A[j]) for i, j in ((1, 2), (2, 1)))
+    assert np.allclose(own, np.outer(D[:, 0], A[0])) and not np.allclose(printed, own)
+
+
 # -- the page -----------------------------------------------------------------------------------
 
 

@@ -40,12 +40,24 @@ def deviations(name: str) -> str:
     return text.replace("``", "`")
 
 
+OTHERS = {
+    "CoupledNumeric(scale=None, standardize=True)": "As printed; a missing number takes the mean "
+    "of its powers.",
+    'embed.sets.SetTfidf(max_subset=None)` and `KSVD(update="exact")': "As printed, errata "
+    "corrected; unused atoms are replaced, and an iteration is not taken if the error would rise.",
+    "DistanceHierarchy`, `DRDH` and `WeightedKNN": "As printed, errata corrected; maps are laid "
+    "out by openTSNE, whose gradient is approximate; all neighbours at the largest distance vote.",
+}
+
+
 def section() -> str:
     """The section of the page, one item for each class."""
     lines = [f"- **`papers.{name}`.** {deviations(name)}" for name in NAMES]
-    return (
-        START + "\nWhere the letter can be had, a parameter says how.\n\n" + "\n".join(lines) + "\n"
+    lines += [f"- **`{name}`.** {text}" for name, text in OTHERS.items()]
+    intro = (
+        "Where the letter can be had, a parameter says how; three methods are as printed already."
     )
+    return f"{START}\n{intro}\n\n" + "\n".join(lines) + "\n"
 
 
 def page() -> str:

@@ -630,3 +630,18 @@ def test_figures_of_a_row_stand_in_its_reports(row):
         assert any(abs(float(quoted) - value) <= half for value in reported), (
             f"docs/papers.md, {row[1]}: {quoted} stands in none of {names}"
         )
+
+
+@pytest.mark.parametrize("row", PRINT, ids=lambda row: f"{row[0]}: {row[1]}")
+def test_mads_of_a_row_are_those_of_its_table(row):
+    why = PAGE[row][1]
+    means: dict[str, dict[str, str]] = {}
+    for name in re.findall(r"`(table-\d\.\d)\.md`", why):
+        means |= table(name, "Means") if "## Means" in text(name) else {}
+    for listed in re.findall(r"MAD:? ([^;(]*)", why):
+        for method, quoted in re.findall(r"([A-Z][\w-]*|cKML(?:-\w+)?) (\d+\.\d)", listed):
+            if method in means:
+                measured = float(means[method]["MAD"])
+                assert abs(float(quoted) - measured) <= 0.051, (
+                    f"docs/papers.md, {row[1]}: MAD of {method} is {measured}, not {quoted}"
+                )

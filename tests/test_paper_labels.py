@@ -638,7 +638,7 @@ def test_mads_of_a_row_are_those_of_its_table(row):
     means: dict[str, dict[str, str]] = {}
     for name in re.findall(r"`(table-\d\.\d)\.md`", why):
         means |= table(name, "Means") if "## Means" in text(name) else {}
-    for listed in re.findall(r"MAD:? ([^;(]*)", why):
+    for listed in re.findall(r"MAD:? ([^;()]*)", why):
         for method, quoted in re.findall(r"([A-Z][\w-]*|cKML(?:-\w+)?) (\d+\.\d)", listed):
             if method in means:
                 measured = float(means[method]["MAD"])

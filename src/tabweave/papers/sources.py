@@ -145,8 +145,9 @@ class GBCClassifier(_Published, gbc.GBCClassifier):
     weights sum up to one": it is the one z for which they do. Trees are LightGBM's, of least
     squares, and steps are searched from 0 to 100. (3.6) is divided by the weights of the sources
     that have the row, which changes no class, only numbers; numbers are standardised. A row without
-    neighbours has no Ẽ. At most 5,000 labels and 2,000 edges of a graph give (3.10) and (3.11). N,
-    λ0 and λ1 are given, not chosen by cross-validation.
+    neighbours has no Ẽ. At most 5,000 labels and 2,000 edges of a graph give (3.10) and (3.11).
+    Cross-validation, where asked for, has three folds and the values 0, 0.1 and 1 of λ0 and λ1;
+    print says no more than that there is one.
 
     Examples
     --------

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -339,3 +340,30 @@ def test_columns_that_say_nothing_of_each_other_have_axes_too(size):
     model = MCA(2).fit(rows)
     np.testing.assert_allclose(model.eigenvalues_, 0.5)
     assert model.transform(rows).shape == (3 * size, 2)
+
+
+def test_a_model_needs_rows_first_and_no_rows_later(rows):
+    with pytest.raises(ValueError, match="Found array with 0 sample"):
+        MCA().fit(rows[:0])
+    model = MCA().fit(rows)
+    assert model.partial_fit(rows[:0]).counts_ == MCA().fit(rows).counts_
+
+
+def test_features_are_scaled_alike_in_sparse_and_dense_matrices(rows):
+    features = factors.FactorFeatures.of(Counts.of(tabweave.Table.of(rows)), None)
+    by = np.linspace(1, 2, len(features.root))
+    whole = factors.FactorFeatures(
+        **{
+            **vars(features),
+            "matrix": np.asarray(
+                features.matrix.todense()
+                if hasattr(features.matrix, "todense")
+                else features.matrix
+            ),
+        }
+    )
+    few = factors.FactorFeatures(**{**vars(features), "matrix": sparse.csr_array(whole.matrix)})
+    expected = whole.matrix * by * by[:, None]
+    np.testing.assert_allclose(whole.scaled(by).matrix, expected)
+    np.testing.assert_allclose(few.scaled(by).matrix.todense(), expected)
+    np.testing.assert_allclose(few.scaled(by).root, features.root * by)

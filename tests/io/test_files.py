@@ -2,6 +2,8 @@
 
 import gzip
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -107,6 +109,39 @@ def test_what_a_killed_writer_left_goes_when_the_file_is_written_again(tmp_path)
     with replacing(path) as part:
         part.write_text("new")
     assert sorted(os.listdir(tmp_path)) == ["a.txt", "a.txt.young.part"]
+
+
+def test_what_a_process_still_writes_to_stays_however_slowly_it_writes(tmp_path):
+    """And goes once the process is ended by a signal that runs no handler of Python."""
+    code = (
+        "import sys, time; from tabweave.io.files import replacing\n"
+        "with replacing(sys.argv[1]) as part:\n"
+        "    part.write_text('half'); print('written', flush=True); time.sleep(60)"
+    )
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    words = [sys.executable, "-c", code, str(tmp_path / "a.txt")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env=env) as writer:
+        assert writer.stdout.readline() == b"written\n"
+        (part,) = tmp_path.iterdir()
+        os.utime(part, (0, 0))
+        with replacing(tmp_path / "a.txt") as other:
+            other.write_text("new")
+        assert part.exists() and (tmp_path / "a.txt").read_text() == "new"
+        writer.terminate()
+    with replacing(tmp_path / "a.txt") as other:
+        other.write_text("newer")
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no modes of files")
+def test_what_is_being_written_is_no_more_readable_than_the_file_was(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    path.chmod(0o600)
+    with replacing(path) as part:
+        assert part.stat().st_mode & 0o777 == 0o600
+        part.write_text("new")
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_first_line_that_csv_cannot_read_is_named(tmp_path):

@@ -343,3 +343,15 @@ def test_a_stream_that_moves_gives_what_all_rows_at_once_give(name):
     whole = Weave().fit(rows)
     assert stream.counts_ == whole.counts_
     np.testing.assert_array_equal(stream.transform(some), whole.transform(some))
+
+
+def test_distances_of_grades_are_those_of_rows_that_differ_in_them():
+    grades = ["low", "mid", "high"]
+    rng = np.random.default_rng(0)
+    cells = [grades[i] for i in rng.integers(0, 3, 90)]
+    rows = {"g": cells, "h": [("u", "v")[(c == "low") ^ (rng.random() < 0.1)] for c in cells]}
+    model = Weave(schema={"g": Column("g", "ordinal", levels=tuple(grades))}).fit(rows)
+    found = model.value_distances("g").loc[grades, grades].to_numpy()
+    apart = model.pairwise_distances({"g": grades, "h": ["u"] * 3})
+    np.testing.assert_allclose(found, apart, atol=1e-9)
+    assert (found[np.triu_indices(3, 1)] > 0.1).all()

@@ -250,7 +250,7 @@ class CsvFile:
     """A CSV file written without pyarrow."""
 
     def __init__(self, path: Path, names: Sequence[str]) -> None:
-        self.file = open(path, "x", newline="", encoding="utf-8")
+        self.file = open(path, "w", newline="", encoding="utf-8")
         self.rows = csv.writer(self.file)
         self.rows.writerow(names)
 

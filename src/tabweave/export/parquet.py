@@ -69,7 +69,8 @@ def parquet(embedder: Any, path: str | PathLike[str]) -> None:
         try:
             connection.execute(
                 f"COPY (SELECT * REPLACE ({texts}) FROM cells) TO {sql_text(str(temporary))} "
-                f"(FORMAT parquet, KV_METADATA {{tabweave: {sql_text(json.dumps(_about(plan)))}}})"
+                "(FORMAT parquet, USE_TMP_FILE false, "
+                f"KV_METADATA {{tabweave: {sql_text(json.dumps(_about(plan)))}}})"
             )
         except duckdb.IOException as error:
             raise OSError(f"cannot write {path}: {error}") from error

@@ -30,6 +30,12 @@ from typing import IO, Any, NamedTuple
 
 from tabweave._compat import require
 
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
 _DELIMITERS = (",", ";", "\t", "|")
 _SEPARATOR = re.compile(r"(?i:sep)=(.)\s*").fullmatch  # the first line of some files of Excel
 _SIGNATURES = {
@@ -56,19 +62,24 @@ _BYTE_ORDER_MARKS = {
 
 @contextmanager
 def replacing(path: str | PathLike[str]) -> Iterator[Path]:
-    """Give a temporary name beside a file, which takes the file's name when the block ends well.
+    """Give a temporary file beside a file, which takes the file's name when the block ends well.
 
     Readers see the old file or the new one, never a part of it. What was written is on the disk
     before it is renamed; if the block fails, it is removed and the old file stays. A file that was
-    there keeps its permissions; a link stays one, and what it leads to is replaced.
+    there keeps its permissions; a link stays one, and what it leads to is replaced. What a killed
+    process left is removed when the file is written again, a minute later or more.
     """
     path = Path(os.path.realpath(path))
-    remove_leftovers(path, older_than=24 * 60 * 60)  # nobody writes to them any more
+    remove_leftovers(path, older_than=60)
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
     try:
-        yield temporary
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
+        with _created(temporary, path) as lock:
+            if path.exists():
+                shutil.copymode(path, temporary)
+            hold(lock)
+            yield temporary
+            with open(temporary, "rb+") as file:
+                os.fsync(file.fileno())
         if path.exists():
             shutil.copymode(path, temporary)
         os.replace(temporary, path)
@@ -77,17 +88,46 @@ def replacing(path: str | PathLike[str]) -> Iterator[Path]:
         raise
 
 
+def _created(temporary: Path, path: Path) -> IO[bytes]:
+    try:
+        return open(temporary, "xb")
+    except OSError as error:  # by the name that the user knows
+        raise OSError(error.errno, f"cannot write: {error.strerror}", str(path)) from None
+
+
 def remove_leftovers(path: str | PathLike[str], older_than: float = 0.0) -> None:
     """Remove the temporary files of a target whose writer was killed.
 
     No other may be writing to it, or ``older_than`` says for how many seconds a file must have been
-    left alone.
+    left alone; it then goes if no process holds it.
     """
     path = Path(path)
     for part in path.parent.glob(f"{glob.escape(path.name)}.*.part"):
         with suppress(OSError):  # another may have removed it
-            if not older_than or time.time() - part.stat().st_mtime > older_than:
+            if not older_than or (
+                time.time() - part.stat().st_mtime > older_than and is_abandoned(part)
+            ):
                 part.unlink()
+
+
+def hold(file: IO[bytes]) -> None:
+    """Hold a file as long as it is open: until it is closed, or its process ends in any way."""
+    if fcntl is not None:
+        with suppress(OSError):  # a file system without locks: what is left is not known to be
+            fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def is_abandoned(path: Path) -> bool:
+    """Whether no process holds a file; on Windows, which removes none that is open, it is gone."""
+    try:
+        if fcntl is None:
+            path.unlink()
+            return True
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except OSError:  # it is held, or not ours
+        return False
 
 
 class CsvHeader(NamedTuple):

@@ -57,9 +57,8 @@ DAMAGE = (
 def write(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Write to a temporary name beside the target, then rename: readers see all or nothing."""
     text = json.dumps({"tabweave": VERSION, **header})
-    # The name of another process's file is never taken: "x" refuses it.
     members = {"header": np.frombuffer(text.encode(), np.uint8), **arrays}
-    with replacing(path) as temporary, open(temporary, "x+b") as file:
+    with replacing(path) as temporary, open(temporary, "w+b") as file:
         _pack(file, members)
         if _is_bomb(file):  # or it could never be read again
             file.seek(0)

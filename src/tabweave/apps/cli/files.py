@@ -195,7 +195,7 @@ class Output:
             options: dict[str, Any] = {"keep": list(keep), "vector": vector, "progress": show}
             if self.kind in direct:
                 return tabweave.engines.transform(
-                    embedder, source, path, format=self.kind, **options
+                    embedder, source, path, format=self.kind, overwrite=True, **options
                 )
             with tempfile.TemporaryDirectory(prefix=".tabweave-", dir=path.parent) as folder:
                 rows = Path(folder, f"rows.{direct[-1]}")
@@ -257,7 +257,9 @@ class Output:
             casts = ", ".join(f"CAST({sql_name(n)} AS JSON) AS {sql_name(n)}" for n in in_json)
             query = f"SELECT * REPLACE ({casts}) FROM {name}" if casts else f"FROM {name}"
             options = _COPY_OPTIONS[self.kind]
-            connection.execute(f"COPY ({query}) TO {sql_text(str(path))} ({options})")
+            connection.execute(
+                f"COPY ({query}) TO {sql_text(str(path))} (USE_TMP_FILE false, {options})"
+            )
 
 
 def is_stdout(path: Path | None) -> bool:

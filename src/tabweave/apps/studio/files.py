@@ -22,13 +22,7 @@ from tabweave.apps.report.reading import MAX_REPORT_COLUMNS
 from tabweave.columns.table import Table
 from tabweave.engines.opening import open_source
 from tabweave.engines.source import Source
-from tabweave.io.files import unpack
-
-fcntl: Any
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
+from tabweave.io.files import hold, is_abandoned, unpack
 
 FORMATS = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson", ".xlsx")
 ENCODINGS = ("utf-8", "cp1252", "utf-16", "cp1250", "cp1251", "mac-roman", "shift_jis", "gb18030",
@@ -152,31 +146,17 @@ class Holding:
     def begin(cls) -> Holding:
         """Make a folder, after those that nobody holds any more were swept away."""
         for old in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-            if _is_abandoned(old):
+            if is_abandoned(old / _ALIVE):
                 shutil.rmtree(old, ignore_errors=True)
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         alive = (folder / _ALIVE).open("wb")
-        if fcntl is not None:
-            fcntl.flock(alive, fcntl.LOCK_EX)
+        hold(alive)
         return cls(folder, alive)
 
     def end(self) -> None:
         """Remove the folder."""
         self._alive.close()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def _is_abandoned(folder: Path) -> bool:
-    """Whether the process that made a folder is gone: the system drops its hold on a file."""
-    try:
-        if fcntl is None:  # Windows does not remove a file that is open
-            (folder / _ALIVE).unlink()
-            return True
-        with (folder / _ALIVE).open("rb") as alive:
-            fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    except OSError:  # it is held, or not ours
-        return False
 
 
 # -- in a child process --------------------------------------------------------------------------

@@ -1044,6 +1044,16 @@ def test_digits_that_name_no_day_are_missing_where_the_name_says_dates(tmp_path)
     assert Table.of({"birth_date": many}, rules="whole").schema["birth_date"].kind != "datetime"
 
 
+def test_whole_numbers_named_as_dates_are_numbers_with_a_word_if_one_names_no_day():
+    days = [int(f"{1950 + i % 40}0{1 + i % 9}{10 + i % 18}") for i in range(90)]
+    said = "'birth_date' holds dates, but for one: .* got '19551192'; it is read as numbers"
+    for cells in ([*days, 19551192], [*map(float, days), 19551192.0, None]):
+        with pytest.warns(UserWarning, match=said):
+            table = Table.of({"birth_date": cells}, rules="whole")
+        assert table.schema["birth_date"].kind == "numeric"
+    assert kind_of([*days, 19551192]).why == "numbers"  # no name says that they are dates
+
+
 def test_many_words_or_codes_are_no_exceptions():
     numbers = [f"{i / 4}" for i in range(90)]
     for cells in (

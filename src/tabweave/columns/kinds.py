@@ -171,7 +171,12 @@ def decide_kind(name: str, data: Any, n_rows: int, rules: Rules) -> Decision | N
     # Among the first rows of a stream not one value of an identifier repeats.
     min_distinct = 1.0 if rules == "first" and n_rows < 10_000 else 0.95
     if hasattr(data, "values"):
-        dated = dates_of_digits(name, digits_of(data.values), "whole numbers")
+        days = digits_of(data.values)
+        if DATE_NAMES.search(name):  # a few that name no day are told when all are read
+            names_day = [text for text in days if not is_no_day(text)]
+            few = len(days) - len(names_day) <= MAX_EXCEPTION_SHARE * len(days)
+            days = names_day if few else days
+        dated = dates_of_digits(name, days, "whole numbers")
         return dated or (
             decide_whole_numbers(name, data.values, min_distinct, n_rows) if enough else None
         )

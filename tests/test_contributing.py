@@ -20,6 +20,7 @@ PARTS = (
     "src",
     "tests",
     "docs",
+    "tools",
     "benchmarks/reports",
     "changelog.d",
     "CONTRIBUTING.md",
@@ -225,6 +226,26 @@ def test_a_kind_is_counted_embedded_explained_searched_and_saved(copy):
         alone = {n: rows[n] for n in ("place", "price")}
         classifier = tw.WeaveClassifier(schema=schema).fit(alone, rows["food"])
         assert classifier.score(alone, rows["food"]) > 0.9
+        """,
+    )
+
+
+def test_a_kind_is_filled_judged_and_compared(copy):
+    python(
+        copy,
+        PLACES
+        + """
+        names = np.array(["49, 2", "53, 13", "-34, 151"])
+        rows["place"] = [None, *names[towns].tolist()[1:]]
+        imputer = tw.Imputer(schema=schema).fit(rows)
+        assert imputer.transform(rows)["place"][0] == names[towns[0]]
+        assert set(imputer.categories("place")) == set(names)
+        odd = {name: list(cells) for name, cells in rows.items()}
+        odd["place"][5] = names[towns[5] - 1]
+        assert tw.OutlierCells(schema=schema).fit_cells(odd)[0].row == 5
+        assert tw.associations(rows, schema=schema).matrix().loc["place", "food"] > 0.9
+        moved = rows | {"place": rows["place"][:100] + ["49, 2"] * 100}
+        assert "place" in tw.tasks.drift_report(tw.Table.of(rows, schema), moved).changed
         """,
     )
 

@@ -1,7 +1,9 @@
 """The house, in numbers: what a reader of the listing is promised."""
 
+import importlib.util
 import inspect
 import re
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 import tabweave
 
 SOURCE = Path(tabweave.__file__).parent
+TOOLS = Path(__file__).parents[1] / "tools"
 
 
 def is_room(path):
@@ -41,6 +44,17 @@ def test_every_room_says_what_it_is():
 
 def test_there_are_few_files():
     assert len(list(SOURCE.rglob("*.py"))) <= 153  # three more follow CONTRIBUTING, in a test
+
+
+def test_columns_are_asked_and_not_their_kinds():
+    """What differs by kind of column is said in its file; a few readers of types name kinds."""
+    spec = importlib.util.spec_from_file_location("house", TOOLS / "house.py")
+    house = importlib.util.module_from_spec(spec)
+    sys.modules["house"] = house
+    spec.loader.exec_module(house)
+    places = house.tests_of_kinds(house.modules(SOURCE))
+    assert len(places) <= 12, "\n".join(places)
+    assert house.asks_of_kind(house.ast.parse("c.kind == 'set'").body[0].value, set(), {"set"})
 
 
 def test_no_six_lines_stand_twice():

@@ -134,6 +134,74 @@ def calls_of(package: list[Module], name: str) -> int:
     )
 
 
+def tests_of_kinds(package: list[Module]) -> list[str]:
+    """Return the lines outside ``columns`` that ask of which kind a column is."""
+    classes, names = kinds_of_columns(package)
+    return [
+        f"{module.name}:{number} {module.text.splitlines()[number - 1].strip()}"
+        for module in package
+        if module.name.split(".")[0] != "columns"
+        for number in sorted(
+            {
+                node.lineno  # type: ignore[attr-defined]
+                for node in ast.walk(module.tree)
+                if asks_of_kind(node, classes, names)
+            }
+        )
+    ]
+
+
+def kinds_of_columns(package: list[Module]) -> tuple[set[str], set[str]]:
+    """Return the classes under ``@kind``, and the names that they register."""
+    classes, names = set(), set()
+    for module in package:
+        for node in ast.walk(module.tree):
+            for decorator in node.decorator_list if isinstance(node, ast.ClassDef) else ():
+                match decorator:
+                    case ast.Call(ast.Name("kind"), [ast.Constant(str(name)), *_]):
+                        classes.add(node.name)  # type: ignore[attr-defined]
+                        names.add(name)
+    return classes, names
+
+
+def asks_of_kind(node: ast.AST, classes: set[str], names: set[str]) -> bool:
+    """Tell whether code tests a class of cells, compares the name of a kind, or lists kinds."""
+
+    def names_kinds(side: ast.AST | None) -> bool:
+        words = words_in(side)
+        return bool(words) and words <= names
+
+    match node:
+        case ast.Call(ast.Name("isinstance" | "issubclass"), [_, tested]):
+            return any(isinstance(n, ast.Name) and n.id in classes for n in ast.walk(tested))
+        case ast.MatchClass(ast.Name(name)):
+            return name in classes
+        case ast.Call(ast.Attribute(asked, "startswith" | "endswith"), [tested, *_]):
+            return "kind" in ast.unparse(asked) and names_kinds(tested)
+        case ast.Compare(left, _, others):
+            sides = [left, *others]
+            if any(isinstance(side, ast.Name) and side.id in classes for side in sides):
+                return True
+            of_kinds = any("kind" in ast.unparse(side).lower() for side in sides)
+            return of_kinds and any(map(names_kinds, sides))
+        case ast.Dict(keys, values):
+            both = (keys, values)
+            return any(len(set().union(*map(words_in, side)) & names) > 1 for side in both)
+        case ast.Assign(value=ast.Tuple() | ast.List() | ast.Set() as listed):
+            return len(words_in(listed)) > 1 and names_kinds(listed)
+    return False
+
+
+def words_in(node: ast.AST | None) -> set[str]:
+    """Return the texts of which a literal consists; none of anything else."""
+    match node:
+        case ast.Constant(str(text)):
+            return {text}
+        case ast.Tuple(elements) | ast.List(elements) | ast.Set(elements):
+            return set().union(*map(words_in, elements))
+    return set()
+
+
 def long_functions(package: list[Module]) -> list[str]:
     """Return the functions whose bodies, without docstrings, are longer than a screen."""
     out = []
@@ -279,6 +347,7 @@ def measured(root: Path) -> dict[str, object]:
         "names of classes defined twice": repeated_classes(package),
         "assigned names of the dialect, %": round(100 * len(dialect) / max(len(names), 1), 2),
         "calls of vars()": calls_of(package, "vars"),
+        "tests of a kind outside columns": tests_of_kinds(package),
         "functions above 40 lines": long_functions(package),
         "deferred imports of our own": deferred,
         "rooms": sorted(rooms),

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tabweave
 import tabweave.datasets
 from tabweave.datasets import Dataset, balance
 
@@ -85,6 +86,17 @@ def test_frame_with_sets(backend):
     cells[:] = [["a", "b"], ["c"]]
     data = Dataset("d", {"words": cells}, None, {"words": "set"})
     assert data.frame(backend).shape == (2, 1)
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_frame_with_datetimes(backend):
+    pytest.importorskip(backend)
+    when = np.array(["2024-01-31T23:50", "NaT", "2024-02-29"], "datetime64[us]")
+    data = Dataset("d", {"when": when}, None, {"when": "datetime"})
+    ((column, cells),) = tabweave.Table.of(data.frame(backend), data.kinds)
+    assert column.kind == "datetime"
+    assert [cells.cell(i) for i in range(3)] == ["2024-01-31 23:50:00", None, "2024-02-29 00:00:00"]
+    assert data.X.tolist()[1] == [None] and data.take([0]).X[0, 0].minute == 50
 
 
 def test_frame_names_the_missing_package(monkeypatch):

@@ -60,6 +60,18 @@ def test_kinds_come_from_columns_csv(tmp_path):
     assert data.columns["legs"].dtype == np.float64
 
 
+def test_datetimes_are_declared(tmp_path):
+    write(tmp_path, "stays", "came,class\n2024-01-31 23:50,a\n,b\n2024-02-29,a\n")
+    (tmp_path / "COLUMNS.csv").write_text("name,column,kind\nstays,came,datetime\n")
+    came = load("stays", tmp_path).columns["came"]
+    np.testing.assert_array_equal(
+        came, np.array(["2024-01-31T23:50", "NaT", "2024-02-29"], "M8[us]")
+    )
+    write(tmp_path, "stays", "came,class\nsoon,a\n")
+    with pytest.raises(ValueError, match="'came': expected a date or time, got 'soon'"):
+        load("stays", tmp_path)
+
+
 def test_columns_csv_may_leave_out_the_label_and_other_sets(tmp_path):
     write(tmp_path, "pets", PETS)
     write(tmp_path, "more", PETS)

@@ -390,3 +390,16 @@ def test_numbers_are_no_classes(model):
     with pytest.raises(ValueError, match=r"expected classes in y, got numbers such as 0\.5; bin"):
         model.fit(rows, np.arange(60) + 0.5)
     assert len(model.fit(rows, np.arange(60) % 4 / 2).transform(rows)) == 60  # half stars
+
+
+def test_times_of_day_are_weighed_by_their_cycle():
+    rng = np.random.default_rng(0)
+    y = rng.choice(["early", "late"], 200)
+    hours = rng.integers(0, 10, 200) + 12 * (y == "late")
+    hours = {"time": hours, "other": rng.integers(0, 24, 200)}
+    rows = {name: [f"{hour:02d}:30" for hour in cells] for name, cells in hours.items()}
+    model = HELIC(schema=dict.fromkeys(rows, "datetime"), random_state=0).fit(rows, y)
+    names = model.get_feature_names_out().tolist()
+    assert names[::2] == ["time (time of day)_0", "other (time of day)_0"]
+    variance = model.transform(rows).var(axis=0)
+    assert variance[:2].sum() > 1.5 * variance[2:].sum()  # the other tells nothing of the classes

@@ -45,8 +45,8 @@ def test_numbers_tied_to_the_classes_count_more(numbers):
 
 def test_without_ties_or_classes_columns_count_alike():
     table = Table.of({"a": list("xyxy"), "b": list("uuvv")}, Schema())
-    assert class_weights(Counts.of(table), ["a", "b"]).tolist() == [1, 1]
-    assert class_weights(Counts.of(table, list("pppp")), ["a", "b"]).tolist() == [1, 1]
+    assert class_weights(Counts.of(table), [["a"], ["b"]]).tolist() == [1, 1]
+    assert class_weights(Counts.of(table, list("pppp")), [["a"], ["b"]]).tolist() == [1, 1]
 
 
 # -- curves with knots of their own -------------------------------------------------------------

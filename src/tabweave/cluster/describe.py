@@ -10,7 +10,6 @@ from tabweave._compat import require
 from tabweave.columns.datetime import Datetimes
 from tabweave.columns.frames import is_missing
 from tabweave.columns.nominal import Codes
-from tabweave.columns.numeric import Numbers
 from tabweave.columns.sets import Sets
 from tabweave.columns.table import Table
 
@@ -66,9 +65,9 @@ def describe_clusters(X: Any, labels: Any, *, n_values: int = 8, min_z: float = 
     sizes = np.bincount(owner, minlength=len(names))
     lines: list[list[tuple[Any, ...]]] = [[] for _ in names]
     for column, data in table:
-        of_column = _of_numbers if isinstance(data, Numbers) else _of_values
-        if isinstance(data, Datetimes):
-            data, of_column = _halves(data), _of_values
+        if column.is_dated:
+            data = _halves(data)
+        of_column = _of_numbers if data.is_continuous else _of_values
         for k, value, share, overall, z in of_column(data, owner, sizes):
             if abs(z) >= min_z:
                 lines[k].append((names[k], int(sizes[k]), column.name, value, share, overall, z))
@@ -82,6 +81,7 @@ def describe_clusters(X: Any, labels: Any, *, n_values: int = 8, min_z: float = 
 
 def _of_values(data: Any, owner: np.ndarray, sizes: np.ndarray) -> list[tuple[Any, ...]]:
     """Shares of values; z by the hypergeometric distribution of a random part of rows."""
+    data = data.as_values()
     counts = value_counts_by_cluster(data, owner, len(sizes))
     n = sizes.sum()
     overall = counts.sum(axis=0) / n
@@ -97,9 +97,8 @@ def _of_values(data: Any, owner: np.ndarray, sizes: np.ndarray) -> list[tuple[An
 
 def value_counts_by_cluster(data: Codes | Sets, owner: np.ndarray, n_clusters: int) -> np.ndarray:
     """How many rows of each cluster have each value."""
-    owner = owner if isinstance(data, Codes) else np.repeat(owner, np.diff(data.starts))
     width = len(data.labels)
-    flat = np.bincount(owner * width + data.codes, minlength=n_clusters * width)
+    flat = np.bincount(data.by_code(owner) * width + data.codes, minlength=n_clusters * width)
     return np.asarray(flat.reshape(n_clusters, width))
 
 

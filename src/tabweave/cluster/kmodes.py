@@ -24,7 +24,6 @@ from tabweave._compat import Interval, StrOptions, njit, seed_of
 from tabweave.base import Estimator, TabularInput, ValueEmbedder
 from tabweave.columns.column import Schema
 from tabweave.columns.decision import MIN_ROWS_TO_INFER
-from tabweave.columns.nominal import Codes
 from tabweave.columns.table import (
     Table,
     as_values_or_numbers,
@@ -75,13 +74,9 @@ def some_rows(table: Table, rng: np.random.Generator, *, max_rows: int = 5_000) 
 def without_texts(table: Table, declared: Schema) -> tuple[Table, dict[str, str]]:
     """A table without undeclared columns whose values hardly repeat, and why each was dropped."""
     dropped = {}
-    for column, data in zip(table.schema.columns, table.columns, strict=True):
-        if (
-            isinstance(data, Codes)
-            and column.kind == "nominal"
-            and not declared.declares(column.name)
-        ):
-            times = np.bincount(data.codes)
+    for column in table.schema.categorical:
+        if not (column.is_ordered or column.is_set or declared.declares(column.name)):
+            times = np.bincount(table[column.name].codes)
             if table.n_rows >= MIN_ROWS_TO_INFER and (times == 1).sum() > table.n_rows / 2:
                 dropped[column.name] = "most of its values occur once"
     names = [name for name in table.schema.names if name not in dropped]
@@ -151,7 +146,7 @@ def in_bins(table: Table, *, n_bins: int = 6) -> Table:
     the rows are, and classes of independent columns would multiply to explain that.
     """
     table = datetime_as_numeric(table)
-    names = [c.name for c in table.schema.columns if c.kind != "set"]
+    names = [c.name for c in table.schema.columns if not c.is_set]
     if not names:
         raise ValueError("expected columns of categories or numbers, got sets alone")
     expanded = with_bins(as_values_or_numbers(table).select(names), quantile_bins(table, n_bins))

@@ -144,7 +144,7 @@ def number_of_clusters(
     table, dropped = without_texts(table, declared)
     dropped = keys | dropped
     if clusterer != "kmeans":
-        sets = [column.name for column in table.schema.columns if column.kind == "set"]
+        sets = [column.name for column in table.schema.columns if column.is_set]
         dropped |= dict.fromkeys(sets, f"holds sets, which clusterer={clusterer!r} does not read")
     table = some_rows(table, rng)
     decides = "aic3" if clusterer == "mixture" else "silhouette"

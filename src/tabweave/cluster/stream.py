@@ -270,7 +270,7 @@ class ProfileSpace:
     def of(cls, table: Table) -> ProfileSpace:
         """The entries of a table's values; sets are an error."""
         for column in table.schema.columns:
-            if column.kind == "set":
+            if column.is_set:
                 raise ValueError(
                     f"column {column.name!r} holds sets, but stream clusterers compare single "
                     f"values: leave it out"

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
+from tabweave.columns.frames import object_array
 from tabweave.columns.texts import CellError
+from tabweave.columns.vocabulary import code_type
 from tabweave.io.dialects import Dialect
-from tabweave.io.register import Register, storable
+from tabweave.io.register import KINDS, storable
 
 if TYPE_CHECKING:
     from tabweave.columns.column import Column, Schema
@@ -93,13 +95,24 @@ class Cells(ABC):
     options : tuple of str
         What a :class:`~tabweave.Column` of this kind may declare, of ``levels``, ``delimiter`` and
         ``spelling``.
-    readable_as : str
-        What the other cells hold of which a word is an exception, as in "numbers"; empty where
-        words are values.
+    holds : str
+        What a cell holds, as in "numbers"; columns that hold the same can be compared.
+    is_continuous : bool
+        Whether cells are numbers, in ``values``, which may lie between others.
+    is_dated : bool
+        Whether these numbers are points of time.
+    is_ordered : bool
+        Whether cells are values with an order.
+    is_set : bool
+        Whether a cell has any number of values: row i those of ``codes[starts[i]:starts[i + 1]]``.
     """
 
     options: ClassVar[tuple[str, ...]] = ()
-    readable_as: ClassVar[str] = ""
+    holds: ClassVar[str] = "cells of another kind"
+    is_continuous: ClassVar[bool] = False
+    is_dated: ClassVar[bool] = False
+    is_ordered: ClassVar[bool] = False
+    is_set: ClassVar[bool] = False
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -112,6 +125,11 @@ class Cells(ABC):
     def completed(cls, column: Column, cells: Any) -> Column:
         """The column with what its declaration leaves open and its cells tell."""
         return column
+
+    @classmethod
+    def detailed(cls, column: Column, detail: str, cells: Any) -> Column:
+        """The column with what a command line says of it beside its kind, as in ``set:;``."""
+        raise ValueError(f"expected {column.kind} without more, got {detail!r} behind it")
 
     @classmethod
     def remedy(cls, column: Column, error: CellError) -> str:
@@ -154,6 +172,14 @@ class Cells(ABC):
         """What computes the number of a part from a cell in SQL."""
         raise ValueError(f"column {column.name!r}: expected numbers to write in SQL, got values")
 
+    @classmethod
+    def period(cls, part: str) -> float | None:
+        """After how much the number of a cell repeats in a part: 0 if never; None if it has none.
+
+        ONNX and Parquet take the part from the number: it is what is left over whole periods.
+        """
+        return None
+
     # -- cells -----------------------------------------------------------------------------
 
     @abstractmethod
@@ -172,6 +198,16 @@ class Cells(ABC):
     def cell(self, row: int) -> Any:
         """A cell as Python has it: a label, a number, ISO text, a list; None if missing."""
 
+    def to_numpy(self) -> np.ndarray:
+        """The cells as Python has them, in an array."""
+        return object_array([self.cell(row) for row in range(len(self))])
+
+    def as_values(self) -> Any:
+        """The cells as codes and labels: each distinct one is a label, as it is shown."""
+        _, first, codes = np.unique(self.ranks(), return_index=True, return_inverse=True)
+        labels = [self.cell(row) for row in first.tolist()]
+        return kind_of("nominal")(codes.astype(code_type(len(labels))), labels)  # type: ignore[call-arg]
+
     @property
     @abstractmethod
     def missing(self) -> np.ndarray:
@@ -184,9 +220,6 @@ class Cells(ABC):
     @abstractmethod
     def ranks(self) -> np.ndarray:
         """The rank of each cell among the distinct ones, in canonical order."""
-
-
-KINDS: Register[type[Cells]] = Register("kind", "tabweave.columns")
 
 
 def kind(name: str, summary: str, /) -> Callable[[CellsType], CellsType]:
@@ -204,7 +237,8 @@ def kind(name: str, summary: str, /) -> Callable[[CellsType], CellsType]:
 @cache
 def kind_of(name: str) -> type[Cells]:
     """The class of a kind of column."""
-    return KINDS[name]
+    cells_type: type[Cells] = KINDS[name]
+    return cells_type
 
 
 def kinds_with(option: str) -> str:

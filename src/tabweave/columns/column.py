@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from tabweave._compat import html_table
-from tabweave.columns.cells import KINDS, Bins, Cells, kind_of, kinds_with
+from tabweave.columns.cells import Bins, Cells, kind_of, kinds_with
 from tabweave.columns.datetime import CLOCK, DATE_ORDERS, PERIODS
 from tabweave.columns.decision import Finding, Kind, Question
 from tabweave.columns.nominal import check_spelling
 from tabweave.columns.ordinal import checked_levels
 from tabweave.columns.texts import PANDAS_MISSING_WORDS
 from tabweave.columns.vocabulary import Label
-from tabweave.io.register import storable
+from tabweave.io.register import KINDS, storable
 
 
 @storable
@@ -149,10 +149,40 @@ class Column:
         """The class of its kind: what can be said of the cells without having them."""
         return kind_of(self.kind)
 
+    @property
+    def is_continuous(self) -> bool:
+        """Whether its cells are numbers."""
+        return self.cells_type.is_continuous
+
+    @property
+    def is_dated(self) -> bool:
+        """Whether its cells are points of time."""
+        return self.cells_type.is_dated
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether its values have an order."""
+        return self.cells_type.is_ordered
+
+    @property
+    def is_set(self) -> bool:
+        """Whether a cell has any number of values."""
+        return self.cells_type.is_set
+
+    @property
+    def is_read(self) -> bool:
+        """Whether text stands for the numbers of its cells: dates, amounts of money."""
+        return self.is_dated or self.decimal is not None
+
     @cached_property
     def parts(self) -> dict[str, Bins | None]:
         """What is counted of it, and in which bins; values in none."""
         return self.cells_type.parts(self)
+
+    @property
+    def has_values(self) -> bool:
+        """Whether its values are counted, not numbers in bins."""
+        return None in self.parts.values()
 
     def __post_init__(self) -> None:
         try:
@@ -288,12 +318,12 @@ class Schema:
     @property
     def categorical(self) -> list[Column]:
         """The columns that have values: nominal, ordinal and set."""
-        return [column for column in self.columns if column.name in self._valued]
+        return [column for column in self.columns if column.has_values]
 
     @property
     def numeric(self) -> list[Column]:
         """The columns that have numbers: numeric and datetime."""
-        return [column for column in self.columns if column.name not in self._valued]
+        return [column for column in self.columns if not column.has_values]
 
     @property
     def given(self) -> list[str]:
@@ -310,10 +340,6 @@ class Schema:
         return [name] if name in names or not within else within
 
     @cached_property
-    def _valued(self) -> set[str]:
-        return {column.name for part, column in self.parts.items() if part not in self.bins}
-
-    @cached_property
     def parts(self) -> dict[str, Column]:
         """What is counted, and of which column."""
         return {part: column for column in self.columns for part in column.parts}
@@ -321,8 +347,8 @@ class Schema:
     @cached_property
     def bins(self) -> dict[str, Bins]:
         """The parts that are counted in bins, and how."""
-        parts = (item for c in self.columns for item in c.parts.items())
-        return {part: bins for part, bins in parts if bins is not None}
+        bins = {part: column.parts[part] for part, column in self.parts.items()}
+        return {part: edges for part, edges in bins.items() if edges is not None}
 
     @cached_property
     def bucketed(self) -> list[str]:

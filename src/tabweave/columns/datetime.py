@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tabweave.columns.cells import Bins, MomentsOf, Part, kind
+from tabweave._compat import warn_caller
+from tabweave.columns.cells import Bins, MomentsOf, Part, kind, named_error
 from tabweave.columns.decision import DATE_NAMES, DURATION_NAMES, MONTH_NAMES, NO_AMOUNT, Decision
 from tabweave.columns.frames import (
     CLOCK_TIMES,
@@ -37,6 +38,7 @@ from tabweave.columns.texts import (
     MISSING_WORDS,
     SAMPLED_TEXTS,
     CellError,
+    cells_in_words,
     matching_texts,
     present_texts,
 )
@@ -56,7 +58,8 @@ class Datetimes(Numbers):
     Times of day are seconds since midnight.
     """
 
-    readable_as = "dates or times"
+    holds = "dates or times"
+    is_dated = True
 
     @classmethod
     def read(cls, cells: Any, column: Column, schema: Schema) -> Self:
@@ -66,8 +69,25 @@ class Datetimes(Numbers):
 
     @classmethod
     def completed(cls, column: Column, cells: Any) -> Column:
-        """The column as it is: :func:`with_zone` finds its format once all of it is known."""
-        return column
+        """The column with the time zone of its cells, or the order of their parts."""
+        if column.format is not None:
+            return column
+        cells = readable_cells(cells, column)
+        try:
+            zone = format_of_dates(cells) or datetimes(cells, None, first=True)[1]
+        except (TypeError, ValueError) as error:
+            raise named_error(error, column) from error
+        return replace(column, format=zone)
+
+    @classmethod
+    def detailed(cls, column: Column, detail: str, cells: Any) -> Column:
+        """The column with the order of day, month and year, as in ``datetime:dmy``."""
+        if detail not in (*DATE_ORDERS, PERIODS):
+            raise ValueError(
+                "expected datetime:dmy (day first) or datetime:mdy (month first), got "
+                f"{column.kind}:{detail}"
+            )
+        return replace(column, format=detail)
 
     @classmethod
     def parts(cls, column: Column) -> dict[str, Bins | None]:
@@ -103,6 +123,11 @@ class Datetimes(Numbers):
         return f"({x}) - {length} * FLOOR(({x}) / {length})"
 
     @classmethod
+    def period(cls, part: str) -> float | None:
+        """Seconds since 1970 are what they are; of a cycle its length."""
+        return cycle_of(part).seconds if isinstance(part, Part) else 0.0
+
+    @classmethod
     def curve(cls, part: str, knots: Knots, moments: MomentsOf) -> np.ndarray:
         """The trend as numbers have it; a cycle on a ring."""
         if isinstance(part, Part):
@@ -112,6 +137,10 @@ class Datetimes(Numbers):
     def cell(self, row: int) -> str | None:
         """A datetime as ISO text; None if missing."""
         return self.text(self.values[row])
+
+    def to_numpy(self) -> np.ndarray:
+        """NumPy's datetimes."""
+        return stamps(self.values)
 
     def text(self, seconds: float) -> str | None:
         """A datetime as ISO text, without a time if all are dates, without a date if all are times.
@@ -162,6 +191,41 @@ def is_no_day(text: str) -> bool:
     """
     stripped = text.strip()
     return len(stripped) == 8 and stripped.isdecimal() and not _is_date(stripped, "ymd")
+
+
+def unreadable_cells(
+    codes: np.ndarray, labels: Sequence[Any], *, of_days: bool = False
+) -> dict[str, int]:
+    """The texts that are neither numbers nor dates, and in how many cells, most first.
+
+    Where digits are days, such as 20240131, those that name none are among them.
+    """
+    texts = [(i, v) for i, v in enumerate(labels) if isinstance(v, str)]
+    unreadable = [i for i, v in texts if is_unreadable(v) or (of_days and is_no_day(v))]
+    if not unreadable:
+        return {}
+    cells = np.bincount(codes, minlength=len(labels)).tolist()
+    by_count = sorted((-cells[i], labels[i]) for i in unreadable if cells[i])
+    return {label: -count for count, label in by_count}
+
+
+def readable_cells(cells: Any, column: Column) -> Any:
+    """The cells of a column found to hold numbers or dates, missing where a word is.
+
+    Those of a column that was declared, or most of which are words, stay as they are.
+    """
+    if not column.inferred:
+        return cells
+    codes, labels = categories(cells)
+    words = unreadable_cells(codes, labels, of_days=column.date_order == "ymd")
+    if sum(words.values()) > max(len(codes) / 2, 1):
+        return cells
+    if new := [pair for pair in words.items() if pair[0] not in dict(column.origin.unreadable)]:
+        warn_caller(
+            f"column {column.name!r}: expected {column.cells_type.holds}, got "
+            f"{cells_in_words(new)}, read as missing; mend them, or leave them empty"
+        )
+    return object_array([None if label in words else label for label in labels])[codes]
 
 
 # -- datetimes ------------------------------------------------------------------------------------
@@ -887,6 +951,12 @@ def farthest_date(cells: Any) -> str:
     """The date farthest from today in a column of another library, as ISO text."""
     seconds = datetimes(cells, None, first=True)[0]
     return str(np.datetime64(int(seconds[np.nanargmax(np.abs(seconds))]), "s"))
+
+
+def stamps(seconds: np.ndarray) -> np.ndarray:
+    """Datetimes from seconds since 1970."""
+    microseconds = np.nan_to_num(np.round(seconds * 1e6)).astype("datetime64[us]")
+    return np.where(np.isnan(seconds), np.datetime64("NaT", "us"), microseconds)
 
 
 # -- what is counted of a column ----------------------------------------------------------------

@@ -38,8 +38,8 @@ def check_categorical(estimator: Any, schema: Schema | None) -> None:
     """Raise for a numeric column, which an estimator of categories does not read."""
     for column in schema.numeric if schema is not None else ():
         raise ValueError(
-            f"column {column.name!r} is numeric; {type(estimator).__name__} reads categories: "
-            "declare it nominal, or leave it out"
+            f"column {column.name!r} is {column.kind}; {type(estimator).__name__} reads "
+            "categories: declare it nominal, or leave it out"
         )
 
 

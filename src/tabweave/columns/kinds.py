@@ -78,11 +78,11 @@ from tabweave.columns.datetime import (
     has_no_year,
     impossible_dates,
     is_date,
-    is_no_day,
     is_time,
     is_unreadable,
     iso_datetimes,
     periods,
+    unreadable_cells,
 )
 from tabweave.columns.decision import (
     DATE_NAMES,
@@ -170,7 +170,7 @@ def decide_kind(name: str, data: Any, n_rows: int, rules: Rules) -> Decision | N
     enough = n_rows >= (200 if rules == "first" else MIN_ROWS_TO_INFER)
     # Among the first rows of a stream not one value of an identifier repeats.
     min_distinct = 1.0 if rules == "first" and n_rows < 10_000 else 0.95
-    if hasattr(data, "values"):
+    if data.is_continuous:
         days = digits_of(data.values)
         if DATE_NAMES.search(name):  # a few that name no day are told when all are read
             names_day = [text for text in days if not is_no_day(text)]
@@ -180,7 +180,7 @@ def decide_kind(name: str, data: Any, n_rows: int, rules: Rules) -> Decision | N
         return dated or (
             decide_whole_numbers(name, data.values, min_distinct, n_rows) if enough else None
         )
-    if hasattr(data, "starts"):
+    if data.is_set:
         return Decision("set", VECTORS, dropped=True) if enough and are_vectors(data) else None
     min_distinct = min_distinct if enough else 2.0  # which no column has
     return _decide_labels(name, data, min_distinct, n_rows if enough else 0, rules)
@@ -228,22 +228,6 @@ def few_unreadable(data: Any, *, of_days: bool = False) -> tuple[tuple[str, int]
     few = n_unreadable <= max_unreadable
     few = few and sum(unreadable.values()) <= MAX_EXCEPTION_SHARE * sum(counts)
     return tuple(unreadable.items()) if few else ()
-
-
-def unreadable_cells(
-    codes: np.ndarray, labels: Sequence[Any], *, of_days: bool = False
-) -> dict[str, int]:
-    """The texts that are neither numbers nor dates, and in how many cells, most first.
-
-    Where digits are days, such as 20240131, those that name none are among them.
-    """
-    texts = [(i, v) for i, v in enumerate(labels) if isinstance(v, str)]
-    unreadable = [i for i, v in texts if is_unreadable(v) or (of_days and is_no_day(v))]
-    if not unreadable:
-        return {}
-    cells = np.bincount(codes, minlength=len(labels)).tolist()
-    by_count = sorted((-cells[i], labels[i]) for i in unreadable if cells[i])
-    return {label: -count for count, label in by_count}
 
 
 def _is_missing(label: Any) -> bool:

@@ -17,7 +17,7 @@ from tabweave.columns.decision import (
     Question,
     is_index,
 )
-from tabweave.columns.frames import categories
+from tabweave.columns.frames import categories, object_array
 from tabweave.columns.spelling import is_spelled, is_text
 from tabweave.columns.texts import CellError
 from tabweave.columns.vocabulary import Label, code_type, identity, order, positions
@@ -36,6 +36,7 @@ class Codes(Cells):
     labels: list[Label]
 
     options = ("spelling",)
+    holds = "values"
 
     @classmethod
     def read(cls, cells: Any, column: Column, schema: Schema) -> Self:
@@ -71,6 +72,27 @@ class Codes(Cells):
         """The label of a cell."""
         return self.labels[int(self.codes[row])]
 
+    def to_numpy(self) -> np.ndarray:
+        """The label of each cell."""
+        return object_array(self.labels)[self.codes]
+
+    def as_values(self) -> Self:
+        """The codes and labels themselves."""
+        return self
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Where the codes of each row begin, and where those of the last one end."""
+        return np.arange(len(self) + 1)
+
+    def by_code(self, values: np.ndarray) -> np.ndarray:
+        """Values of rows, each for all codes that its row has."""
+        return values
+
+    def any_element(self, passing: np.ndarray) -> np.ndarray:
+        """Which rows have a code that passes, given which of all codes do."""
+        return passing
+
     @property
     def missing(self) -> np.ndarray:
         """Which cells are missing."""
@@ -88,12 +110,6 @@ class Codes(Cells):
 
     def _check_loaded(self) -> None:
         check_codes(self.codes, len(self.labels))
-
-
-def distinct_values(cells: Cells) -> Codes:
-    """Cells of any kind as values: each distinct one is a label, as it is shown."""
-    _, first, codes = np.unique(cells.ranks(), return_index=True, return_inverse=True)
-    return Codes(codes.astype(code_type(len(first))), [cells.cell(row) for row in first.tolist()])
 
 
 def label_ranks(labels: Sequence[Label]) -> np.ndarray:

@@ -58,7 +58,8 @@ class Numbers(Cells):
 
     values: np.ndarray
 
-    readable_as = "numbers"
+    holds = "numbers"
+    is_continuous = True
 
     @classmethod
     def read(cls, cells: Any, column: Column, schema: Schema) -> Self:
@@ -115,6 +116,11 @@ class Numbers(Cells):
         return sql_unless_missing(text, _sql_written_number(text, column, dialect))
 
     @classmethod
+    def period(cls, part: str) -> float | None:
+        """Numbers are what they are."""
+        return 0.0
+
+    @classmethod
     def curve(cls, part: str, knots: Knots, moments: MomentsOf) -> np.ndarray:
         """Coordinates in which numbers differ by their difference, absolute and in ranks."""
         n, mean, variance = moments(part)
@@ -134,6 +140,10 @@ class Numbers(Cells):
     def cell(self, row: int) -> Any:
         """A number; None if missing."""
         return None if np.isnan(self.values[row]) else float(self.values[row])
+
+    def to_numpy(self) -> np.ndarray:
+        """The numbers; NaN where missing."""
+        return self.values
 
     @property
     def missing(self) -> np.ndarray:
@@ -396,6 +406,55 @@ def _plain_float(text: str | None) -> float:
 
 def _short(unit: str) -> str:
     return "ms" if unit.lower() == "ms" else unit[0].lower()
+
+
+# -- numbers written as others of their column -----------------------------------------------------
+
+_GROUPED = rf"\d{{1,3}}(?:[{BLANKS}{APOSTROPHES}]\d{{3}})+[\d.,]*"  # digits in groups of thousands
+_UNIT_AND_NUMBER = re.compile(rf"(\D*?)({_GROUPED}|[\d.,]*\d[\d.,]*)(\D*)")  # unit, number, unit
+_SIGN_MARKS = re.compile(r"[-+−()]")
+
+
+def written_like(texts: Sequence[str], values: Iterable[float], decimal: str) -> list[str]:
+    """Numbers as other texts of their column write them: unit, thousands, decimals, sign.
+
+    >>> written_like(["-$1,250.00", "$80.50"], [1234.567, -2], ".")
+    ['$1,234.57', '-$2.00']
+    >>> written_like(["7,5 %"], [12.25], ",")
+    ['12,2 %']
+    >>> written_like(["(300)", "200"], [-100, 50], ".")
+    ['(100)', '50']
+    >>> written_like(["1 250,50", "80,00", "1,50-"], [1234.5, -2], ",")
+    ['1 234,50', '2,00-']
+    """
+    parts = [_UNIT_AND_NUMBER.fullmatch(_SIGN_MARKS.sub("", text)) for text in texts]
+    prefix, _, suffix = next((p.groups() for p in parts if p), ("", "", ""))
+    numbers = [p.group(2) for p in parts if p]
+    places = max((len(n.partition(decimal)[2]) for n in numbers), default=0)
+    other = "." if decimal == "," else ","
+    group = next((m for m in (other, *BLANKS, *APOSTROPHES) if any(m in n for n in numbers)), "")
+    marks = str.maketrans({",": group, ".": decimal})
+    minus = next((sign for sign in "(−" if any(sign in text for text in texts)), "-")
+    behind = have_minus_behind(texts)
+    out = []
+    for value in values:
+        digits = f"{abs(value):{',' if group else ''}.{places}f}".translate(marks)
+        negative = value < 0 and digits.strip("0,.")
+        sign, end = (minus, ")" * (minus == "(")) if negative else ("", "")
+        sign, end = (end, sign) if behind else (sign, end)
+        out.append(f"{sign}{prefix}{digits}{suffix}{end}")
+    return out
+
+
+def nearest_written(texts: Sequence[str], values: np.ndarray) -> np.ndarray:
+    """Durations as the nearest ones of their column are written.
+
+    >>> nearest_written(["1h 20m", "36h"], np.array([4000.0, 1e6])).tolist()
+    ['1h 20m', '36h']
+    """
+    seconds, first = np.unique(list(map(parse_duration, texts)), return_index=True)
+    near = np.searchsorted((seconds[1:] + seconds[:-1]) / 2, values)
+    return object_array(texts)[first[near]]
 
 
 # -- pairs ----------------------------------------------------------------------------------------

@@ -14,9 +14,9 @@ from tabweave._compat import warn_caller
 from tabweave.columns.cells import MomentsOf, kind
 from tabweave.columns.datetime import is_season
 from tabweave.columns.decision import Decision
-from tabweave.columns.frames import levels_of
+from tabweave.columns.frames import infer_kind, levels_of
 from tabweave.columns.nominal import Codes
-from tabweave.columns.numeric import Knots, Numbers
+from tabweave.columns.numeric import Knots, Numbers, number_of
 from tabweave.columns.vocabulary import Label, canonical, identity
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class Grades(Codes):
     """An ordinal column: one code a row, and the label of each code; its levels are declared."""
 
     options = ("levels",)
+    is_ordered = True
 
     @classmethod
     def completed(cls, column: Column, cells: Any) -> Column:
@@ -38,6 +39,14 @@ class Grades(Codes):
         if column.levels is not None:
             return column
         return replace(column, levels=declared_levels(column.name, cells))
+
+    @classmethod
+    def detailed(cls, column: Column, detail: str, cells: Any) -> Column:
+        """The column with its levels, as in ``ordinal:S<M<L``."""
+        levels: list[Any] = [level.strip() for level in detail.split("<")]
+        if infer_kind(cells) == "numeric":
+            levels = [number_of(level) for level in levels]
+        return replace(column, levels=tuple(levels))
 
     @classmethod
     def curve(cls, part: str, knots: Knots, moments: MomentsOf) -> np.ndarray:

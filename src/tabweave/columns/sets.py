@@ -31,6 +31,8 @@ class Sets(Cells):
     labels: list[Label]
 
     options = ("delimiter", "spelling")
+    holds = "sets"
+    is_set = True
 
     @classmethod
     def read(cls, cells: Any, column: Column, schema: Schema) -> Self:
@@ -53,6 +55,11 @@ class Sets(Cells):
         except (TypeError, ValueError) as error:
             raise named_error(error, column) from error
         return replace(column, delimiter=joined_by(texts) or None)
+
+    @classmethod
+    def detailed(cls, column: Column, detail: str, cells: Any) -> Column:
+        """The column with its delimiter, as in ``set:;``."""
+        return replace(column, delimiter=detail)
 
     @classmethod
     def remedy(cls, column: Column, error: CellError) -> str:
@@ -80,6 +87,10 @@ class Sets(Cells):
     def cell(self, row: int) -> list[Label]:
         """The elements of a cell."""
         return [self.labels[c] for c in self.codes[self.starts[row] : self.starts[row + 1]]]
+
+    def as_values(self) -> Self:
+        """The sets themselves."""
+        return self
 
     @property
     def missing(self) -> np.ndarray:
@@ -118,11 +129,15 @@ class Sets(Cells):
     def ranks(self) -> np.ndarray:
         """The rank of each set, by the ranks of its elements."""
         rank = label_ranks(self.labels)
-        row = np.repeat(np.arange(len(self)), np.diff(self.starts))
+        row = self.by_code(np.arange(len(self)))
         elements = (np.sort(row * len(rank) + rank[self.codes]) - row * len(rank)).tolist()
         cells = [tuple(elements[a:b]) for a, b in pairwise(self.starts.tolist())]
         ranks = {cell: i for i, cell in enumerate(sorted(set(cells)))}
         return np.array([ranks[cell] for cell in cells], np.int64)
+
+    def by_code(self, values: np.ndarray) -> np.ndarray:
+        """Values of rows, each for all elements that its row has."""
+        return np.repeat(values, np.diff(self.starts))
 
     def any_element(self, passing: np.ndarray) -> np.ndarray:
         """Which rows have an element that passes, given which of all elements do."""

@@ -21,7 +21,8 @@ from tabweave.columns.datetime import (
     Datetimes,
     datetimes,
     farthest_date,
-    format_of_dates,
+    readable_cells,
+    unreadable_cells,
 )
 from tabweave.columns.decision import (
     MIN_ROWS_TO_INFER,
@@ -43,12 +44,11 @@ from tabweave.columns.frames import (
     is_missing,
     is_ordered,
     named_columns,
-    object_array,
     objects,
     times_held,
 )
-from tabweave.columns.kinds import Kinds, decide_kind, unreadable_cells
-from tabweave.columns.nominal import Codes, distinct_values, near_duplicates, spelling_note
+from tabweave.columns.kinds import Kinds, decide_kind
+from tabweave.columns.nominal import Codes, near_duplicates, spelling_note
 from tabweave.columns.numeric import (
     Numbers,
     code_for_missing,
@@ -339,7 +339,7 @@ def _nothing_kept(dropped: Sequence[Column]) -> str:
     keep = max(dropped, key=lambda column: column.kind == "nominal" and not is_index(column.name))
     return (
         f"every column would be dropped: {named}; declare what to keep, as in "
-        f"schema={{{keep.name!r}: {keep.kind!r}}}, or --kind {keep.name}={keep.kind} in a shell"
+        f"schema={{{keep.name!r}: {keep.kind!r}}}"
     )
 
 
@@ -389,7 +389,7 @@ def _read_as_decided(column: Column, cells: Any, schema: Schema) -> tuple[Column
         if not unreadable_cells(*categories(cells), of_days=of_days):
             raise
         column = _with_unreadable(column, cells)
-        cells = _readable_cells(cells, column)
+        cells = readable_cells(cells, column)
         seconds, zone = datetimes(cells, None, first=True, order=column.date_order)
     return replace(column, format=column.date_order or zone), Datetimes.checked(seconds, schema)
 
@@ -430,16 +430,6 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
     return 4 * n_plain > len(labels)  # one or two words may stand among ranges or numbers
 
 
-def _with_format(column: Column, cells: Any) -> Column:
-    """A column of datetimes with the time zone of its cells, or the order of their parts."""
-    cells = _readable_cells(cells, column)
-    try:
-        zone = format_of_dates(cells) or datetimes(cells, None, first=True)[1]
-    except (TypeError, ValueError) as error:
-        raise named_error(error, column) from error
-    return replace(column, format=zone)
-
-
 def _conforming(table: Table, schema: Schema) -> Table:
     """A table that was read before, if it was read as a schema now says."""
     for column in schema.columns:
@@ -448,11 +438,11 @@ def _conforming(table: Table, schema: Schema) -> Table:
                 f"column {column.name!r} is missing; the columns are "
                 f"{', '.join(map(repr, table.schema.names))}"
             )
-        kind = table.schema[column.name].kind
-        if kind != column.kind and {kind, column.kind} & {"numeric", "datetime", "set"}:
+        other = table.schema[column.name]
+        if other.kind != column.kind and other.cells_type.holds != column.cells_type.holds:
             raise ValueError(
-                f"column {column.name!r}: expected {column.kind}, got {kind}; give the schema to "
-                "Table.of"
+                f"column {column.name!r}: expected {column.kind}, got {other.kind}; give the "
+                "schema to Table.of"
             )
     return table
 
@@ -526,23 +516,23 @@ def _completed(
     for name, cells in by_name.items():
         column = declared.get(name)
         if column is None:
-            kind = infer_kind(cells)
-            why = _in_words(kind, cells)
-            if why == "numbers" and is_inexact(cells):
-                kind, why = "nominal", INEXACT
-            if rules is not None and why in (DATETIMES, CLOCK_TIMES):
-                kind = "datetime"
-            read_as: Any = numbers if kind == "numeric" else kind
-            column = Column(name, read_as, origin=Origin(why))
-            if kind == "ordinal":
-                column = column.cells_type.completed(column, cells)
-        else:
-            column = column.cells_type.completed(column, cells)
-            if not column.inferred:
-                column = replace(column, origin=Origin("declared"))
-        is_dated = column.kind == "datetime" and column.format is None
-        columns.append(_with_format(column, cells) if is_dated else column)
+            column = _undeclared(name, cells, numbers, rules)
+        column = column.cells_type.completed(column, cells)
+        if name in declared and not column.inferred:
+            column = replace(column, origin=Origin("declared"))
+        columns.append(column)
     return replace(schema, columns=tuple(columns), undeclared="ignored", named=named)
+
+
+def _undeclared(name: str, cells: Any, numbers: str, rules: Rules | None) -> Column:
+    """A column that is what the type of its cells says."""
+    kind: Any = infer_kind(cells)
+    why = _in_words(kind, cells)
+    if why == "numbers" and is_inexact(cells):
+        kind, why = "nominal", INEXACT
+    if rules is not None and why in (DATETIMES, CLOCK_TIMES):
+        kind = "datetime"
+    return Column(name, numbers if kind == "numeric" else kind, origin=Origin(why))
 
 
 UNORDERED = "categories whose order differs from part to part: declare their levels"
@@ -567,9 +557,9 @@ def _column(cells: Any, column: Column, schema: Schema) -> Cells:
         try:
             return read(cells, column, schema)
         except CellError:
-            if not (column.inferred and column.cells_type.readable_as):
+            if not (column.inferred and column.is_continuous):
                 raise
-            return read(_readable_cells(cells, column), column, schema)
+            return read(readable_cells(cells, column), column, schema)
     except (TypeError, ValueError) as error:
         raise named_error(error, column) from error
     except OverflowError as error:
@@ -592,25 +582,6 @@ def _with_words(column: Column, cells: Any, schema: Schema) -> Column:
     return replace(column, origin=column.origin._replace(why=why, unreadable=words))
 
 
-def _readable_cells(cells: Any, column: Column) -> Any:
-    """The cells of a column found to hold numbers or dates, missing where a word is.
-
-    Those of a column that was declared, or most of which are words, stay as they are.
-    """
-    if not column.inferred:
-        return cells
-    codes, labels = categories(cells)
-    words = unreadable_cells(codes, labels, of_days=column.date_order == "ymd")
-    if sum(words.values()) > max(len(codes) / 2, 1):
-        return cells
-    if new := [pair for pair in words.items() if pair[0] not in dict(column.origin.unreadable)]:
-        warn_caller(
-            f"column {column.name!r}: expected {column.cells_type.readable_as}, got "
-            f"{cells_in_words(new)}, read as missing; mend them, or leave them empty"
-        )
-    return object_array([None if label in words else label for label in labels])[codes]
-
-
 def _with_unreadable(column: Column, cells: Any) -> Column:
     """A column that lists all values that are read as missing, also those not sampled."""
     of_days = column.date_order == "ymd"
@@ -625,21 +596,28 @@ def _with_unreadable(column: Column, cells: Any) -> Column:
 
 def as_values_or_numbers(table: Table) -> Table:
     """A table of values, sets and numbers: grades as values, and cells of other kinds likewise."""
+    columns = tuple(
+        replace(column, kind="nominal", levels=None) if column.is_ordered else column
+        for column in table.schema.columns
+    )
+    return other_kinds_as_values(replace(table, schema=replace(table.schema, columns=columns)))
+
+
+def other_kinds_as_values(table: Table) -> Table:
+    """A table of values, grades, sets and numbers; cells of other kinds are values."""
     columns, parts = [], []
     for column, data in table:
-        is_other = not isinstance(data, Codes | Numbers | Sets)
-        is_value = is_other or column.kind == "ordinal"
-        columns.append(replace(column, kind="nominal", levels=None) if is_value else column)
-        parts.append(distinct_values(data) if is_other else data)
+        if not (column.is_continuous or column.has_values):
+            column, data = Column(column.name, origin=column.origin), data.as_values()
+        columns.append(column)
+        parts.append(data)
     return Table(replace(table.schema, columns=tuple(columns)), tuple(parts), table.n_rows)
 
 
 def datetime_as_numeric(table: Table) -> Table:
     """A table whose datetime columns are numeric."""
-    columns = tuple(
-        Column(c.name, "numeric") if c.kind == "datetime" else c for c in table.schema.columns
-    )
-    cells = tuple(Numbers(d.values) if isinstance(d, Datetimes) else d for d in table.columns)
+    columns = tuple(Column(c.name, "numeric") if c.is_dated else c for c in table.schema.columns)
+    cells = tuple(Numbers(d.values) if d.is_dated else d for d in table.columns)
     return Table(replace(table.schema, columns=columns), cells, table.n_rows)
 
 

@@ -524,7 +524,7 @@ def _relabelled(column: Any, names: Sequence[Label]) -> Any:
     """A column with other labels, of which some may be the same."""
     distinct = union(names)
     codes = take(positions(distinct, names).astype(code_type(len(distinct))), column.codes)
-    if not hasattr(column, "starts"):
+    if not column.is_set:
         return replace(column, codes=codes, labels=distinct)
     # Two elements of a set may share a bucket, which then counts once.
     starts, codes = distinct_elements(np.diff(column.starts), codes, len(distinct))

@@ -170,7 +170,7 @@ def _is_product_cheap(
     Nanoseconds, roughly: of a product per row and cell, of histograms per pair of groups.
     """
     n = len(columns[0])
-    single = all(isinstance(column, Codes) for column in columns)
+    single = not any(column.is_set for column in columns)
     is_small = 0 < n < 1 << 24 and 0 < sizes.max() <= GROUP_CODES
     if weight is not None or not single or not is_small:
         return False
@@ -202,7 +202,7 @@ def in_order(
         return columns
     out = list(columns)
     for i, (column, column_levels) in enumerate(zip(columns, levels, strict=True)):
-        if isinstance(column, Codes):
+        if not column.is_set:
             permutation = order(column.labels, column_levels)
             code = np.empty(len(permutation), column.codes.dtype)
             code[permutation] = np.arange(len(permutation))
@@ -278,7 +278,7 @@ def _blocks(
     """
     sizes = np.diff(offsets)
     index = [np.arange(a, b, dtype=np.int32) for a, b in pairwise(offsets)]  # of many pairs each
-    single = [i for i, column in enumerate(columns) if isinstance(column, Codes)]
+    single = [i for i, column in enumerate(columns) if not column.is_set]
     small = [i for i in single if 0 < sizes[i] <= GROUP_CODES]
     if len(small) > 1:
         chosen = [columns[i].codes for i in small]
@@ -301,9 +301,9 @@ def _blocks(
 
     with ThreadPoolExecutor(n_threads()) as pool:
         yield from pool.map(count, large)
-    is_set = [isinstance(column, Sets) for column in columns]
-    for a, b in combinations_with_replacement(range(len(columns)), 2) if any(is_set) else ():
-        if is_set[a] or is_set[b]:
+    has_sets = len(single) < len(columns)
+    for a, b in combinations_with_replacement(range(len(columns)), 2) if has_sets else ():
+        if columns[a].is_set or columns[b].is_set:
             table = _indicator(columns[a], weight).T @ _indicator(columns[b], None)
             yield index[a], index[b], table
 
@@ -320,20 +320,9 @@ def _one_pair(
 
 def _indicator(column: Codes | Sets, weight: np.ndarray | None) -> Any:
     """The rows × values matrix of a column, rows scaled by weight."""
-    if isinstance(column, Sets):
-        starts, codes = column.starts, column.codes
-    else:
-        starts, codes = np.arange(len(column.codes) + 1), column.codes
-    data = np.ones(len(codes), np.int64) if weight is None else _weight_of_cells(column, weight)
-    shape = (len(starts) - 1, len(column.labels))
-    return sparse.csr_array((data, codes.astype(np.int64), starts), shape=shape)
-
-
-def _weight_of_cells(column: Codes | Sets, weight: np.ndarray | None) -> np.ndarray | None:
-    """The weight of each code of a column: of a set, that of its row for each element."""
-    if weight is None or isinstance(column, Codes):
-        return weight
-    return np.repeat(weight, np.diff(column.starts))
+    codes = column.codes.astype(np.int64)
+    data = np.ones(len(codes), np.int64) if weight is None else column.by_code(weight)
+    return sparse.csr_array((data, codes, column.starts), shape=(len(column), len(column.labels)))
 
 
 def _diagonal(column: Codes | Sets, weight: np.ndarray | None) -> Any:
@@ -350,18 +339,17 @@ def _times(column: Codes | Sets, weight: np.ndarray | None) -> np.ndarray:
     """How often each value occurs."""
     nothing = np.zeros(len(column.codes), np.uint8)
     shape = (len(column.labels), 1)
-    return pair_histogram(column.codes, nothing, shape, _weight_of_cells(column, weight))[:, 0]
+    weight = None if weight is None else column.by_code(weight)
+    return pair_histogram(column.codes, nothing, shape, weight)[:, 0]
 
 
 def _with_classes(
     column: Codes | Sets, classes: Codes | Sets, weight: np.ndarray | None
 ) -> np.ndarray:
     """How often each value meets each class, of which a row has one."""
-    class_codes = classes.codes
-    if isinstance(column, Sets):
-        class_codes = np.repeat(class_codes, np.diff(column.starts))
     shape = (len(column.labels), len(classes.labels))
-    return pair_histogram(column.codes, class_codes, shape, _weight_of_cells(column, weight))
+    weight = None if weight is None else column.by_code(weight)
+    return pair_histogram(column.codes, column.by_code(classes.codes), shape, weight)
 
 
 def _assemble_dense(blocks: Iterator[Block], size: int, dtype: np.dtype) -> np.ndarray:

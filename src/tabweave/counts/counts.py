@@ -312,8 +312,8 @@ class Counts(OfVocabulary):
     @cached_property
     def columns_with_gaps(self) -> list[str]:
         """The columns of single values that not all rows have."""
-        kinds = {c.name: c.kind for c in self.schema.columns} if self.schema else {}
-        single = [name for name in self.names if kinds.get(name) != "set"]
+        sets = {c.name for c in self.schema.columns if c.is_set} if self.schema else set()
+        single = [name for name in self.names if name not in sets]
         rows = {name: float(self.value_counts[self.span(name)].sum()) for name in single}
         return [name for name, n in rows.items() if 0 < n < float(self.n) * (1 - 1e-9)]
 
@@ -555,7 +555,7 @@ def _grown(counts: Counts, table: Table) -> Vocabulary | None:
     for values, column, spec in zip(
         counts.labels, table.columns, table.schema.categorical, strict=True
     ):
-        if not isinstance(column, Codes):
+        if column.is_set:
             return None
         absent = positions(values, column.labels) == len(values)
         if absent.any():

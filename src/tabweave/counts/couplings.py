@@ -22,7 +22,6 @@ from scipy import sparse
 from scipy.special import entr, xlogy
 
 from tabweave._compat import blas_threads, eigh, fix_signs, njit
-from tabweave.columns.nominal import Codes
 from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import slices
 from tabweave.counts.counting import BLOCK_ENTRIES, divisor
@@ -217,7 +216,7 @@ def _columns_of_sets(counts: Counts) -> np.ndarray:
     """Which columns hold sets, or have gaps: their values meet others not once a row."""
     columns = () if counts.schema is None else counts.schema.categorical
     incomplete = set(counts.columns_with_gaps)
-    return np.array([column.kind == "set" or column.name in incomplete for column in columns], bool)
+    return np.array([column.is_set or column.name in incomplete for column in columns], bool)
 
 
 def _fill_in_sets(
@@ -495,7 +494,7 @@ def _without_noise(x: np.ndarray) -> np.ndarray:
 def check_no_sets(counts: Counts, who: str) -> None:
     """Raise an error that names the first set-valued column, if there is one."""
     for column in counts.schema.categorical if counts.schema else ():
-        if column.kind == "set":
+        if column.is_set:
             raise ValueError(
                 f"column {column.name!r} is set-valued; {who} compares single values: "
                 "leave the column out, or use another measure"
@@ -509,7 +508,7 @@ def check_table_size(counts: Counts, who: str, largest: int = 1 << 28) -> None:
 
 def check_values(table: Table, who: str, largest: int = 1 << 28) -> None:
     """Refuse the same columns before their pairs are counted, which takes time and memory."""
-    coded = {column.name: data for column, data in table if isinstance(data, Codes)}
+    coded = {c.name: table[c.name] for c in table.schema.categorical if not c.is_set}
     if sum(len(data.labels) ** 2 for data in coded.values()) <= largest:
         return  # else a pass over the rows says which labels occur
     sizes = [np.count_nonzero(np.bincount(data.codes)) for data in coded.values()]

@@ -18,8 +18,6 @@ import numpy as np
 from scipy import sparse
 
 from tabweave._compat import blas_threads, eigh, fix_signs, njit, one_blas_thread
-from tabweave.columns.nominal import Codes
-from tabweave.columns.numeric import Numbers
 from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import Vocabulary
 from tabweave.counts.counting import divisor, marginals, pack_columns
@@ -49,9 +47,9 @@ def of_means(counts: Counts, sums: np.ndarray) -> np.ndarray:
 
 def set_columns(counts: Counts) -> dict[int, tuple[np.ndarray, float]]:
     """Of each column of sets the shares of elements, and how large the set of one is."""
-    kinds = [] if counts.schema is None else [c.kind for c in counts.schema.categorical]
+    columns = [] if counts.schema is None else counts.schema.categorical
     moments = {}
-    for a in (a for a, kind in enumerate(kinds) if kind == "set"):
+    for a in (a for a, column in enumerate(columns) if column.is_set):
         span = counts.span(a)
         count = counts.value_counts[span]
         if (total := count.sum()) > 0:
@@ -214,9 +212,9 @@ class CrossMoments:
     @classmethod
     def of(cls, table: Table, like: CrossMoments | None = None) -> CrossMoments:
         """Add up the rows of a table, numbers measured as in ``like``."""
-        numbers = [data.values for _, data in table if isinstance(data, Numbers)]
-        named = tuple(c.name for c in table.schema.numeric)
-        valued = [(c.name, data) for c, data in table if isinstance(data, Codes)]
+        numbers = [data.values for column, data in table if column.is_continuous]
+        named = tuple(c.name for c in table.schema.columns if c.is_continuous)
+        valued = [(c.name, data) for c, data in table if c.has_values and not c.is_set]
         words = Vocabulary(tuple(n for n, _ in valued), tuple(tuple(d.labels) for _, d in valued))
         origin, unit = _measure(numbers) if like is None else (like.origin, like.unit)
         p = len(named)

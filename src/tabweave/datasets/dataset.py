@@ -16,8 +16,10 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from tabweave.io.register import KINDS
+
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
-KINDS = ("nominal", "ordinal", "numeric", "set")
+DTYPES = {"numeric": np.dtype(float), "datetime": np.dtype("datetime64[us]")}
 BACKENDS = ("pandas", "polars", "pyarrow")
 
 
@@ -30,12 +32,12 @@ class Dataset:
     name : str
         Short name, under which `load` finds it.
     columns : dict of str to 1-D array
-        Attribute columns. Numeric ones are float64 with NaN for missing; all others are object
-        arrays of strings with None for missing.
+        Attribute columns. Numeric ones are float64 with NaN for missing, datetimes datetime64[us]
+        with NaT; all others are object arrays of strings with None for missing.
     y : array or None
         Labels: strings (object array) for classes, floats for regression, None without a label.
     kinds : dict of str to str
-        For each column "nominal", "ordinal", "numeric" or "set".
+        For each column "nominal", "ordinal", "numeric", "datetime" or "set".
     description : str, default=""
         Where the data comes from and by which rule.
 
@@ -82,7 +84,7 @@ class Dataset:
     @property
     def X(self) -> np.ndarray:
         """The columns side by side: float64 if all of them are numeric, else object."""
-        numeric = bool(self.columns) and set(self.kinds.values()) == {"numeric"}
+        numeric = {values.dtype for values in self.columns.values()} == {np.dtype(float)}
         X = np.empty((self.n_rows, len(self.columns)), dtype=np.float64 if numeric else object)
         for j, values in enumerate(self.columns.values()):
             X[:, j] = values
@@ -99,7 +101,7 @@ class Dataset:
         Returns
         -------
         pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            Missing strings are null. Missing numbers stay NaN, whatever the library.
+            Missing strings and datetimes are null. Missing numbers stay NaN, whatever the library.
         """
         if backend not in BACKENDS:
             raise ValueError(f"expected backend {', '.join(BACKENDS)}, got {backend!r}")
@@ -112,10 +114,10 @@ class Dataset:
             ) from error
         import narwhals as nw
 
-        numeric = {column for column, kind in self.kinds.items() if kind == "numeric"}
+        types = {"f": nw.Float64, "M": nw.Datetime, "O": nw.String}
         # Lists, because polars would keep an object array as opaque Python objects.
-        data = {c: v if c in numeric else v.tolist() for c, v in self.columns.items()}
-        schema: Any = {c: nw.Float64 if c in numeric else nw.String for c in data}
+        data = {c: v if v.dtype == float else v.tolist() for c, v in self.columns.items()}
+        schema: Any = {c: types[v.dtype.kind] for c, v in self.columns.items()}
         if "set" in self.kinds.values():
             schema = None  # the element type of a set is not declared; let the library see it
         return nw.from_dict(data, schema, backend=cast(Any, backend)).to_native()
@@ -172,9 +174,14 @@ def _check_column(name: str, column: str, values: np.ndarray, kind: str, n_rows:
         raise ValueError(f"{where}: expected a kind of {', '.join(KINDS)}, got {kind!r}")
     if values.shape != (n_rows,):
         raise ValueError(f"{where}: expected shape ({n_rows},), got {values.shape}")
-    expected = np.dtype(np.float64 if kind == "numeric" else object)
+    expected = dtype_of(kind)
     if values.dtype != expected:
         raise TypeError(f"{where}: expected {expected} for a {kind} column, got {values.dtype}")
+
+
+def dtype_of(kind: str) -> np.dtype:
+    """The type of the cells of a column."""
+    return DTYPES.get(kind, np.dtype(object))
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:

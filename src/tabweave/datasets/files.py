@@ -20,22 +20,15 @@ import numpy as np
 
 from tabweave._compat import require
 from tabweave.datasets import generated
-from tabweave.datasets.dataset import Dataset
+from tabweave.datasets.dataset import Dataset, dtype_of
 from tabweave.io.dialects import sql_path
 from tabweave.io.files import csv_header
+from tabweave.io.register import KINDS
 
 SUFFIX = ".csv.gz"
 LABELS = ("class", "target")
 # Kinds in COLUMNS.csv. An identifier is kept as a nominal column: the caller knows what to join.
-KINDS = {
-    "categorical": "nominal",
-    "nominal": "nominal",
-    "ordinal": "ordinal",
-    "id": "nominal",
-    "numeric": "numeric",
-    "class": "class",
-    "target": "target",
-}
+OTHER_KINDS = {"categorical": "nominal", "id": "nominal", "class": "class", "target": "target"}
 EXACT: dict[str, Callable[[], Dataset]] = {
     "balance": generated.balance,
     "car": generated.car,
@@ -141,9 +134,9 @@ def read(path: Path, name: str) -> Dataset:
         kinds = kinds or _guessed_kinds(database, header)
         columns = {}
         for i, column in enumerate(header):
-            numeric = kinds[column] in ("numeric", "target")
+            kind = "numeric" if kinds[column] == "target" else kinds[column]
             where = f"data set {name!r}, column {column!r}"
-            columns[column] = (_numbers if numeric else _strings)(database, f"c{i}", where)
+            columns[column] = _cells(database, f"c{i}", where, dtype_of(kind))
     label = next((c for c in header if kinds[c] in LABELS), None)
     y = None if label is None else columns.pop(label)
     return Dataset(name, columns, y, {c: kinds[c] for c in columns}, f"read from {path.name}")
@@ -209,12 +202,12 @@ def _declared_kinds(path: Path, name: str, header: list[str]) -> dict[str, str] 
             f"data set {name!r}: {path} and the file disagree about columns {unknown}."
         )
     for column, kind in declared.items():
-        if kind not in KINDS:
+        if kind not in (allowed := [*KINDS, *OTHER_KINDS]):
             raise ValueError(
-                f"data set {name!r}, column {column!r}: expected one of {', '.join(KINDS)}, got "
+                f"data set {name!r}, column {column!r}: expected one of {', '.join(allowed)}, got "
                 f"{kind!r} in {path}"
             )
-    return {column: KINDS[kind] for column, kind in declared.items()}
+    return {column: OTHER_KINDS.get(kind, kind) for column, kind in declared.items()}
 
 
 def _guessed_kinds(database: Any, header: list[str]) -> dict[str, str]:
@@ -234,18 +227,24 @@ def _guessed_kinds(database: Any, header: list[str]) -> dict[str, str]:
     return kinds
 
 
-def _numbers(database: Any, column: str, where: str) -> np.ndarray:
-    number = f"TRY_CAST({column} AS DOUBLE)"
-    wrong = f"SELECT {column} FROM cells WHERE {column} IS NOT NULL AND {number} IS NULL LIMIT 1"
-    if numbers := database.execute(wrong).fetchone():
+def _cells(database: Any, column: str, where: str, dtype: np.dtype) -> np.ndarray:
+    if dtype.kind == "O":
+        return _strings(database, column)
+    sql_type, expected = (
+        ("DOUBLE", "a number") if dtype.kind == "f" else ("TIMESTAMP", "a date or time")
+    )
+    typed = f"TRY_CAST({column} AS {sql_type})"
+    wrong = f"SELECT {column} FROM cells WHERE {column} IS NOT NULL AND {typed} IS NULL LIMIT 1"
+    if cells := database.execute(wrong).fetchone():
         raise ValueError(
-            f"{where}: expected a number, got {numbers[0]!r}; correct it or the column's kind"
+            f"{where}: expected {expected}, got {cells[0]!r}; correct it or the column's kind"
         )
-    cells = database.execute(f"SELECT {number} AS n FROM cells").fetchnumpy()["n"]
-    return np.ma.filled(np.ma.asarray(cells, dtype=np.float64), np.nan)
+    values = database.execute(f"SELECT {typed} AS n FROM cells").fetchnumpy()["n"]
+    missing = np.array("NaN" if dtype.kind == "f" else "NaT", dtype)
+    return np.ma.filled(np.ma.asarray(values, dtype=dtype), missing)
 
 
-def _strings(database: Any, column: str, where: str) -> np.ndarray:
+def _strings(database: Any, column: str) -> np.ndarray:
     cells = database.execute(f"SELECT {column} FROM cells").fetchnumpy()[column]
     # One object per distinct value instead of one per cell: a tenth of the memory.
     same: dict[str | None, str | None] = {}

@@ -25,8 +25,7 @@ from tabweave.base import Embedder, Estimator, ValueEmbedder
 from tabweave.columns.column import Schema
 from tabweave.columns.frames import in_memory
 from tabweave.columns.inputs import numbers_only
-from tabweave.columns.nominal import Codes
-from tabweave.columns.numeric import Numbers, step_from
+from tabweave.columns.numeric import step_from
 from tabweave.columns.table import Table, require_rows
 from tabweave.columns.vocabulary import Label
 from tabweave.counts.counts import Counts
@@ -121,10 +120,11 @@ class Factorial(Embedder):
         labels, coordinates = [], [np.zeros((0, f.shape[1]))]
         scale = np.sqrt(self.eigenvalues_) if self._principal else 1.0
         for column, data in table:
-            if isinstance(data, Numbers):
+            if column.is_continuous:
                 labels.append((column.name, None))
                 coordinates.append(_correlations(data.values, f)[None, :])
-            elif isinstance(data, Codes):
+            elif not column.is_set:
+                data = data.as_values()
                 present, codes, sizes = np.unique(
                     data.codes, return_inverse=True, return_counts=True
                 )

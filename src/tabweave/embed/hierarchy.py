@@ -28,7 +28,6 @@ from tabweave._compat import Interval, StrOptions, one_blas_thread, require, see
 from tabweave.base import Embedder, Estimator, TabularInput, readable
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.nominal import Codes, check_codes
-from tabweave.columns.numeric import Numbers
 from tabweave.columns.table import Table, distinct_rows, remember_names, require_rows
 from tabweave.columns.targets import check_discrete
 from tabweave.columns.vocabulary import Label
@@ -201,9 +200,9 @@ class DistanceHierarchy(Embedder):
         self._blocks = [self._block(column, present) for column in self.schema_.columns]
 
     def _block(self, column: Column, present: Counts) -> Space:
-        if column.kind in ("numeric", "datetime"):
+        if column.is_continuous:
             return line_block(self.counts_, column.name, *self.ranges_[column.name])
-        if column.kind == "ordinal":
+        if column.is_ordered:
             return level_block(self.counts_, column)
         return tree_block(present, column.name, self.trees_[column.name])
 
@@ -215,6 +214,12 @@ class DistanceHierarchy(Embedder):
     def _check_trees(self, counts: Counts) -> None:
         """Raise for trees of columns that are not there, and for values that are not in theirs."""
         schema = counted_schema(counts)
+        for column in schema.columns:
+            if not (column.has_values or column.is_continuous):
+                raise ValueError(
+                    f"column {column.name!r}: expected values or numbers, got kind "
+                    f"{column.kind!r}; declare it nominal, or leave it out"
+                )
         nominal = _treed(schema)
         for name, tree in (self.trees or {}).items():
             if name not in nominal:
@@ -234,7 +239,7 @@ class DistanceHierarchy(Embedder):
 
 
 def _treed(schema: Schema) -> list[str]:
-    return [c.name for c in schema.categorical if c.kind != "ordinal"]
+    return [c.name for c in schema.categorical if not c.is_ordered]
 
 
 # -- blocks from counts --------------------------------------------------------------------------
@@ -275,7 +280,7 @@ def number_ranges(table: Table) -> dict[str, tuple[float, float]]:
     """Lowest and highest number of each numeric column; (inf, -inf) if it has none."""
     out = {}
     for column, data in table:
-        if isinstance(data, Numbers):
+        if column.is_continuous:
             present = data.values[~np.isnan(data.values)]
             lowest, highest = present.min(initial=np.inf), present.max(initial=-np.inf)
             out[column.name] = float(lowest), float(highest)

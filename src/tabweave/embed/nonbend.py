@@ -22,7 +22,6 @@ from tabweave._compat import Interval, StrOptions, njit, validate_parameter_cons
 from tabweave.base import RowEmbedder, ValueEmbedder
 from tabweave.columns.column import Schema
 from tabweave.columns.inputs import check_categorical
-from tabweave.columns.nominal import Codes
 from tabweave.columns.sets import check_offsets
 from tabweave.columns.table import Table, append_rows, distinct_rows, remember_names, take_rows
 from tabweave.columns.vocabulary import Vocabulary
@@ -224,7 +223,7 @@ def locate(table: Table, counts: Counts, shift: int = 0) -> np.ndarray:
     """
     vocabulary = counts.vocabulary
     for name, column in zip(vocabulary.names, vocabulary.find(table), strict=True):
-        if not isinstance(column, Codes):
+        if column.is_set:
             raise ValueError(
                 f"column {name!r} holds sets, expected one value per cell: use one yes/no column "
                 f"per element, or leave the column out"

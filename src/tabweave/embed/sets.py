@@ -272,7 +272,7 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
             is_of_column = (term >= a) & (term < b)
             part = row[is_of_column], term[is_of_column] - a, weight[is_of_column]
             entries_of_elements = element_entries(terms, *part)
-            read: Any = cells_from if column.kind == "set" else values_from
+            read: Any = cells_from if column.is_set else values_from
             out[column.name] = read(terms.labels, *entries_of_elements, X.shape[0])
         return out
 
@@ -412,7 +412,7 @@ class TermCounts:
                 f"{other.max_subset}"
             )
         left_columns, right_columns = (
-            [(c.name, c.kind == "set") for c in counts.schema.columns]  # type: ignore[union-attr]
+            [(c.name, c.is_set) for c in counts.schema.columns]  # type: ignore[union-attr]
             for counts in (self, other)
         )
         if left_columns != right_columns:
@@ -444,13 +444,11 @@ def elements_by_row(data: Codes | Sets, labels: Sequence[Label], n_rows: int) ->
     Elements are numbered as in ``labels``; values that are not there are left out.
     """
     index = positions(labels, data.labels)
-    rows, width = np.arange(n_rows), len(labels) + 1
-    if isinstance(data, Sets):
-        rows = np.repeat(rows, np.diff(data.starts))
+    rows, width = data.by_code(np.arange(n_rows)), len(labels) + 1
     elements = index[data.codes]
     seen = elements < len(labels)
     rows, elements = rows[seen], elements[seen]
-    if isinstance(data, Sets):
+    if data.is_set:
         rows, elements = np.divmod(np.sort(rows * width + elements), width)
     return np.searchsorted(rows, np.arange(n_rows + 1)), elements
 

@@ -817,8 +817,8 @@ def gaps_with_classes(coupled: Counts, counted: CountedColumns, schema: Schema) 
 
 def class_shares(counts: Counts, pairs: np.ndarray) -> np.ndarray:
     """Return the share of each class, from a column with one value a row, if there is one."""
-    kinds = [column.kind for column in counts.schema.columns]  # type: ignore[union-attr]
-    single = next((a for a, kind in enumerate(kinds) if kind != "set"), 0)
+    columns = counts.schema.columns  # type: ignore[union-attr]
+    single = next((a for a, column in enumerate(columns) if not column.is_set), 0)
     total = pairs[counts.span(single)].sum(axis=0)
     return np.asarray(total / max(total.sum(), 1e-300))
 

@@ -505,7 +505,7 @@ def read_categories(metric: Embedder, X: Any, schema: Schema) -> Table:
 def value_lookups(metric: ValueEmbedder) -> tuple[list[np.ndarray], bool]:
     """Metric's tables of pairs of values; raise ValueError where there are none."""
     for column in metric.schema_.columns:
-        if column.kind == "set":
+        if column.is_set:
             raise ValueError(f"column {column.name!r} holds sets, which have no table of values")
     sizes = metric.counts_.sizes + 1
     if int((sizes.astype(np.int64) ** 2).sum()) > MAX_TABLE_ENTRIES:

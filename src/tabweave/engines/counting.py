@@ -22,9 +22,7 @@ import numpy as np
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.decision import Rules
 from tabweave.columns.frames import named_columns, objects
-from tabweave.columns.nominal import Codes
 from tabweave.columns.numeric import is_inexact
-from tabweave.columns.sets import Sets
 from tabweave.columns.table import (
     INEXACT,
     MAX_SAMPLED_ROWS,
@@ -42,13 +40,6 @@ from tabweave.engines.progress import Estimate, ProgressCallback, check_counts_f
 from tabweave.engines.pushdown import count_by_sql
 from tabweave.engines.source import Source, family, join_batches, n_rows_of, some_rows
 
-_KINDS = {
-    "text": "nominal",
-    "bool": "nominal",
-    "number": "numeric",
-    "datetime": "numeric",
-    "set": "set",
-}
 Expand = Callable[[Table, Any], tuple[Table, Any]]
 
 
@@ -413,7 +404,7 @@ class BatchReader:
         undeclared = [
             column.name
             for column in table.schema.columns
-            if column.kind == "numeric" and (column.name in self.typed or column.why == "numbers")
+            if column.is_continuous and (column.name in self.typed or column.why == "numbers")
         ]
         cells = named_columns(batch)[0] if undeclared and not isinstance(batch, Table) else {}
         for name in undeclared:
@@ -449,7 +440,7 @@ def reading_of(
     # Rules read the first rows themselves, whose types are those of all.
     declared = Schema.of(schema)
     completed = _completed(declared, source.types, counted, numbers) if rules is None else declared
-    numeric = frozenset(column.name for column in completed.columns if column.kind == "numeric")
+    numeric = frozenset(column.name for column in completed.columns if column.is_continuous)
     reading = BatchReader(
         schema=completed,
         numbers=numbers,
@@ -468,12 +459,10 @@ def _completed(schema: Schema, types: Mapping[str, str], names: list[str], numbe
     if schema.complete:
         return schema
     schema = schema.over(names)
-    kinds = {name: _KINDS.get(family(types[name])) for name in names}
-    typed = [
-        Column(name, numbers if kind == "numeric" else kind)
-        for name, kind in kinds.items()
-        if kind is not None and name not in schema.names
-    ]
+    kinds: Any = {"text": "nominal", "bool": "nominal", "set": "set"}
+    kinds |= {"number": numbers, "datetime": numbers}
+    families = {name: family(types[name]) for name in names if name not in schema.names}
+    typed = [Column(name, kinds[of]) for name, of in families.items() if of in kinds]
     return replace(schema, columns=(*schema.columns, *typed))
 
 
@@ -567,7 +556,7 @@ def _enough(table: Table) -> int:
     A cell of a pair's table costs about as much as 256 rows. Columns of very many values end in
     sparse tables, which grow with the rows: nothing is gained by waiting.
     """
-    data = [d for d in table.columns if isinstance(d, Codes | Sets)]
+    data = [table[column.name] for column in table.schema.categorical]
     n_numbers = len(table.columns) - len(data)
     buckets = [most_paired(n_numbers)] * n_numbers
     sizes = np.array([*(len(d.labels) for d in data), *buckets], np.int64)
@@ -602,8 +591,9 @@ class TallyValues:
     def _one(self, batch: Any) -> Tally:
         table, _ = self.reading.table(batch)
         out = {}
-        for column, data in table:
-            if isinstance(data, Codes | Sets) and column.levels is None:
+        for column in table.schema.categorical:
+            if column.levels is None:
+                data = table[column.name]
                 seen = np.bincount(data.codes, minlength=len(data.labels)).tolist()
                 values = map(identity, data.labels)
                 out[column.name] = +Counter(dict(zip(values, seen, strict=True)))

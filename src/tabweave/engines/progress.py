@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
-from tabweave.columns.nominal import Codes
-from tabweave.columns.sets import Sets
 from tabweave.columns.table import Table
 from tabweave.counts.counting import (
     DENSE_VALUES,
@@ -183,11 +181,11 @@ def estimated(
     """
     rows = table.n_rows if n_rows is None else n_rows
     growth = max(rows / max(table.n_rows, 1), 1.0)
-    valued = [(c.name, d) for c, d in table if isinstance(d, Codes | Sets)]
+    valued = [(c.name, table[c.name]) for c in table.schema.categorical]
     values = {name: _grown(np.bincount(d.codes), growth, rows) for name, d in valued}
     values = {name: min(v, (limits or {}).get(name, v)) for name, v in values.items()}
     free = available_memory()
-    single = [v for (_, d), v in zip(valued, values.values(), strict=True) if isinstance(d, Codes)]
+    single = [v for (_, d), v in zip(valued, values.values(), strict=True) if not d.is_set]
     total = sum(values.values())
     # Elements of sets may all meet in one row.
     pairs = most_pairs(np.array(single, np.int64), rows) + 2 * total * (total - sum(single))
@@ -204,7 +202,7 @@ def _sampled_pairs(columns: dict[str, Any], values: Mapping[str, int], n_rows: i
     total = 0
     for a, b in combinations(columns, 2):
         left, right, limit = columns[a], columns[b], values[a] * values[b]
-        if isinstance(left, Sets) or isinstance(right, Sets):
+        if left.is_set or right.is_set:
             total += 2 * limit
             continue
         limit = min(limit, n_rows)

@@ -24,8 +24,7 @@ from scipy import sparse
 
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.frames import columns_of
-from tabweave.columns.nominal import Codes
-from tabweave.columns.numeric import Numbers, is_inexact
+from tabweave.columns.numeric import is_inexact
 from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import Label, Vocabulary, bucket, identity
 from tabweave.counts.counting import (
@@ -127,7 +126,7 @@ def count_by_sql(
         if name != y
     }
     classes = {} if y is None else {y: _classes(sql_table, y)}
-    categories = {name: v for name, v in columns.items() if isinstance(v.data, Codes)} | classes
+    categories = {name: v for name, v in columns.items() if v.column.has_values} | classes
     n = next((int(values.times.sum()) for values in (*categories.values(), *columns.values())), 0)
     if not n:
         return Counts()
@@ -154,7 +153,7 @@ def count_by_sql(
                 codes = coded_bins(x, edges, range(len(edges) + 1))
                 coded[part] = _coded(sql_table, name, replace(values, data=codes), None)
     vocabulary, pairs = _counted_pairs(sql_table, coded, categories)
-    numeric = [values for values in columns.values() if isinstance(values.data, Numbers)]
+    numeric = [values for values in columns.values() if values.column.is_continuous]
     exact = [add_up(values.data.values, values.times) for values in numeric]
     moments = np.array(exact, np.int64).reshape(-1, 3, DIGITS)
     numbers_counted = NumberCounts(moments, histograms, grids)
@@ -184,7 +183,7 @@ def values_of(
     schema = replace(schema, columns=declared, undeclared="inferred")
     table = Table.of({name: cells}, schema, numbers=numbers)  # type: ignore[arg-type]
     data = table.columns[0]
-    if not isinstance(data, Codes | Numbers):
+    if table.schema.columns[0].is_set:
         raise ValueError(
             f"column {name!r} holds sets, which cannot be counted in the database: use "
             f"engine='auto'"

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
-from tabweave.columns.cells import Part
 from tabweave.export.plan import Plan, plan_of
 from tabweave.export.sql import is_float
 from tabweave.io.files import replacing
@@ -142,13 +141,14 @@ class OnnxGraph:
 
     def _line(self, part: Line) -> str:
         cells = self._input(part.column, np.dtype(np.float64))
-        if isinstance(part.part, Part) and not part.cycle:
+        period = self.plan.period(part)
+        if period is None:
             raise ValueError(
                 f"column {part.column!r}: ONNX reads numbers, and {part.part!r} is computed from a "
                 "cell; export SQL, or give its numbers columns"
             )
-        if part.cycle:
-            cells = self._phase(cells, part.cycle)
+        if period:
+            cells = self._phase(cells, period)
         x = self._node("Unsqueeze", cells, self._constant([1], np.int64))
         if part.knots is None:
             centred = self._node("Sub", x, self._constant(part.mean))
@@ -159,11 +159,11 @@ class OnnxGraph:
         points = self._node("Where", self._node("IsNaN", x), self._constant(missing), points)
         return self._node("Cast", points, to=self.helper.np_dtype_to_tensor_dtype(self.plan.dtype))
 
-    def _phase(self, cells: str, cycle: float) -> str:
-        """What is left of numbers over whole cycles."""
-        length = self._constant(cycle)
-        n_cycles = self._node("Floor", self._node("Div", cells, length))
-        return self._node("Sub", cells, self._node("Mul", n_cycles, length))
+    def _phase(self, cells: str, period: float) -> str:
+        """What is left of numbers over whole periods."""
+        length = self._constant(period)
+        n_periods = self._node("Floor", self._node("Div", cells, length))
+        return self._node("Sub", cells, self._node("Mul", n_periods, length))
 
     def _pieces(self, x: str, part: Any) -> str:
         """The points of numbers on curves: what each piece adds, as far as it is walked.

@@ -78,38 +78,35 @@ def parquet(embedder: Any, path: str | PathLike[str]) -> None:
 
 def _about(plan: Plan) -> dict[str, Any]:
     """What the tables alone do not say."""
+    name = plan.line_name
     out: dict[str, Any] = {
         "combine": "sum" if any(isinstance(step, Sum) for step in plan.steps) else "concat",
         "names": plan.names,
-        "numbers": [[_named(line), line.mean, line.factor] for line in plan.lines],
+        "numbers": [[name(line), line.mean, line.factor] for line in plan.lines],
     }
-    if cycles := {_named(line): [line.column, line.cycle] for line in plan.lines if line.cycle}:
+    periods = {name(line): [line.column, plan.period(line)] for line in plan.lines}
+    if cycles := {key: pair for key, pair in periods.items() if pair[1]}:
         out["cycles"] = cycles
     if zones := {c.name: c.zone for c in plan.columns.values() if c.zone is not None}:
         out["zones"] = zones
     for line in plan.lines:
-        name = _named(line)
+        key = name(line)
         if line.knots is not None and line.rows is not None:
-            out.setdefault("knots", {})[name] = line.knots.tolist()
-            out.setdefault("curves", {})[name] = line.rows.tolist()
+            out.setdefault("knots", {})[key] = line.knots.tolist()
+            out.setdefault("curves", {})[key] = line.rows.tolist()
         if line.missing is not None and (line.rows is not None or line.missing[0] != 0):
             gap = line.missing.tolist() if line.rows is not None else float(line.missing[0])
-            out.setdefault("missing", {})[name] = gap
+            out.setdefault("missing", {})[key] = gap
     sums = [part for step in plan.steps if isinstance(step, Sum) for part in step.steps]
-    if summed := [_named(part) for part in sums if isinstance(part, Line)]:
+    if summed := [name(part) for part in sums if isinstance(part, Line)]:
         out["summed"] = summed
     return out
-
-
-def _named(line: Line) -> str:
-    """The name of a column of numbers, or of one of its cycles."""
-    return f"{line.column} mod {line.cycle:.0f} s" if line.cycle else str(line.part)
 
 
 def _check_single(plan: Plan) -> None:
     """Raise where a value has two rows."""
     seen: set[str] = set()
-    for column in (*(part.column for part in plan.lookups), *map(_named, plan.lines)):
+    for column in (*(part.column for part in plan.lookups), *map(plan.line_name, plan.lines)):
         if column in seen:
             raise ValueError(
                 f"column {column!r} has vectors of its own and a part in a discriminant, and "

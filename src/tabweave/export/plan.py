@@ -37,6 +37,16 @@ class Plan:
         """Every line or curve of numbers, those that are summed too."""
         return [part for part in self._parts() if isinstance(part, Line)]
 
+    def period(self, line: Line) -> float | None:
+        """After how much the numbers of a line repeat: 0 if never; None if cells have none."""
+        column = self.columns.get(line.column)
+        return 0.0 if column is None else column.cells_type.period(line.part)
+
+    def line_name(self, line: Line) -> str:
+        """The name of a column of numbers, or of what is left of it over whole periods."""
+        period = self.period(line)
+        return f"{line.column} mod {period:.0f} s" if period else str(line.part)
+
     def _parts(self) -> Iterator[Lookup | Line]:
         for step in self.steps:
             yield from step.steps if isinstance(step, Sum) else (step,)
@@ -61,7 +71,7 @@ def plan_of(embedder: Any, *, sets: bool = False) -> Plan:
     columns = {column.name: column for column in schema.columns}
     plan = Plan(steps, names, np.dtype(embedder.dtype), schema.empty_is_missing, columns)
     for part in plan.lookups if not sets else ():
-        if schema[part.column].kind == "set":
+        if schema[part.column].is_set:
             raise ValueError(
                 f"column {part.column!r} holds sets, and a lookup finds one value a cell; "
                 "leave the column out, or export the tables with tabweave.export.parquet"

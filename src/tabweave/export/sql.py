@@ -266,8 +266,7 @@ class SqlWriter:
 
     def _is_computed(self, part: Line) -> bool:
         column = self.plan.columns.get(part.column)
-        is_number = column is None or (column.kind == "numeric" and column.decimal is None)
-        return not is_number or part.knots is not None
+        return part.knots is not None or (column is not None and column.is_read)
 
     def _computed(self, part: str) -> str:
         """The number of a part of a column."""

@@ -110,6 +110,9 @@ class Register(Mapping[str, Entry]):
         return len(self.declared())
 
 
+KINDS: Register[Any] = Register("kind", f"{PACKAGE}.columns")
+
+
 def storable(thing: Thing) -> Thing:
     """Declare a class or function as a part that saved files may hold."""
     _DECLARED[_home(thing)] = thing, Declared("storable", *_home(thing))

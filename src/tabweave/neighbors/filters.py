@@ -21,7 +21,6 @@ import numpy as np
 from tabweave._compat import warn_caller
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.datetime import DIGIT_FORMATS, PERIODS
-from tabweave.columns.nominal import Codes
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import Label, canonical, positions, types_of
@@ -91,8 +90,7 @@ def _parse_condition(column: Column, condition: Any) -> Any:
     """A condition in what a column holds: text as its numbers, a range as its levels."""
     if isinstance(condition, Between):
         return _parse_range(column, condition)
-    written = column.kind == "datetime" or (column.kind == "numeric" and column.decimal is not None)
-    if not written or callable(condition):
+    if not column.is_read or callable(condition):
         return condition
     listed = _as_list(condition)
     days = [_parse_range(column, Between(v, v)) for v in listed if _spans_days(column, v)]
@@ -108,9 +106,9 @@ def _parse_range(column: Column, condition: Between) -> Any:
     """A range of levels as the levels in it, another with both ends in numbers."""
     low, high = _days_of(column, condition.low)[0], _days_of(column, condition.high)[1]
     lasting = _is_day(column, high)
-    if column.kind == "ordinal" and column.levels is not None:
+    if column.levels is not None:
         return _levels_within(column.name, list(column.levels), low, high)
-    if column.kind in ("datetime", "numeric"):
+    if column.is_continuous:
         low, high = (_cell_number(column, end) for end in (low, high))
     _check_ends(condition.low, condition.high, low, high)
     return Between(low, high + 86_399.999999 if lasting else high)
@@ -139,7 +137,7 @@ def _days_of(column: Column, value: Any) -> tuple[Any, Any]:
 
     A column of months, quarters or weeks has months of its own.
     """
-    if column.kind != "datetime" or column.is_clock or not isinstance(value, str | np.datetime64):
+    if not column.is_dated or column.is_clock or not isinstance(value, str | np.datetime64):
         return value, value
     match = _YEAR_OR_MONTH.fullmatch(str(value).strip())
     if match is None or (match[2] and column.date_order == PERIODS):
@@ -154,7 +152,7 @@ _YEAR_OR_MONTH = re.compile(r"([1-9]\d{3})(?:-(0[1-9]|1[0-2]))?")
 
 def _is_day(column: Column, value: Any) -> bool:
     """Tell whether a value for a column of datetimes is a day, without a time."""
-    if column.kind != "datetime" or not isinstance(value, str | dt.date | np.datetime64):
+    if not column.is_dated or not isinstance(value, str | dt.date | np.datetime64):
         return False
     text = value.isoformat() if isinstance(value, dt.date) else str(value)
     return bool(re.search(r"\d", text)) and not re.search(r":|\dT\d", text)
@@ -171,11 +169,12 @@ def _cell_number(column: Column, value: Any) -> float | None:
 
 
 def _passes(name: str, column: Any, condition: Any) -> np.ndarray:
-    if isinstance(column, Numbers):
+    if column.is_continuous:
         if callable(condition):
             return _test_numbers(name, condition, column.values)
         listed = np.array([_number(name, v) for v in _as_list(condition)], float)
         return np.isin(column.values, listed) | (np.isnan(column.values) & np.isnan(listed).any())
+    column = column.as_values()
     if callable(condition):
         passing = np.array(
             [v is not None and _test_value(name, condition, v) for v in column.labels], bool
@@ -188,8 +187,6 @@ def _passes(name: str, column: Any, condition: Any) -> np.ndarray:
         if listed and not passing.any():
             _report_absent(name, listed, column.labels)
     hits = passing[column.codes] if len(passing) else np.zeros(len(column.codes), bool)
-    if isinstance(column, Codes):
-        return hits
     return column.any_element(hits)
 
 

@@ -25,7 +25,6 @@ from tabweave.base import Embedder, Estimator, TabularInput, ValueEmbedder
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.frames import DATETIMES
 from tabweave.columns.nominal import check_codes
-from tabweave.columns.numeric import Numbers
 from tabweave.columns.table import (
     Table,
     canonical_codes,
@@ -372,7 +371,7 @@ class PlainDistance:
     @staticmethod
     def _numbers(table: Table) -> Table:
         for column, cells in table:
-            if not isinstance(cells, Numbers):
+            if not column.is_continuous:
                 raise ValueError(
                     f"column {column.name!r}: expected numbers for the euclidean distance, got "
                     "categories; use metric=DistanceHierarchy()"
@@ -398,7 +397,7 @@ class PlainDistance:
 
 
 def _matrix(table: Table) -> np.ndarray:
-    return np.column_stack([cells.values for _, cells in table if isinstance(cells, Numbers)])
+    return np.column_stack([cells.values for cells in table.columns])
 
 
 def chosen_metric(X: Any, schema: Any) -> tuple[Any, Any]:
@@ -409,7 +408,7 @@ def chosen_metric(X: Any, schema: Any) -> tuple[Any, Any]:
     numbers = [
         column.name
         for column, cells in table
-        if isinstance(cells, Numbers)
+        if column.is_continuous
         and (
             declared.declares(column.name)
             or column.why == DATETIMES
@@ -421,8 +420,8 @@ def chosen_metric(X: Any, schema: Any) -> tuple[Any, Any]:
     if len(numbers) == len(table.columns) and schema is None and not dated:
         return "euclidean", X
     kinds = {column.name: column for column in declared.columns}
-    for column, cells in table:
-        numeric = column.name in numbers or not isinstance(cells, Numbers)
+    for column in table.schema.columns:
+        numeric = column.name in numbers or not column.is_continuous
         kinds.setdefault(column.name, column if numeric else Column(column.name, "nominal"))
     return DistanceHierarchy(schema=Schema(tuple(kinds.values()))), X
 

@@ -31,7 +31,6 @@ from tabweave.columns.frames import (
     objects,
     row_labels,
 )
-from tabweave.columns.nominal import Codes
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.table import Table, append_rows, as_rows, require_rows, take_rows
 from tabweave.columns.vocabulary import Label, Unknown, positions
@@ -470,9 +469,9 @@ def _report_unknown(embedder: Embedder, table: Table) -> None:
         _warn_of_levels(table)
     for name, values in vocabulary.unknown(table).items():
         column = table[name]
-        if name in spelled_columns(embedder) or table.schema[name].kind == "ordinal":
+        if name in spelled_columns(embedder) or table.schema[name].is_ordered:
             continue
-        if not isinstance(column, Codes):
+        if column.is_set:
             _check_elements(name, column, values)
         elif by_hand and (value := next(iter(values))) is not None:
             labels = vocabulary.labels[vocabulary.index(name)]
@@ -498,7 +497,7 @@ def _warn_of_levels(table: Table) -> None:
     """Warn of levels that a column has not."""
     for column in table.schema.columns:
         levels = column.levels or ()
-        for value in table[column.name].labels if column.kind == "ordinal" and levels else ():
+        for value in table[column.name].labels if levels else ():
             if value is not None and value not in levels:
                 _warn_asked(column.name, value, "missing", hint(value, levels))
 

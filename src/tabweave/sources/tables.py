@@ -18,8 +18,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from tabweave.columns.frames import as_column, categories, columns_of
-from tabweave.columns.nominal import Codes
-from tabweave.columns.numeric import Numbers
 from tabweave.columns.table import Table
 from tabweave.columns.targets import target_array
 from tabweave.columns.vocabulary import Label, canonical, identity, positions
@@ -146,10 +144,11 @@ def as_floats(table: Table, where: str) -> tuple[Matrix, tuple[str, ...], Any]:
     matrix = np.empty((table.n_rows, len(table.columns)))
     labels: list[list[Label] | None] = []
     for i, (column, cells) in enumerate(table):
-        if isinstance(cells, Numbers):
+        if column.is_continuous:
             matrix[:, i] = cells.values
             labels.append(None)
-        elif isinstance(cells, Codes):
+        elif not column.is_set:
+            cells = cells.as_values()
             named: list[Label] = [label for label in cells.labels if label is not None]
             # Missing is not a category here: the reader of floats sees NaN, as among numbers.
             code = _recoded(named, cells.labels)

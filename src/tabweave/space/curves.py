@@ -214,10 +214,11 @@ def with_numbers(
     factor = np.sqrt(len(counted.valued) / inertia) if inertia > 0 else 1.0
     tables = tables.scaled(factor * np.ones(len(counted.valued)))
     columns = list(dict.fromkeys(counted.owners[part] for part in counted.numbered))
-    weights = class_weights(coupled, columns)
+    parts_of = [[p for p, owner in counted.owners.items() if owner == name] for name in columns]
+    told = [[name] if name in p else p for name, p in zip(columns, parts_of, strict=True)]
+    weights = class_weights(coupled, told)
     curves = []
-    for name, weight in zip(columns, weights, strict=True):
-        parts = [part for part, owner in counted.owners.items() if owner == name]
+    for parts, weight in zip(parts_of, weights, strict=True):
         for part in parts:
             curve = column_curve(part, coupled, counts, counted)
             curves.append(curve.scaled(2 * weight / len(parts)))  # a curve has an inertia of ½
@@ -252,14 +253,15 @@ def turned_towards(
     return tables.turned(rotations[:n_tables]), numbers
 
 
-def class_weights(counts: Counts, names: Sequence[str]) -> np.ndarray:
-    """How much each column counts, mean 1: half alike, half as it is tied to the classes.
+def class_weights(counts: Counts, columns: Sequence[Sequence[str]]) -> np.ndarray:
+    """How much each column counts, mean 1: half alike, half as its parts are tied to the classes.
 
-    The tie is ``SU⁺``, see :func:`~tabweave.counts.couplings.class_ties`. All weights are 1 where
-    no classes were counted, or they depend on no column.
+    The tie of a part is ``SU⁺``, see :func:`~tabweave.counts.couplings.class_ties`. All weights are
+    1 where no classes were counted, or they depend on no column.
     """
     if counts.class_pairs is None:
-        return np.ones(len(names))
-    chosen = counts.select(names)
-    ties = class_ties(chosen, chosen.class_pairs)
-    return (1 + ties / ties.mean()) / 2 if ties.sum() > 0 else np.ones(len(names))
+        return np.ones(len(columns))
+    chosen = counts.select([part for parts in columns for part in parts])
+    tie = dict(zip(chosen.names, class_ties(chosen, chosen.class_pairs), strict=True))
+    ties = np.array([np.mean([tie[part] for part in parts]) for parts in columns])
+    return (1 + ties / ties.mean()) / 2 if ties.sum() > 0 else np.ones(len(columns))

@@ -22,7 +22,7 @@ from tabweave.columns.column import Column, Schema
 from tabweave.columns.datetime import cycle_of, ring_knots
 from tabweave.columns.decision import MIN_ROWS_TO_INFER
 from tabweave.columns.nominal import Codes
-from tabweave.columns.numeric import Knots, Numbers
+from tabweave.columns.numeric import Knots
 from tabweave.columns.sets import Sets
 from tabweave.columns.table import Table, values_schema
 from tabweave.columns.vocabulary import Label, Unknown, Vocabulary, positions, slices
@@ -275,7 +275,7 @@ class Numbering:
         edges, levels, knots, masses, cycles = {}, {}, {}, {}, {}
         for column in counts.schema.columns if counts.schema else ():
             name = column.name
-            if column.kind == "ordinal":
+            if column.is_ordered:
                 labels = counts.labels[counts.vocabulary.index(name)]
                 levels[name] = column.levels or ordered(labels)
         for part, bins in counts.schema.bins.items() if counts.schema else ():
@@ -358,7 +358,7 @@ def quantile_bins(table: Table, n_bins: int) -> dict[str, np.ndarray]:
     return {
         column.name: quantile_edges(data.values, n_bins)
         for column, data in table
-        if isinstance(data, Numbers)
+        if column.is_continuous
     }
 
 
@@ -369,7 +369,7 @@ def with_bins(table: Table, edges: Mapping[str, np.ndarray]) -> Table:
     for column, data in table:
         columns.append(column)
         parts.append(data)
-        if isinstance(data, Numbers):
+        if column.is_continuous:
             columns.append(Column(binned_part(column.name)))
             parts.append(binned(data.values, edges[column.name]))
     return Table(replace(table.schema, columns=tuple(columns)), tuple(parts), table.n_rows)
@@ -598,7 +598,7 @@ class CountedColumns:
         }
         expected = {c.name for c in columns if (c.missing or schema.missing) != "value"}
         gaps = [part for part, owner in owners.items() if owner in expected]
-        valued = [c.name for c in columns if c.kind in ("nominal", "set")]
+        valued = [c.name for c in columns if c.has_values and not c.is_ordered]
         numbering = Numbering.of(counts, n_bins)
         return cls(owners, valued, [] if missing_is_value else gaps, numbering)
 

@@ -28,7 +28,7 @@ def value_writer(column: Codes | Sets, points: np.ndarray, dtype: np.dtype) -> W
     typed = np.ascontiguousarray(points, dtype)
 
     def write(rows: slice, out: np.ndarray) -> None:
-        if isinstance(column, Codes):
+        if not column.is_set:
             put_rows(column.codes[rows], typed, out)
             return
         out[:] = 0
@@ -59,11 +59,11 @@ def sum_writer(
     def write(rows: slice, out: np.ndarray) -> None:
         out[:] = 0
         for column, rows_of_labels in zip(columns, typed, strict=True):
-            if isinstance(column, Codes):
-                add_rows(column.codes[rows], rows_of_labels, out)
-            else:
+            if column.is_set:
                 edges = column.starts[rows.start : rows.stop + 1]
                 add_means(edges, column.codes, rows_of_labels[:-1], rows_of_labels[-1], out)
+            else:
+                add_rows(column.codes[rows], rows_of_labels, out)
 
     return write
 

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import eigh
-from tabweave.columns.nominal import Codes
 from tabweave.columns.table import Table, distinct_rows, take_rows
 from tabweave.columns.vocabulary import Unknown, slices
 from tabweave.counts.counting import group_columns
@@ -655,8 +654,8 @@ def _distinct(table: Table, space: Space) -> Copies:
     everyone, names = np.arange(table.n_rows), list(space.names)
     if not names or any(name.startswith(HIDDEN) for name in names):
         return Copies.of(everyone, everyone)  # vectors hardly ever repeat
-    columns = [table[name] for name in names]
-    codes = [c.codes if isinstance(c, Codes) else c.ranks() for c in columns]
+    cells = [(table.schema[name], table[name]) for name in names]
+    codes = [data.codes if c.has_values and not c.is_set else data.ranks() for c, data in cells]
     first, inverse = distinct_rows(codes)
     order = np.argsort(first)
     number = np.empty(len(first), np.int64)

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tabweave._compat import html_table, require
-from tabweave.columns.cells import Part, column_of
+from tabweave.columns.cells import column_of
 from tabweave.columns.column import Schema
-from tabweave.columns.datetime import CYCLES
 from tabweave.columns.nominal import Codes
 from tabweave.columns.sets import Sets
 from tabweave.columns.table import Table
@@ -362,7 +361,7 @@ class Space(ABC):
 
     def is_looked_up(self, *tables: Table) -> bool:
         """Whether rows of these tables are compared by :meth:`locate`: each has one."""
-        return self.by_value and all(isinstance(table[self.names[0]], Codes) for table in tables)
+        return self.by_value and not any(table[self.names[0]].is_set for table in tables)
 
     def pairs(self, column: Codes | Sets) -> np.ndarray:
         """What adds up between any two labels of a column."""
@@ -546,7 +545,7 @@ class Line:
 
     ``rows`` are the points of the curves at the ``knots``; they are straight between two knots, and
     go on beyond the outer ones. ``missing`` is what a missing number becomes; None if it is
-    refused. Of a part of datetimes, x is what is left of the number over whole cycles.
+    refused.
     """
 
     part: str
@@ -560,11 +559,6 @@ class Line:
     def column(self) -> str:
         """The column."""
         return column_of(self.part)
-
-    @property
-    def cycle(self) -> float:
-        """After how many seconds the numbers come round; 0 if never."""
-        return next((c.seconds for c in CYCLES if Part(self.column, c.title) == self.part), 0.0)
 
     @property
     def width(self) -> int:

@@ -142,10 +142,10 @@ class ValueTables(OfVocabulary, Space):
         As far as the elements of sets do on average: on a separate axis, or, of rows that are
         summed, along the last one. Else a set of them would be like an empty set.
         """
-        kinds = {c.name: c.kind for c in counts.schema.columns} if counts.schema else {}
+        sets = {c.name for c in counts.schema.columns if c.is_set} if counts.schema else set()
         tables, empty = list(self.tables), dict(self.empty)
         for a, name in enumerate(self.names):
-            if kinds.get(name) != "set" or name in self.empty:
+            if name not in sets or name in self.empty:
                 continue
             rows, share = tables[a], counts.value_counts[counts.span(name)]
             away = ((rows[:-1] - rows[-1]) ** 2).sum(axis=1) @ share / max(share.sum(), 1e-300)
@@ -339,14 +339,14 @@ class ValueTables(OfVocabulary, Space):
 
     def _is_small(self, a: int, pair: Sequence[Codes | Sets]) -> bool:
         """Tell whether a column is compared through a table of all pairs of its values."""
-        single = not any(isinstance(column, Sets) for column in pair)
+        single = not any(column.is_set for column in pair)
         is_plain = self.names[a] not in self.own and self.names[a] not in self.spelling
         return single and is_plain and len(self.tables[a]) <= 1024
 
     def _row_points(self, table: Table, unknown: Unknown) -> LabelPoints:
         """Rows as points of the one column there is."""
         column = table[self.names[0]]
-        if isinstance(column, Sets):
+        if column.is_set:
             return LabelPoints.of(self.coordinates(table, unknown=unknown))
         return self.locate(column, unknown).take(column.codes)
 
@@ -371,7 +371,7 @@ class ValueTables(OfVocabulary, Space):
             if None not in column.labels:
                 continue
             missing = column.codes == column.labels.index(None)
-            if isinstance(column, Sets):
+            if column.is_set:
                 rows = np.searchsorted(column.starts, np.flatnonzero(missing), "right") - 1
                 missing = np.bincount(rows, minlength=table.n_rows)
             if missing.any():

@@ -216,8 +216,8 @@ def _binned(table: Table, n_bins: int) -> Table:
 
 
 def _kind(schema: Schema, name: str) -> str:
-    kind = schema[name].kind
-    return {"numeric": "number", "datetime": "number", "set": "set"}.get(kind, "category")
+    column = schema[name]
+    return "number" if column.is_continuous else "set" if column.is_set else "category"
 
 
 # -- from counts ----------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def _count_measures(
     for p, ((a, b), block) in enumerate(zip(pairs, blocks, strict=True)):
         for measure, value in of_block(block, with_phi).items():
             values[measure][p] = value
-        if "set" in (kinds[a], kinds[b]):  # elements of one row are no independent rows
+        if "set" in {kinds[a], kinds[b]}:  # elements of one row are no independent rows
             values["p_value"][p] = np.nan
 
 

@@ -22,10 +22,11 @@ from scipy import stats
 from scipy.special import erf
 
 from tabweave._compat import seed_of
+from tabweave.columns.cells import kind_of
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.frames import columns_of
 from tabweave.columns.kinds import dropped_line
-from tabweave.columns.table import Table
+from tabweave.columns.table import Table, other_kinds_as_values
 from tabweave.columns.texts import CellError
 from tabweave.columns.vocabulary import Vocabulary, union
 from tabweave.counts.counts import Counts
@@ -204,6 +205,7 @@ def drift_report(
     if not shared:
         return DriftReport((), (), level, min_size, identifiers, gone, new, kinds)
     tables = before.select(shared), after.select(shared)
+    tables = tuple(x if isinstance(x, Counts) else other_kinds_as_values(x) for x in tables)
     before, after = (x if isinstance(x, Counts) else _counted(x, couplings) for x in tables)
     check_same_columns(before, after)
     before, after = _of_same_values(before, after)
@@ -215,7 +217,7 @@ def drift_report(
     draws = max(999, int(np.ceil(10 * n_tests / level)) - 1) if n_draws is None else n_draws
     columns = [
         _numeric(before, after, name, *_tallies(sides, name))
-        if before.schema[name].kind in ("numeric", "datetime")
+        if before.schema[name].is_continuous
         else _valued(before, after, name, draws, rng)
         for name in before.schema.names
     ]
@@ -293,13 +295,13 @@ def _kind_change(column: Column, after: Table, cell: str) -> str:
     """
     (kind_after,) = after.kinds()
     now = after.schema.columns[0]
-    if _holds(column.kind) != _holds(kind_after.kind):
+    if column.cells_type.holds != kind_of(kind_after.kind).holds:
         such = f" such as {cell}" if cell and kind_after.why == "values" else ""
         return f"{column.kind} before, {kind_after.kind} after ({kind_after.why}{such})"
     how = f"written in another way ({kind_after.why})"
-    if column.kind == "datetime" and column.date_order != now.date_order:
+    if column.is_dated and column.date_order != now.date_order:
         return f"datetime before, datetime after, but {how}"
-    if column.kind != "numeric" or column.format == now.format:
+    if column.is_dated or not column.is_continuous or column.format == now.format:
         return ""
     mark = {".": "points", ",": "commas"}.get(now.format or "")
     comparable = column.decimal is not None or kind_after.why.startswith("numbers")
@@ -314,24 +316,18 @@ def _other_kinds(before: Schema, after: Schema) -> dict[str, str]:
     return {
         name: f"{a.kind} before, {b.kind} after"
         for name, (a, b) in pairs.items()
-        if _holds(a.kind) != _holds(b.kind)
+        if a.cells_type.holds != b.cells_type.holds
     }
-
-
-def _holds(kind: str) -> str:
-    """Class of what cells of a kind are; values have an order or none, and are values."""
-    return "value" if kind in ("nominal", "ordinal") else kind
 
 
 # -- columns ------------------------------------------------------------------------------------
 
 
 def _valued(before: Counts, after: Counts, name: str, draws: int, rng: Any) -> DriftFinding:
-    kind = before.schema[name].kind  # type: ignore[index]
     labels = before.labels[before.vocabulary.index(name)]
     table = np.array([counts.value_counts[counts.span(name)] for counts in (before, after)])
     totals = np.array([before.n, after.n])
-    if kind == "set":
+    if before.schema[name].is_set:  # type: ignore[index]
         return _set_valued(name, table, totals, labels)
     statistic, p, effect = chi_square(table, draws, rng)
     _, mean, _ = _homogeneity_of(table)
@@ -581,7 +577,7 @@ def _moved(
 
 def _couplings(before: Counts, after: Counts) -> list[DriftFinding]:
     """Test every pair of single-valued columns."""
-    single = [c.name for c in before.schema.categorical if c.kind != "set"]  # type: ignore[union-attr]
+    single = [c.name for c in before.schema.categorical if not c.is_set]  # type: ignore[union-attr]
     pairs = list(combinations(single, 2))
     labels = dict(zip(before.names, before.labels, strict=True))
     totals = np.array([before.n, after.n])

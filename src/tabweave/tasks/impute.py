@@ -9,8 +9,7 @@ takes the mean of what they say. Each filled cell has a probability and a reason
 from __future__ import annotations
 
 import datetime as dt
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal
 from functools import cached_property
@@ -26,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabweave._compat import Interval, StrOptions, require, seed_of
 from tabweave.base import Estimator, TabularInput
 from tabweave.columns.column import Schema
-from tabweave.columns.datetime import DIGIT_FORMATS, Datetimes, write_datetime
+from tabweave.columns.datetime import DIGIT_FORMATS, Datetimes, stamps, write_datetime
 from tabweave.columns.frames import (
     DATETIMES,
     columns_of,
@@ -35,16 +34,9 @@ from tabweave.columns.frames import (
     object_array,
     typed,
 )
-from tabweave.columns.inputs import check_input_features, read_with_fitted_schema
+from tabweave.columns.inputs import check_input_features
 from tabweave.columns.nominal import Codes
-from tabweave.columns.numeric import (
-    APOSTROPHES,
-    BLANKS,
-    DURATIONS,
-    Numbers,
-    have_minus_behind,
-    parse_duration,
-)
+from tabweave.columns.numeric import DURATIONS, nearest_written, written_like
 from tabweave.columns.table import Table, take_rows
 from tabweave.columns.texts import present_texts
 from tabweave.columns.vocabulary import Label, canonical
@@ -59,6 +51,7 @@ from tabweave.tasks.row_model import (
     Guess,
     Reason,
     RowModel,
+    read_to_ask,
     readable,
     rows_to_learn,
 )
@@ -408,7 +401,7 @@ class BlockFiller:
         for names, n_targets in parts:
             part = table if len(parts) == 1 else table.select(names)
             learned = tuple(engines)
-            if len(parts) > 1 and all(isinstance(data, Numbers) for data in part.columns):
+            if len(parts) > 1 and all(data.is_continuous for data in part.columns):
                 learned = tuple(e for e in engines if e != "mixture") or learned
             model = RowModel.of(part, n_bins, seed, learned, needs_evidence=True)
             block = GapFiller(names[:n_targets], model, n_neighbors)
@@ -463,7 +456,7 @@ class BlockFiller:
 def n_values(table: Table, n_bins: int) -> np.ndarray:
     """How many values of each column are learned."""
     return np.array(
-        [n_bins + 1 if isinstance(data, Numbers) else min(len(data.labels), MAX_GUESSED_VALUES)
+        [n_bins + 1 if data.is_continuous else min(len(data.labels), MAX_GUESSED_VALUES)
          for data in table.columns]
     )  # fmt: skip
 
@@ -529,10 +522,6 @@ def pairwise_evidence(table: Table, *, n_bins: int = 6, n_rows: int = 1000) -> n
 
 
 # -- the estimator --------------------------------------------------------------------------------
-
-_GROUPED = rf"\d{{1,3}}(?:[{BLANKS}{APOSTROPHES}]\d{{3}})+[\d.,]*"  # digits in groups of thousands
-_PARTS = re.compile(rf"(\D*?)({_GROUPED}|[\d.,]*\d[\d.,]*)(\D*)")  # unit, number, unit
-_SIGNS = re.compile(r"[-+−()]")
 
 
 @storable
@@ -671,13 +660,13 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             In the order of ``categories(column)``.
         """
         table = self._read(X)
-        if column is not None:
-            self._check_valued(column)
-            guesses = self._filler.filled(self._without(table, column), int(self.n_rounds))
-            none = np.zeros((table.n_rows, len(self.categories(column))))
-            return guesses[column].proba if column in guesses else none
-        parts = [self.predict_proba(table, name) for name in self._valued()]
-        return np.hstack([np.zeros((table.n_rows, 0)), *parts])
+        parts = [np.zeros((table.n_rows, 0))]
+        for name in self._valued() if column is None else [column]:
+            parts.append(np.zeros((table.n_rows, len(self.categories(name)))))
+            guesses = self._filler.filled(self._without(table, name), int(self.n_rounds))
+            if name in guesses:
+                parts[-1] = guesses[name].proba
+        return np.hstack(parts)
 
     def categories(self, column: str) -> list[Label]:
         """The values that a column can be filled with."""
@@ -734,7 +723,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
 
     def _read(self, X: Any) -> Table:
         check_is_fitted(self, "_filler")
-        table = read_with_fitted_schema(self, X, numbers="numeric")
+        table = read_to_ask(self, X)
         self._filler.check_types(table)
         return table
 
@@ -755,8 +744,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             )
 
     def _valued(self) -> list[str]:
-        kinds = ("numeric", "datetime")
-        return [column.name for column in self.schema_.columns if column.kind not in kinds]
+        return [column.name for column in self.schema_.columns if not column.is_continuous]
 
     @staticmethod
     def _without(table: Table, column: str) -> Table:
@@ -813,7 +801,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         typical = self._typical.get(name, [])
         if example is None or (type(example) is float and typical and type(typical[0]) is int):
             example = next(iter(typical), example)  # rows with a gap show less than those of fit
-        if isinstance(example, str) and self.schema_[name].kind in ("numeric", "datetime"):
+        if isinstance(example, str) and self.schema_[name].is_continuous:
             values = self._written(cells, name, values)
         elif isinstance(example, int | float) and self.schema_[name].date_order in DIGIT_FORMATS:
             values = self._digits(example, name, values)
@@ -825,7 +813,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         is_coded = getattr(getattr(cells, "dtype", None), "kind", "") in ("i", "u", "f")
         as_is = int | str | Decimal | dt.date | dt.time | dt.timedelta
         if cells is None or not (is_coded or isinstance(example, as_is)):
-            cells = cells_of_column(table[name])
+            cells = table[name].to_numpy()
         out = _put(np.asarray(cells), rows, fills)
         return _as_integers(out) if type(example) is int else out
 
@@ -837,16 +825,16 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             return [dt.timedelta(seconds=round(value, 6)) for value in values.tolist()]
         if not self._is_dated(name):
             return values
-        stamps = _stamps(values)
+        moments = stamps(values)
         if isinstance(example, dt.time):
-            return [stamp.time() for stamp in stamps.tolist()]
+            return [stamp.time() for stamp in moments.tolist()]
         if isinstance(example, dt.date) and not isinstance(example, dt.datetime):
-            return [stamp.date() for stamp in stamps.tolist()]
+            return [stamp.date() for stamp in moments.tolist()]
         zone = getattr(example, "tzinfo", None)
         if zone is None:
-            return stamps
-        from_ = zone if self.schema_[name].kind == "datetime" else dt.UTC  # whose clock it is
-        return [stamp.replace(tzinfo=from_).astimezone(zone) for stamp in stamps.tolist()]
+            return moments
+        from_ = zone if self.schema_[name].is_dated else dt.UTC  # whose clock it is
+        return [stamp.replace(tzinfo=from_).astimezone(zone) for stamp in moments.tolist()]
 
     def _written(self, cells: Any, name: str, values: np.ndarray) -> np.ndarray:
         """Numbers or datetimes as the texts of their column are written."""
@@ -856,21 +844,21 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         texts = [text for text in texts if text] or self._typical[name]
         if column.decimal == DURATIONS:
             return nearest_written(texts, values)
-        if column.kind == "numeric":
+        if not column.is_dated:
             return object_array(written_like(texts, values, column.decimal or "."))
         return object_array(
-            [write_datetime(m, texts, column.date_order) for m in _stamps(values).tolist()]
+            [write_datetime(m, texts, column.date_order) for m in stamps(values).tolist()]
         )
 
     def _digits(self, example: float, name: str, values: np.ndarray) -> np.ndarray:
         """Datetimes as whole numbers such as 20240131."""
         texts, order = [f"{example:.0f}"], self.schema_[name].date_order
-        written = [write_datetime(m, texts, order) for m in _stamps(values).tolist()]
+        written = [write_datetime(m, texts, order) for m in stamps(values).tolist()]
         return object_array([type(example)(digits) for digits in written])
 
     def _is_dated(self, name: str) -> bool:
         column = self.schema_[name]
-        return column.kind == "datetime" or (column.kind == "numeric" and column.why == DATETIMES)
+        return column.is_dated or (column.is_continuous and column.why == DATETIMES)
 
     def _position(self, X: Any, name: str) -> int:
         """Which column of a pandas frame is meant; they may be numbered, not named."""
@@ -914,12 +902,6 @@ def typical_cells(cells: Any) -> list[Any]:
     if isinstance(example, dt.timedelta):
         return [np.timedelta64(example)]
     return [example] if type(example) in (int, Decimal, dt.date, dt.time) else []
-
-
-def _stamps(seconds: np.ndarray) -> np.ndarray:
-    """Datetimes from seconds since 1970."""
-    microseconds = np.nan_to_num(np.round(seconds * 1e6)).astype("datetime64[us]")
-    return np.where(np.isnan(seconds), np.datetime64("NaT", "us"), microseconds)
 
 
 def _whole_like(example: int | Decimal, values: np.ndarray) -> np.ndarray:
@@ -1011,56 +993,3 @@ def _python_cells(cells: Any) -> list[Any]:
         if hasattr(cells, name):
             return list(getattr(cells, name)())
     return list(cells)
-
-
-def written_like(texts: Sequence[str], values: Iterable[float], decimal: str) -> list[str]:
-    """Numbers as other texts of their column write them: unit, thousands, decimals, sign.
-
-    >>> written_like(["-$1,250.00", "$80.50"], [1234.567, -2], ".")
-    ['$1,234.57', '-$2.00']
-    >>> written_like(["7,5 %"], [12.25], ",")
-    ['12,2 %']
-    >>> written_like(["(300)", "200"], [-100, 50], ".")
-    ['(100)', '50']
-    >>> written_like(["1 250,50", "80,00", "1,50-"], [1234.5, -2], ",")
-    ['1 234,50', '2,00-']
-    """
-    parts = [_PARTS.fullmatch(_SIGNS.sub("", text)) for text in texts]
-    prefix, _, suffix = next((p.groups() for p in parts if p), ("", "", ""))
-    numbers = [p.group(2) for p in parts if p]
-    places = max((len(n.partition(decimal)[2]) for n in numbers), default=0)
-    other = "." if decimal == "," else ","
-    group = next((m for m in (other, *BLANKS, *APOSTROPHES) if any(m in n for n in numbers)), "")
-    marks = str.maketrans({",": group, ".": decimal})
-    minus = next((sign for sign in "(−" if any(sign in text for text in texts)), "-")
-    behind = have_minus_behind(texts)
-    out = []
-    for value in values:
-        digits = f"{abs(value):{',' if group else ''}.{places}f}".translate(marks)
-        negative = value < 0 and digits.strip("0,.")
-        sign, end = (minus, ")" * (minus == "(")) if negative else ("", "")
-        sign, end = (end, sign) if behind else (sign, end)
-        out.append(f"{sign}{prefix}{digits}{suffix}{end}")
-    return out
-
-
-def nearest_written(texts: Sequence[str], values: np.ndarray) -> np.ndarray:
-    """Durations as the nearest ones of their column are written.
-
-    >>> nearest_written(["1h 20m", "36h"], np.array([4000.0, 1e6])).tolist()
-    ['1h 20m', '36h']
-    """
-    seconds, first = np.unique(list(map(parse_duration, texts)), return_index=True)
-    near = np.searchsorted((seconds[1:] + seconds[:-1]) / 2, values)
-    return object_array(texts)[first[near]]
-
-
-def cells_of_column(data: Any) -> np.ndarray:
-    """The cells of a column as Python reads them; a gap is None, of numbers NaN."""
-    if isinstance(data, Datetimes):
-        return _stamps(data.values)
-    if isinstance(data, Numbers):
-        return data.values
-    if isinstance(data, Codes):
-        return object_array(data.labels)[data.codes]
-    return object_array([data.cell(row) for row in range(len(data))])

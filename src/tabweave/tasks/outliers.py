@@ -21,14 +21,19 @@ from sklearn.utils.validation import check_is_fitted
 from tabweave._compat import Interval, StrOptions, seed_of
 from tabweave.base import Estimator, TabularInput
 from tabweave.columns.column import Schema
-from tabweave.columns.datetime import Datetimes
 from tabweave.columns.frames import row_labels
-from tabweave.columns.inputs import read_with_fitted_schema
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.table import Table, append_rows, datetime_as_numeric, take_rows
 from tabweave.columns.vocabulary import slices
 from tabweave.io.register import storable
-from tabweave.tasks.row_model import CodedRows, Reason, RowModel, readable, rows_to_learn
+from tabweave.tasks.row_model import (
+    CodedRows,
+    Reason,
+    RowModel,
+    read_to_ask,
+    readable,
+    rows_to_learn,
+)
 
 BLOCK_NUMBERS = 1 << 21  # Numbers that are held at a time while rows are judged.
 MIN_PROBABILITY = 1e-6  # Of a category; a number as far out is far from all.
@@ -127,14 +132,14 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         if not hasattr(self, "_rows"):
             return self.fit(X)
         self._validate_params()
-        table = append_rows(self._rows, read_with_fitted_schema(self, X, numbers="numeric"))
+        table = append_rows(self._rows, read_to_ask(self, X))
         latest = np.arange(max(0, table.n_rows - int(self.max_rows)), table.n_rows)
         self._drawn = type(self)._drawn
         return self._learn(take_rows(table, latest))
 
     def _learn(self, table: Table) -> Self:
         self._rows = table
-        numbers = [(c.name, d.values) for c, d in table if isinstance(d, Numbers)]
+        numbers = [(c.name, d.values) for c, d in table if c.is_continuous]
         self._tails = {name: Tails.of(values) for name, values in numbers}
         scored = self._as_scores(table)
         teaches = np.ones(table.n_rows, bool)
@@ -175,7 +180,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         table = datetime_as_numeric(table)
         columns, surprises = [], np.zeros((len(table.columns), table.n_rows))
         for a, (column, data) in enumerate(table):
-            if column.name in self._tails and isinstance(data, Numbers):  # else it was emptied
+            if column.name in self._tails:
                 tails = self._tails[column.name]
                 surprises[a] = np.nan_to_num(tails.surprise(data.values))
                 ordered = np.sort(self._rows[column.name].values)
@@ -293,8 +298,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
             if column.bins is not None:
                 data = self._rows[column.name]
                 numbers = [data.values[codes[a] == b] for b in range(len(column.labels))]
-                is_dated = isinstance(data, Datetimes)
-                bins = replace(column.bins, numbers=numbers, is_dated=is_dated)
+                bins = replace(column.bins, numbers=numbers, is_dated=data.is_dated)
                 columns[a] = replace(column, bins=bins)
         return replace(self._model, columns=columns)
 
@@ -323,7 +327,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
 
     def _read(self, X: Any) -> Table:
         check_is_fitted(self, "_rows")
-        table = read_with_fitted_schema(self, X, numbers="numeric")
+        table = read_to_ask(self, X)
         self._model.check_types(table, list(self._model.index))
         return table
 

@@ -23,11 +23,13 @@ from scipy.special import softmax
 from tabweave._compat import eigh, one_blas_thread, seed_of
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.datetime import Datetimes
+from tabweave.columns.inputs import read_with_fitted_schema
 from tabweave.columns.nominal import Codes
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.sets import Sets
 from tabweave.columns.table import (
     Table,
+    other_kinds_as_values,
     remember_names,
     require_rows,
     take_rows,
@@ -72,7 +74,7 @@ class NumberBins:
         bins = np.searchsorted(edges, present, side="right")
         parts = [present[bins == b] for b in np.unique(bins)]
         few = [p[np.linspace(0, len(p) - 1, min(len(p), 1000)).astype(int)] for p in parts]
-        return cls(edges, few, *mean_and_deviation(present), isinstance(data, Datetimes))
+        return cls(edges, few, *mean_and_deviation(present), data.is_dated)
 
     @cached_property
     def means(self) -> np.ndarray:
@@ -132,7 +134,7 @@ class LearnedColumn:
     def of(cls, name: str, data: Any, edges: np.ndarray | None) -> LearnedColumn:
         """Learn from a column; ``edges`` are those of the bins of numbers."""
         if edges is None:
-            return cls(name, frequent_labels(data), isinstance(data, Sets), None)
+            return cls(name, frequent_labels(data), data.is_set, None)
         labels = frequent_labels(binned(data.values, edges))
         return cls(name, labels, False, NumberBins.of(data, edges))
 
@@ -275,7 +277,7 @@ class RowModel:
             if column.is_set:
                 elements[a] = _elements(data, column.labels)
                 continue
-            if column.bins is not None and isinstance(data, Numbers):  # else it was emptied
+            if column.bins is not None:
                 z[a] = column.bins.standardised(data.values)
                 data = binned(data.values, column.bins.edges)
             code = positions(column.labels, data.labels)
@@ -536,19 +538,19 @@ def rows_to_learn(estimator: Any, X: Any) -> tuple[Table, np.ndarray]:
     estimator._validate_params()
     table = Table.of(X, Schema.of(estimator.schema), numbers="numeric", rules="texts")
     require_rows(table)
-    for column, data in table:
-        if not isinstance(data, Codes | Numbers | Sets):
-            raise ValueError(
-                f"column {column.name!r}: expected values, numbers, datetimes or sets, got kind "
-                f"{column.kind!r}, which {type(estimator).__name__} does not read; leave it out"
-            )
     remember_names(estimator, table.schema)
     estimator.schema_ = table.schema
+    table = other_kinds_as_values(table)
     if table.n_rows <= estimator.max_rows:
         return table, np.arange(table.n_rows)
     random = np.random.default_rng(seed_of(estimator.random_state))
     drawn = np.sort(random.permutation(table.n_rows)[: int(estimator.max_rows)])
     return take_rows(table, drawn), drawn
+
+
+def read_to_ask(estimator: Any, X: Any) -> Table:
+    """Rows that an estimator is asked about, cells as it has learned them."""
+    return other_kinds_as_values(read_with_fitted_schema(estimator, X, numbers="numeric"))
 
 
 def frequent_labels(data: Codes | Sets) -> tuple[Label, ...]:
@@ -585,12 +587,8 @@ def decimal_places(numbers: np.ndarray) -> int | None:
 
 def _elements(data: Any, labels: Sequence[Label]) -> np.ndarray:
     """Which elements the set of each row has; NaN where the set is missing."""
-    if isinstance(data, Codes):  # emptied
-        return np.full((len(data.codes), len(labels)), np.nan)
-    n = len(data.starts) - 1
-    out = np.zeros((n, len(labels) + 1))
-    rows = np.repeat(np.arange(n), np.diff(data.starts))
-    out[rows, positions(labels, data.labels)[data.codes]] = 1
+    out = np.zeros((len(data), len(labels) + 1))
+    out[data.by_code(np.arange(len(data))), positions(labels, data.labels)[data.codes]] = 1
     out[data.missing] = np.nan
     return out[:, :-1]
 

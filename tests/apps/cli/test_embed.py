@@ -327,7 +327,7 @@ def test_levels_of_a_column_of_numbers_are_numbers():
     from tabweave.apps.cli.options import Misuse
 
     assert declared_column("n", "ordinal:1<2.5", [1, 2.5]).levels == (1.0, 2.5)
-    with pytest.raises(Misuse, match=r"--kind n=ordinal:low<2: expected numbers .*got 'low'"):
+    with pytest.raises(Misuse, match=r"--kind n=ordinal:low<2: expected a number, got 'low'"):
         declared_column("n", "ordinal:low<2", [1, 2.5])
 
 
@@ -397,3 +397,13 @@ def test_lists_are_told_with_what_joins_them(tmp_path):
     assert "as in --kind genre=set\n" in done.err
     done = called("embed", "listed.csv", "-o", "x.csv", "--kind", "genre=set", cwd=tmp_path)
     assert done.code == 0 and "genre" not in done.err
+
+
+def test_a_shell_is_told_of_options(tmp_path):
+    rows = [f"{i % 7}.5,{'ab'[i % 2]}" for i in range(60)]
+    (tmp_path / "x.csv").write_text("\n".join(["a size,b", "TBD,a", *rows]), encoding="utf-8")
+    told = called("embed", "x.csv", "-o", "-", cwd=tmp_path)
+    assert "keep all values by --kind 'a size=nominal'" in told.err and "schema=" not in told.err
+    (tmp_path / "y.csv").write_text("\n".join(["id", *map(str, range(60))]), encoding="utf-8")
+    refused = called("embed", "y.csv", "-o", "-", cwd=tmp_path)
+    assert refused.code == 1 and "as in --kind id=numeric" in refused.err

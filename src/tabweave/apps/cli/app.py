@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import sys
 import traceback
 import warnings
+from ast import literal_eval
 from collections.abc import Callable, Sequence
 from copy import copy
 from enum import StrEnum
@@ -117,7 +119,7 @@ def _exit_code(error: BaseException, debug: bool) -> int:
         text = text[:1].lower() + text[1:] if text[1:2].islower() else text
         note(f"{text.rstrip('.')} (see {command} --help)")
         return int(getattr(error, "exit_code", ExitCode.MISUSED))
-    note(_message(error))
+    note(in_shell(_message(error)))
     return ExitCode.MISUSED if isinstance(error, Misuse) else ExitCode.FAILED
 
 
@@ -136,7 +138,23 @@ def _message(error: BaseException) -> str:
 
 
 def _show_warning(message: Any, *_: Any, **__: Any) -> None:
-    note(f"warning: {message}")
+    note(f"warning: {in_shell(str(message))}")
+
+
+def in_shell(text: str) -> str:
+    """A message with what can be declared in Python as it is declared in a shell.
+
+    >>> in_shell("keep it by schema={'no': 'numeric'}, or drop it")
+    'keep it by --kind no=numeric, or drop it'
+    """
+
+    def option(declared: re.Match[str]) -> str:
+        return shlex.join(["--kind", f"{literal_eval(declared[1])}={declared[2]}"])
+
+    return _DECLARED.sub(option, text)
+
+
+_DECLARED = re.compile(r"""schema=\{('[^']*'|"[^"]*"): '(\w+)'\}""")
 
 
 def stop_on_terminate() -> None:

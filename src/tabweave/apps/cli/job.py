@@ -24,18 +24,18 @@ from tabweave.apps.methods import (
     learns_from_counts,
     naming_target,
 )
-from tabweave.columns.cells import KINDS
+from tabweave.columns.cells import kind_of
 from tabweave.columns.column import Column
-from tabweave.columns.datetime import DATE_ORDERS, PERIODS
 from tabweave.columns.decision import Finding
 from tabweave.columns.frames import categories, infer_kind, named_columns, object_array
 from tabweave.columns.identifiers import warn_of_predictive
 from tabweave.columns.kinds import dropped_line
-from tabweave.columns.numeric import Numbers, number_of, numbers_written
+from tabweave.columns.numeric import number_of, numbers_written
 from tabweave.columns.texts import PANDAS_MISSING_WORDS, looks_missing
 from tabweave.engines import estimate, family
 from tabweave.engines.opening import fitted_columns, open_source, read
 from tabweave.engines.source import as_list
+from tabweave.io.register import KINDS
 
 # -- Rows in memory: a table by its columns, what people call these, and what is told of them -----
 
@@ -82,7 +82,7 @@ class Rows:
         cells = self.columns[name]
         if infer_kind(cells) == "nominal":
             ((_, data),) = tabweave.Table.of({name: cells}, rules="all")
-            if isinstance(data, Numbers):
+            if data.is_continuous:
                 return data.values
         return self.column(name)
 
@@ -215,16 +215,15 @@ def tell_columns(table: Any, *, spells: bool) -> None:
 def tell_kinds(table: Any) -> None:
     """Tell what was guessed when rows were read, and what to do if it was not meant."""
     findings, names = table.kinds(), table.schema.names
-    kinds = {f.kind for f in findings if not f.kept and f.column not in names}
-    dropped = {name: why for name, why in findings.dropped.items() if name not in names}
-    tell_dropped(dropped, kind="numeric" if kinds == {"numeric"} else "nominal")
+    dropped = [f for f in findings if not f.kept and f.column not in names]
+    tell_dropped({f.column: f.why for f in dropped}, kind=dropped[0].kind if dropped else "")
     tell_doubts(findings)
     tell_words(labels_of(table))
 
 
 def labels_of(table: Any) -> dict[str, Any]:
     """The values of the columns that have some."""
-    return {column.name: data.labels for column, data in table if hasattr(data, "labels")}
+    return {column.name: data.labels for column, data in table if column.has_values}
 
 
 def tell_dropped(dropped: dict[str, str], *details: str, kind: str = "nominal") -> None:
@@ -246,7 +245,7 @@ def tell_doubts(findings: Iterable[Finding]) -> None:
         elif asks == "lists":
             kind_of_lists = f"set:{delimiter}" if delimiter else "set"
             text += f", as in --kind {shlex.quote(f'{name}={kind_of_lists}')}"
-        elif kind == "nominal":
+        elif not kind_of(kind).is_continuous:
             text += "; it is read as categories"
         note(text)
 
@@ -429,7 +428,8 @@ class OpenJob:
         """
         if not self.source.guessed:
             return self.source
-        valued = {n for n, kind in self.kinds.items() if not kind.startswith("numeric")}
+        kinds = {name: kind_of(parsed_kind(name, text)[0]) for name, text in self.kinds.items()}
+        valued = {n for n, kind in kinds.items() if kind.is_dated or not kind.is_continuous}
         valued |= self.text_columns
         types = {n: "VARCHAR" for n in names if n in valued or "*" in valued}
         return self.source.retyped(types) if types else self.source
@@ -577,36 +577,20 @@ class OpenJob:
 
 def declared_column(name: str, text: str, cells: Any) -> Any:
     """The column of KIND, ordinal:LOW<...<HIGH, set:DELIMITER or datetime:ORDER."""
+    kind, detail = parsed_kind(name, text)
+    column = Column(name, kind)
+    try:
+        return column.cells_type.detailed(column, detail, cells) if detail else column
+    except ValueError as error:
+        raise Misuse(f"--kind {name}={text}: {error}") from None
+
+
+def parsed_kind(name: str, text: str) -> tuple[str, str]:
+    """The kind of a column, and what is said of it behind a colon."""
     kind, _, detail = text.partition(":")
     if kind not in KINDS:
-        raise Misuse(
-            f"--kind {name}={text}: expected nominal, numeric, ordinal, datetime or set, "
-            f"got {kind!r}"
-        )
-    if kind == "ordinal" and detail:
-        levels: list[Any] = [level.strip() for level in detail.split("<")]
-        if infer_kind(cells) == "numeric":
-            levels = [_level(level, f"--kind {name}={text}") for level in levels]
-        return Column(name, "ordinal", levels=tuple(levels))
-    if kind == "set" and detail:
-        return Column(name, "set", delimiter=detail)
-    if kind == "datetime" and detail:
-        if detail not in (*DATE_ORDERS, PERIODS):
-            raise Misuse(
-                f"--kind {name}={text}: expected datetime:dmy (day first) or datetime:mdy (month "
-                f"first), got {text!r}"
-            )
-        return Column(name, "datetime", format=detail)
-    return Column(name, kind)
-
-
-def _level(text: str, option: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise Misuse(
-            f"{option}: expected numbers as levels of a numeric column, got {text!r}"
-        ) from None
+        raise Misuse(f"--kind {name}={text}: expected one of {', '.join(KINDS)}, got {kind!r}")
+    return kind, detail
 
 
 def _gigabytes(n_bytes: int | None) -> str:

@@ -18,7 +18,6 @@ from tabweave.apps.cli import show
 from tabweave.apps.cli.files import Output
 from tabweave.apps.cli.job import Ids, Learned, check_columns, full_name, open_job, row_number
 from tabweave.apps.cli.options import Job, Misuse
-from tabweave.columns.numeric import Numbers
 from tabweave.columns.spelling import is_spelled
 from tabweave.columns.table import take_rows
 
@@ -213,14 +212,13 @@ def _conditions(texts: dict[str, str], learned: Learned) -> dict[str, Any]:
 def _range(text: str, name: str, learned: Learned) -> Any:
     """The condition that 30..40, 30.. or ..40 means in a column."""
     ((column, cells),) = learned.column(name)
-    labels = () if isinstance(cells, Numbers) else cells.labels
+    labels = () if cells.is_continuous else cells.as_values().labels
     if text in labels:
         return text
     ends: list[Any] = [end.strip() or None for end in text.split("..", 1)]
     if ends == [None, None]:
         raise Misuse(f"--where {name}={text}: expected a lower or an upper bound, got neither")
-    is_written = column.kind == "datetime" or column.decimal is not None
-    if is_written or any(isinstance(label, str) for label in labels):
+    if column.is_read or any(isinstance(label, str) for label in labels):
         return between(*ends)
     ends = [None if end is None else _number(end, name) for end in ends]
     if None not in ends and ends[0] > ends[1]:
@@ -238,11 +236,11 @@ def _number(text: str, name: str) -> float:
 def _value(text: str, name: str, learned: Learned) -> Any:
     """The value that a text means in a column."""
     ((column, cells),) = learned.column(name)
-    if column.kind == "datetime" or column.decimal is not None:
+    if column.is_read or not (column.is_continuous or column.has_values):
         return text  # the embedder reads it as it read the others
-    if isinstance(cells, Numbers):
+    if column.is_continuous:
         return _number(text, name)
-    if column.kind == "set":  # a|b, or a set as the cells of its column are written
+    if column.is_set:  # a|b, or a set as the cells of its column are written
         parts = text.replace(column.delimiter or "|", "|").split("|")
         return list(dict.fromkeys(part.strip() for part in parts if part.strip()))
     present = [label for label in cells.labels if label is not None]

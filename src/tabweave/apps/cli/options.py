@@ -18,9 +18,9 @@ import typer
 import tabweave
 from tabweave.apps.methods import check, described
 from tabweave.io.files import csv_header
+from tabweave.io.register import KINDS
 
 FORMATS = ("csv", "tsv", "parquet", "json", "jsonl", "arrow")
-KINDS = ("nominal", "ordinal", "numeric", "datetime", "set")
 
 
 class ExitCode(IntEnum):

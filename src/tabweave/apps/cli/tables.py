@@ -160,7 +160,7 @@ def _tell_of_columns(model: Any) -> None:
     schema = model.schema_
     tell_dropped({c.name: c.why for c in schema.dropped}, "their missing cells are not filled")
     tell_doubts(column.finding() for column in schema.columns)
-    valued = [c.name for c in schema.columns if c.kind in ("nominal", "ordinal", "set")]
+    valued = [column.name for column in schema.categorical]
     values = {name: model.categories(name) for name in valued}
     tell_words(values)
     if empty := [name for name in valued if not values[name]]:

@@ -106,7 +106,7 @@ def drift(job: Job, new: str, level: float, min_size: float, check: bool, json: 
         rows = old.rows()
         before = old.table(rows, rules="sample")
         # What was numbers may be text now, which is a change to report.
-        valued = [c.name for c in before.schema.columns if c.kind in ("nominal", "ordinal", "set")]
+        valued = [column.name for column in before.schema.categorical]
         with _opened_alike(old, new, valued) as opened:
             after = opened.rows()
     ignored = set(after.columns if job.columns else rows.columns) - set(before.schema.given)
@@ -154,7 +154,7 @@ def _finding_as_dict(finding: Any, report: Any) -> dict[str, Any]:
 
 
 def _print_drift(report: Any, before: Any, n_after: int) -> None:
-    dated = {c.name for c in before.schema.columns if c.kind == "datetime"}
+    dated = {c.name for c in before.schema.columns if c.is_dated}
     changed = [f for f in report.couplings if f.name in report.changed_couplings]
     for title, findings in (("Columns", report.columns), ("Couplings that changed", changed[:10])):
         if findings:

@@ -45,8 +45,6 @@ from tabweave.apps.report.clusters import assign, describe_clusters, find_center
 from tabweave.apps.report.html import rounded
 from tabweave.apps.report.reading import Reading, as_values, read
 from tabweave.apps.report.rows import MAX_DRAWN_ROWS, N_AXES, Axes, joined, map_cells
-from tabweave.columns.numeric import Numbers
-from tabweave.columns.sets import Sets
 from tabweave.columns.table import take_rows
 from tabweave.datasets import led24
 from tabweave.evaluate import clustering_f
@@ -378,10 +376,9 @@ def _colours(learned: Learned, name: str, max_colours: int = 8) -> tuple[list[st
     Of many values the most frequent have a colour, and all others share the last one.
     """
     ((_, data),) = learned.column(name)
-    values: Any = joined(data) if isinstance(data, Sets) else as_values(data)
+    values: Any = joined(data) if data.is_set else as_values(data)
     counts = np.bincount(values.codes, minlength=len(values.labels))
-    in_order = isinstance(data, Numbers)
-    order = np.arange(len(counts)) if in_order else np.argsort(-counts, kind="stable")
+    order = np.arange(len(counts)) if data.is_continuous else np.argsort(-counts, kind="stable")
     order = order[counts[order] > 0]
     named = order if len(order) <= max_colours else order[: max_colours - 1]
     colour = np.full(len(counts), len(named))

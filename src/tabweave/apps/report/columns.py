@@ -13,7 +13,6 @@ from tabweave.apps.report.html import cell, rounded, shown
 from tabweave.apps.report.reading import Reading, as_values
 from tabweave.base import Embedder
 from tabweave.columns.cells import Cells
-from tabweave.columns.datetime import Datetimes
 from tabweave.columns.nominal import Codes, label_ranks
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.sets import Sets
@@ -41,7 +40,7 @@ def describe_columns(reading: Reading) -> list[dict[str, Any]]:
             entry["read"] = reason
         if column.name in reading.left_out:
             entry |= {"role": "left out", "why": reading.left_out[column.name]}
-        if isinstance(data, Numbers):
+        if column.is_continuous:
             descriptions.append(entry | _describe_numbers(data, reading.codes[column.name]))
         else:
             descriptions.append(entry | _describe_values(as_values(data)))
@@ -87,7 +86,7 @@ def _describe_numbers(data: Numbers, codes: np.ndarray) -> dict[str, Any]:
     with np.errstate(over="ignore", invalid="ignore"):  # numbers may span all of float64
         figures = [*np.quantile(present, [0, 0.25, 0.5, 0.75, 1]), present.mean(), present.std()]
         span = np.ptp(present)
-    if isinstance(data, Datetimes):  # a deviation is no date
+    if data.is_dated:  # a deviation is no date
         figures = figures[:-1]
     out["summary"] = dict(zip(names, _as_shown(data, figures), strict=False))
     if np.isfinite(span) and span > 0:
@@ -103,9 +102,9 @@ def _describe_numbers(data: Numbers, codes: np.ndarray) -> dict[str, Any]:
     return out
 
 
-def _as_shown(data: Numbers, figures: list[float]) -> list[Any]:
+def _as_shown(data: Any, figures: list[float]) -> list[Any]:
     """Figures of a column as the page shows them: numbers, or dates as text."""
-    return list(map(data.text, figures)) if isinstance(data, Datetimes) else rounded(figures, 6)
+    return list(map(data.text, figures)) if data.is_dated else rounded(figures, 6)
 
 
 def near_and_far(present: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -181,7 +180,7 @@ def describe_values(model: Embedder, counts: Counts, weights: dict[str, float]) 
     coupled with others. Of a column the most frequent values are taken, in the order of the tree,
     so that what is alike stands together.
     """
-    nominal = [c.name for c in model.schema_.columns if c.kind in ("nominal", "set")]
+    nominal = [c.name for c in model.schema_.columns if c.has_values and not c.is_ordered]
     sizes = {name: int(counts.sizes[counts.vocabulary.index(name)]) for name in nominal}
     names = [name for name in nominal if sizes[name] > 1]
     strength = coupled(counts)

@@ -95,7 +95,7 @@ def _of_column(reading: Reading, column: Column, data: Any) -> Iterator[Note]:
         text = f"holds {finding.why}"
         if is_left_out:
             text += "; it is not used below"
-        elif finding.question == "exceptions" and finding.kind == "nominal":
+        elif finding.question == "exceptions" and not column.is_continuous:
             text += "; it is read as categories"
         yield _note("warning" if is_left_out else "note", "doubt", name, text)
     elif is_left_out:
@@ -109,9 +109,9 @@ def _of_column(reading: Reading, column: Column, data: Any) -> Iterator[Note]:
         level = "warning" if n_missing > 0.5 * n_rows else "note"
         text = f"is missing in {percent(n_missing / n_rows)} of the rows"
         yield _note(level, "missing", name, text)
-    if column.kind == "datetime":
+    if column.is_dated:
         return
-    if isinstance(data, Numbers):
+    if column.is_continuous:
         yield from _of_few_numbers(name, data, name == reading.target)
         yield from _of_far_numbers(name, data)
     else:
@@ -188,7 +188,7 @@ def _of_rows(reading: Reading) -> Iterator[Note]:
 
 def _n_values(data: Any) -> float:
     """How many values a column can have; measurements, any number."""
-    if not isinstance(data, Numbers):
+    if not data.is_continuous:
         return len(by_frequency(data))
     n_values = len(np.unique(data.values))
     return np.inf if n_values > 0.1 * len(data.values) else n_values
@@ -205,11 +205,12 @@ def _of_pairs(couplings: dict[str, Any], target: str | None) -> Iterator[Note]:
 
 
 def _of_target(reading: Reading, target: str) -> Iterator[Note]:
-    data, n_rows = as_values(reading.table[target], 10), reading.table.n_rows
-    if isinstance(data, Sets):
+    data: Any = as_values(reading.table[target], 10)
+    n_rows = reading.table.n_rows
+    if data.is_set:
         return
     counts, order = value_counts(data), by_frequency(data)
-    if not isinstance(reading.table[target], Numbers) and len(order):
+    if not reading.table[target].is_continuous and len(order):
         rarest = order[-1]
         if counts[rarest] < 0.01 * n_rows and len(order) <= 50:
             rows = row_count(int(counts[rarest]))
@@ -223,7 +224,7 @@ def _leaks(reading: Reading, target: str, classes: Codes) -> Iterator[Note]:
     """Warn of columns that nearly determine the target, beyond what chance would."""
     for name in reading.kept:
         values = as_values(reading.table[name], 32)
-        if isinstance(values, Sets):
+        if values.is_set:
             continue
         schema = Schema((Column("x"), Column("y")), undeclared="ignored")
         counts = Counts.of(Table(schema, (values, classes), reading.table.n_rows))
@@ -293,7 +294,7 @@ def describe_outliers(reading: Reading, model: OutlierCells | None) -> dict[str,
     rows = sampled_rows(reading.table.n_rows, max_rows)
     rows = np.arange(reading.table.n_rows) if rows is None else rows
     table = take_rows(reading.table.select(list(model.schema_.names)), rows)
-    cells, _ = model._cells_of_fit(table, max_cells, rows)
+    cells, _ = model._cells_of_fit(model._read(table), max_cells, rows)
     return {
         "of": len(rows),
         "cells": [
@@ -310,7 +311,7 @@ def odd_columns(reading: Reading, model: OutlierCells | None, rows: np.ndarray) 
         return {}
     names, max_colours = list(model.schema_.names), 8
     table = take_rows(reading.table.select(names), rows)
-    judged = model._judged_of_fit(table, rows)
+    judged = model._judged_of_fit(model._read(table), rows)
     worst = oddest(judged.scores)
     worst[judged.p_values[np.arange(len(worst)), worst] > model.level] = -1
     counts = np.bincount(worst[worst >= 0], minlength=len(names))
@@ -326,9 +327,7 @@ def odd_columns(reading: Reading, model: OutlierCells | None, rows: np.ndarray) 
 
 def _may_be_odd(data: Any) -> bool:
     """Whether cells are values, sets, or numbers whose squares are numbers, too."""
-    if isinstance(data, Numbers):
-        return bool(np.nanmax(np.abs(data.values), initial=0.0) < 1e150)
-    return isinstance(data, Codes | Sets)
+    return not data.is_continuous or bool(np.nanmax(np.abs(data.values), initial=0.0) < 1e150)
 
 
 def _describe_cell(cell: OutlierCell) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from tabweave.columns.cells import Cells
-from tabweave.columns.numeric import Numbers
 from tabweave.columns.vocabulary import Label
 
 SCRIPTS = (
@@ -133,7 +132,7 @@ def cell(column: Cells, row: int) -> str | None:
     if isinstance(value, list):
         text = ", ".join(sorted(str(shown(label)) for label in value))
         return None if value == [None] else shown(text or "{}")
-    is_number = isinstance(column, Numbers) and isinstance(value, float)
+    is_number = column.is_continuous and isinstance(value, float)
     return written(value) if is_number else shown(value)
 
 

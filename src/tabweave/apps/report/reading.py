@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from tabweave.apps.report.html import between, bin_names, cell, shown
-from tabweave.columns.cells import Cells
 from tabweave.columns.column import Column, Schema
-from tabweave.columns.datetime import Datetimes
 from tabweave.columns.decision import Finding
 from tabweave.columns.frames import RowLabels, row_labels
-from tabweave.columns.nominal import Codes, distinct_values
+from tabweave.columns.nominal import Codes
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.sets import Sets
 from tabweave.columns.table import Table, require_rows
@@ -87,8 +85,7 @@ class Reading:
         """The kept columns and the target with a value in every cell: numbers as bins."""
         table = self.table.select(self.compared)
         columns = tuple(
-            column if isinstance(data, Codes | Sets) else Column(column.name)
-            for column, data in table
+            column if column.has_values else Column(column.name) for column in table.schema.columns
         )
         schema = Schema(columns, undeclared="ignored", named=table.schema.named)
         return Table(schema, tuple(map(as_values, table.columns)), table.n_rows)
@@ -107,9 +104,9 @@ def read(X: Any, target: Any) -> Reading:
         table, name = _with_target(table, target)
     others = table.select([n for n in table.schema.names if n != name])
     left_out = {}
-    for finding, data in zip(others.kinds(), others.columns, strict=True):
+    for finding, (column, data) in zip(others.kinds(), others, strict=True):
         dropped = "" if finding.kept or finding.why == "constant" else finding.why
-        if reason := _useless(data) or dropped:
+        if reason := _useless(column, data) or dropped:
             left_out[finding.column] = finding.why if is_doubtful(finding) else reason
     labels = row_labels(X)
     return Reading(table, name, left_out, None if labels is None or labels.is_default else labels)
@@ -123,8 +120,8 @@ def is_doubtful(finding: Finding) -> bool:
 def without_unused_labels(table: Table) -> Table:
     """A table without labels that none of its rows has: learning would carry them along."""
     parts = []
-    for _, data in table:
-        if isinstance(data, Codes | Sets):
+    for column, data in table:
+        if column.has_values:
             used, codes = np.unique(data.codes, return_inverse=True)
             data = replace(data, codes=codes, labels=[data.labels[i] for i in used])
         parts.append(data)
@@ -133,13 +130,11 @@ def without_unused_labels(table: Table) -> Table:
 
 def as_values(data: Any, n_bins: int = 5) -> Codes | Sets:
     """A column as values: numbers in bins with about as many each, named by their ends."""
-    if isinstance(data, Codes | Sets):
-        return data
-    if not isinstance(data, Numbers):
-        return distinct_values(data)
+    if not data.is_continuous:
+        return data.as_values()
     edges = quantile_edges(data.values, n_bins)
     bins = binned(data.values, edges)
-    if isinstance(data, Datetimes) and len(edges):
+    if data.is_dated and len(edges):
         names = between([str(data.text(edge)) for edge in edges])
     else:
         present = data.values[~np.isnan(data.values)]
@@ -170,7 +165,7 @@ def _with_target(table: Table, target: Any) -> tuple[Table, str]:
         if classes.n_rows != table.n_rows:
             raise ValueError(f"expected {table.n_rows} values of the target, got {classes.n_rows}")
         column, data = classes.schema.columns[0], classes.columns[0]
-    if isinstance(data, Numbers) and not isinstance(data, Datetimes):
+    if column.is_continuous and not column.is_dated:
         column, data = _as_classes(column, data)
     schema = replace(table.schema, columns=(*table.schema.columns, column))
     return Table(schema, (*table.columns, data), table.n_rows), column.name
@@ -185,28 +180,28 @@ def _as_classes(column: Column, data: Numbers) -> tuple[Column, Any]:
     return replace(column, kind="nominal"), Codes(codes, [canonical(v) for v in present])
 
 
-def _useless(data: Cells) -> str:
+def _useless(column: Column, data: Any) -> str:
     """Why a column identifies rows without describing them; empty if it does not."""
-    if isinstance(data, Numbers):
+    if data.is_continuous:
         return "numbers the rows" if _numbers_rows(data.values) else ""
-    if not isinstance(data, Codes | Sets):
+    if not column.has_values:
         return ""
     counts = np.bincount(data.codes, minlength=len(data.labels))
     if None in data.labels:
         counts[data.labels.index(None)] = 0
     n_values, n_present = int(np.count_nonzero(counts)), int(counts.sum())
-    if isinstance(data, Codes) and n_values > 20 and n_values >= 0.9 * n_present:
+    if not data.is_set and n_values > 20 and n_values >= 0.9 * n_present:
         return "has a different value in almost every row"
-    if isinstance(data, Codes) and n_values > 500 and n_values > 0.5 * n_present:
+    if not data.is_set and n_values > 500 and n_values > 0.5 * n_present:
         return "is mostly text that occurs once"
     return f"has more than {MAX_COMPARED_VALUES:,} values" if n_values > MAX_COMPARED_VALUES else ""
 
 
-def _may_identify(data: Cells) -> bool:
+def _may_identify(data: Any) -> bool:
     """Whether cells may be ids: text, categories or whole numbers."""
-    if isinstance(data, Numbers):
-        return not isinstance(data, Datetimes) and bool((data.values % 1 == 0).all())
-    return isinstance(data, Codes)
+    if data.is_continuous:
+        return not data.is_dated and bool((data.values % 1 == 0).all())
+    return not data.is_set
 
 
 def _numbers_rows(values: np.ndarray) -> bool:

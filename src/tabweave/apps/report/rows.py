@@ -17,9 +17,7 @@ from tabweave._compat import eigh, fix_signs
 from tabweave.apps.report.columns import by_frequency
 from tabweave.apps.report.html import cell, cluster_name, rounded, shown
 from tabweave.apps.report.reading import Reading, as_values
-from tabweave.columns.datetime import Datetimes
 from tabweave.columns.nominal import Codes
-from tabweave.columns.numeric import Numbers
 from tabweave.columns.sets import Sets
 from tabweave.columns.table import Table, distinct_rows, take_rows
 from tabweave.engines.reading import read_queries
@@ -183,11 +181,11 @@ def describe_map(
 def map_cells(drawn: Table, name: str) -> dict[str, Any]:
     """The cells of a column as the map takes them: numbers, or labels and their codes."""
     data = drawn[name]
-    if isinstance(data, Datetimes):
+    if data.is_dated:
         return _labelled(as_values(data)) | {"texts": list(map(data.text, data.values))}
-    if isinstance(data, Numbers):
+    if data.is_continuous:
         return {"numbers": rounded(data.values, 9)}
-    return _labelled(joined(data) if isinstance(data, Sets) else as_values(data))
+    return _labelled(joined(data) if data.is_set else as_values(data))
 
 
 def _labelled(data: Any) -> dict[str, Any]:

@@ -47,9 +47,9 @@ from tabweave.apps.studio.files import (
     suffix_of,
 )
 from tabweave.apps.studio.jobs import Jobs, Question, StudioJob, file_reader
-from tabweave.columns.cells import KINDS
 from tabweave.columns.table import take_rows
 from tabweave.io.files import replacing
+from tabweave.io.register import KINDS
 from tabweave.io.store import load
 from tabweave.neighbors.index import SimilarityIndex
 from tabweave.space.points import row_blocks

@@ -30,13 +30,13 @@ from tabweave.apps.report.reading import Reading, without_unused_labels
 from tabweave.apps.report.reading import read as read_rows
 from tabweave.apps.report.rows import near_layout
 from tabweave.apps.studio.files import OpenFile, Refused, open_table
-from tabweave.columns.cells import KINDS
 from tabweave.columns.kinds import dropped_line
 from tabweave.columns.table import Table, take_rows
 from tabweave.engines.opening import read
 from tabweave.engines.progress import Progress, progress_reporter
 from tabweave.engines.source import Source
 from tabweave.io.files import replacing
+from tabweave.io.register import KINDS
 from tabweave.io.store import save
 
 # -- Child processes: what reads a file that nobody vouches for, or works for long, runs in one.

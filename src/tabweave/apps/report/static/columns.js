@@ -54,7 +54,7 @@ tabweave.sections.push({
       column.kind,
       column.missing ? [tabweave.percent(column.missing / d.rows), tabweave.bar(column.missing / d.rows)] : "none",
       tabweave.whole(column.distinct),
-      column.summary || column.kind === "numeric" ? tabweave.distribution(column) : tabweave.frequencies(column, d.rows),
+      column.top ? tabweave.frequencies(column, d.rows) : tabweave.distribution(column),
     ]);
     const keys = (row, i) => [(c) => c.name, (c) => c.kind, (c) => c.missing, (c) => c.distinct][i](d.columns[row]);
     const table = tabweave.table("The columns: kind, missing and distinct values, most frequent values", heads, rows, { classes: "cards columns", keys });

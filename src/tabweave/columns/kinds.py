@@ -78,6 +78,7 @@ from tabweave.columns.datetime import (
     has_no_year,
     impossible_dates,
     is_date,
+    is_no_day,
     is_time,
     is_unreadable,
     iso_datetimes,

@@ -7,7 +7,16 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tabweave
-from tabweave import DistanceHierarchy, KModes, OneHot, Schema
+from tabweave import (
+    DistanceHierarchy,
+    KModes,
+    OneHot,
+    Schema,
+    SimilarityIndex,
+    SupervisedWeave,
+    Weave,
+    papers,
+)
 from tabweave.embed.value_metric import ValueMetric
 from tabweave.neighbors.knn import WeightedKNN
 from tabweave.neighbors.votes import checked_target
@@ -137,11 +146,27 @@ def test_sets_go_through_the_metric():
     np.testing.assert_allclose(model.kneighbors(rows, 3)[0], np.sort(D, axis=1)[:, :3], atol=1e-12)
 
 
-def test_many_values_go_through_the_metric(monkeypatch):
-    X, y = draw()
-    wanted = WeightedKNN(3, metric=OneHot()).fit(X, y).predict_proba(X)
-    monkeypatch.setattr("tabweave.embed.value_metric.MAX_TABLE_ENTRIES", 10)
-    np.testing.assert_allclose(WeightedKNN(3, metric=OneHot()).fit(X, y).predict_proba(X), wanted)
+def test_neighbours_are_those_of_an_index():
+    rng = np.random.default_rng(4)
+    rows = pd.DataFrame({"a": rng.choice(list("xyz"), 120), "b": rng.normal(size=120)})
+    rows["constant"] = "same"  # no part of the space
+    rows.loc[rng.choice(120, 15, replace=False), "a"] = None
+    rows["c"] = rng.choice(list("pqrst"), 120)
+    y = rng.choice(2, 120)
+    columns = ["a", "b", "constant", "c"]
+    for metric, names in (
+        (Weave(), columns),
+        (SupervisedWeave(), columns),
+        (papers.CKML(), ["a", "c"]),
+    ):
+        train, asked = rows[names][:80], rows[names][80:]
+        model = WeightedKNN(5, metric=metric).fit(train, y[:80])
+        distances, near = model.kneighbors(asked)
+        found = SimilarityIndex(model.metric_).fit(train).query(asked, 5)
+        np.testing.assert_allclose(distances, found.distances, atol=1e-7)
+        between = model.metric_.pairwise_distances(asked, train)
+        np.testing.assert_allclose(np.take_along_axis(between, near, 1), distances, atol=1e-7)
+        np.testing.assert_allclose(np.sort(between, axis=1)[:, :5], distances, atol=1e-7)
 
 
 def test_schema_and_fitted_metrics():

@@ -1,27 +1,26 @@
 """WeightedKNN: neighbours that vote, under any measure of values, any embedder, or plain distance.
 
-Neighbours are exact: every distance is a sum of lookups, in blocks that never grow with the number
-of rows squared. On categories ties decide: by default everyone at the k-th distance votes. Weights
-are those of Table 2 of Huang and Hsu.
+Neighbours are exact, and found as those of a :class:`~tabweave.SimilarityIndex` are: distances add
+up over columns, or come ready, in blocks that never grow with the number of rows squared. On
+categories ties decide: by default everyone at the k-th distance votes. Weights are those of Table 2
+of Huang and Hsu.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.spatial.distance import cdist
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions, njit
-from tabweave.base import Embedder, Estimator, TabularInput, ValueEmbedder
+from tabweave.base import Embedder, Estimator, TabularInput
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.frames import DATETIMES
 from tabweave.columns.nominal import check_codes
@@ -35,17 +34,26 @@ from tabweave.columns.table import (
     take_rows,
 )
 from tabweave.columns.targets import check_class_labels
-from tabweave.columns.vocabulary import slices
-from tabweave.counts.counting import GROUP_CODES
+from tabweave.columns.vocabulary import Unknown, slices
 from tabweave.embed.hierarchy import DistanceHierarchy
-from tabweave.embed.value_metric import fit_metric, read_asked, value_codes, value_lookups
+from tabweave.embed.value_metric import fit_metric, read_asked
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.neighbors.stored import LARGEST_COORDINATE, check_whole_number
 from tabweave.neighbors.votes import DISTANCE_ROUNDING, check_classes, check_length, checked_target
 from tabweave.space.kernels import all_distances, kth_distances
 from tabweave.space.points import in_threads
-from tabweave.space.scan import Copies, Nodes, Queries, Ranking, nearest_rows, without_self
+from tabweave.space.scan import (
+    Copies,
+    Nodes,
+    Queries,
+    Ranking,
+    View,
+    check_comparable,
+    nearest_rows,
+    without_self,
+)
+from tabweave.space.space import Vectors
 
 WEIGHTS = ("none", "exp", "log", "org", "pow", "sqrt")
 NONE, EXP, LOG, ORG, POW, SQRT = range(len(WEIGHTS))
@@ -60,15 +68,15 @@ class KNNState(NamedTuple):
     ----------
     nodes, copies
         The distinct rows, and which rows each of them stands for.
-    tables : list of ndarray or None
-        Distances of values by column, None where distances are no sums of these.
+    view : View or None
+        The rows in the space of the metric, None where its distances do not add up over columns.
     class_rows : tuple of ndarray
         (starts, classes, numbers), as :func:`vote_within` reads them.
     """
 
     nodes: Nodes
     copies: Copies
-    tables: list[np.ndarray] | None
+    view: View | None
     class_rows: tuple[np.ndarray, ...]
 
 
@@ -299,38 +307,42 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
     def _search_state(self) -> KNNState:
         """Training rows as a search sees them."""
         if self._cache is None:
-            n_nodes, n_classes = self._train.n_rows, len(self.classes_)
-            tables, root = self._lookups()
-            no_line = np.zeros((0, n_nodes))
-            if tables is None:  # distances come ready: one column, a value for each node
-                nodes = Nodes.of([np.arange(n_nodes)], [n_nodes], no_line)
-            else:  # joined as in pairwise_distances, so that sums are equal to the last bit
-                codes, widths = value_codes(self.metric_, self._train), [len(t) for t in tables]
-                nodes = Nodes.of(codes, widths, no_line, root=root, max_joint=GROUP_CODES)
+            view, n_classes = self._view(), len(self.classes_)
+            if view is None:  # distances come ready: one column, a value for each node
+                n_rows = self._train.n_rows
+                nodes = Nodes.of([np.arange(n_rows)], [n_rows], np.zeros((0, n_rows)))
+                node_of = self._distinct
+            else:
+                nodes, node_of = view.nodes, view.copies.node_of[self._distinct]
             counts = csr_array(
-                (np.ones(len(self._labels)), (self._distinct, self._labels)), (n_nodes, n_classes)
+                (np.ones(len(self._labels)), (node_of, self._labels)), (len(nodes), n_classes)
             )
             counts.sum_duplicates()
-            heads = np.unique(self._distinct, return_index=True)[1]
-            copies = Copies.of(self._distinct, heads)
-            self._cache = KNNState(
-                nodes, copies, tables, (counts.indptr, counts.indices, counts.data)
-            )
+            copies = Copies.of(node_of, np.unique(node_of, return_index=True)[1])
+            class_rows = counts.indptr, counts.indices, counts.data
+            self._cache = KNNState(nodes, copies, view, class_rows)
         return self._cache
 
-    def _lookups(self) -> tuple[list[np.ndarray] | None, bool]:
-        """Tables of the metric if distances are sums of lookups, else None."""
-        if isinstance(self.metric_, ValueEmbedder):
-            with suppress(ValueError):  # sets, sums of rows, ratios, pairs of columns
-                return value_lookups(self.metric_)
-        return None, False
+    def _view(self) -> View | None:
+        """Distinct training rows in the space of the metric; None if its distances do not add up.
+
+        Roots are compared, so that distances that are equal but for rounding are equal.
+        """
+        metric = self.metric_
+        if isinstance(metric, Embedder):
+            metric.learn()
+        try:
+            space = metric.space_
+            check_comparable(take_rows(self._train, np.arange(0)), space, metric.unknown)
+        except ValueError:  # ratios, pairs of columns
+            return None
+        return View(self._train, space, metric.unknown, root=True)
 
     def _queries(self, table: Table) -> Iterator[tuple[int, Queries]]:
-        """Yield (number of the first, queries), all at once where distances are lookups."""
-        tables = self._search_state().tables
-        if tables is not None:
-            codes = value_codes(self.metric_, table)
-            yield 0, Queries.of(codes, tables, np.zeros((table.n_rows, 0)))
+        """Yield (number of the first, queries), all at once where distances add up."""
+        view = self._search_state().view
+        if view is not None:
+            yield 0, view.queries(table)
             return
         step = max(1, min(512, BLOCK_DISTANCES // self._train.n_rows))
         for start in range(0, table.n_rows, step):
@@ -351,6 +363,12 @@ class PlainDistance:
     """Euclidean distance of rows of numbers, none of them missing."""
 
     schema_: Schema
+    unknown: Unknown = "error"
+
+    @property
+    def space_(self) -> Vectors:
+        """The numbers as they are."""
+        return Vectors(self.schema_.names)
 
     def fit(self, task: Any, X: Any) -> Table:
         """Take the columns of training rows."""
@@ -389,15 +407,6 @@ class PlainDistance:
                     f"squares are numbers, got {largest:.3g}; give it in another unit"
                 )
         return table
-
-    def pairwise_distances(self, X: Table, Y: Table) -> np.ndarray:
-        """Distances between the rows of two tables."""
-        a, b = (_matrix(table) for table in (X, Y))
-        return cdist(a, b)
-
-
-def _matrix(table: Table) -> np.ndarray:
-    return np.column_stack([cells.values for cells in table.columns])
 
 
 def chosen_metric(X: Any, schema: Any) -> tuple[Any, Any]:

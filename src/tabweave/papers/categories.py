@@ -18,7 +18,6 @@ from scipy.optimize import linprog
 
 from tabweave._compat import Interval, StrOptions, seed_of
 from tabweave.base import ValueEmbedder
-from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import canonical, positions
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
@@ -47,8 +46,8 @@ from tabweave.engines.reading import read_pair
 from tabweave.io.register import storable
 from tabweave.measures.coupled import KERNELS
 from tabweave.measures.frequency import on_match
-from tabweave.space.space import labelled
-from tabweave.space.value_tables import ValueTables, lookup_sum
+from tabweave.space.space import Space
+from tabweave.space.value_tables import Dissimilarities, ValueTables, lookup_sum
 
 # -- Value measures and cKML as published: tables of values whose distances no vectors have -------
 #
@@ -112,7 +111,10 @@ class ValueMetric(value_metric.ValueMetric):
         """Sums of 1 − S between the rows of X and of Y (or X)."""
         if self.learn().measure_.form != "table":
             return super().pairwise_distances(X, Y)
-        return summed_lookups(self, X, Y)
+        left, right = read_pair(self, X, Y)
+        codes = value_metric.value_codes(self, left)
+        others = codes if right is None else value_metric.value_codes(self, right)
+        return lookup_sum(codes, others, self.lookups()[0])
 
 
 @storable
@@ -163,33 +165,17 @@ class CKML(ckml.CKML):
         check_no_sets(counts, "CKML as published")
         return super()._learn(counts)
 
-    def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Eq. (4.5): distances between the rows of X and of Y (or X)."""
-        return np.sqrt(summed_lookups(self, X, Y))
-
-    def value_distances(self, column: str) -> Any:
-        """Distances between the values of a column, as a labelled pandas frame."""
-        self.learn()
-        i = self.counts_.vocabulary.index(column)
-        return labelled(np.sqrt(self.squares_[i][:-1, :-1]), column, self.counts_.labels[i])
-
-    def _shares(self, left: Table, right: Table) -> dict[str, np.ndarray]:
-        codes = value_metric.value_codes(self, left), value_metric.value_codes(self, right)
-        columns = zip(self.learn().squares_, *codes, strict=True)
-        shares = [square[i, j] for square, i, j in columns]
-        return dict(zip(self.counts_.names, shares, strict=True))
+    @property
+    def space_(self) -> Space:
+        """Eq. (4.5), and the vectors beside it; the vectors, if there are numbers."""
+        if self.numbers_ is not None:
+            return super().space_
+        squares, vectors = self.squares_, self.tables_
+        return Dissimilarities(self.counts_.vocabulary, lambda: squares, lambda: vectors, root=True)
 
     def lookups(self) -> tuple[list[np.ndarray], bool]:
         """Per column the squared distances of its values, unknown last, and True: a root."""
         return list(self.learn().squares_), True
-
-
-def summed_lookups(model: ValueEmbedder, X: Any, Y: Any) -> np.ndarray:
-    """Return the sums over columns of a model's tables, between the rows of X and of Y (or X)."""
-    left, right = read_pair(model, X, Y)
-    codes = value_metric.value_codes(model, left)
-    others = codes if right is None else value_metric.value_codes(model, right)
-    return lookup_sum(codes, others, model.lookups()[0])
 
 
 # -- UNTIE as published [Zhu 2019, ch. 7]: Eq. (7.22), whose minimum is ω = 0 ---------------------

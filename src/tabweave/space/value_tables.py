@@ -563,7 +563,7 @@ class Own:
 class Dissimilarities(Space):
     """Columns compared by tables over their values, where vectors say it nearly at best.
 
-    Distances are sums of table entries, without a root. Coordinates are those of ``vectors``.
+    Distances are sums of table entries, or their roots. Coordinates are those of ``vectors``.
 
     Parameters
     ----------
@@ -574,18 +574,21 @@ class Dissimilarities(Space):
         first needed, and may raise.
     vectors : callable
         Returns the value tables of the vectors.
+    root : bool
+        Whether distances are roots of sums.
     """
 
     names: list[str]
-    root = False
 
     def __init__(
         self,
         vocabulary: Vocabulary,
         tables: Callable[[], list[np.ndarray]],
         vectors: Callable[[], ValueTables],
+        *,
+        root: bool = False,
     ) -> None:
-        self.vocabulary = vocabulary
+        self.vocabulary, self.root = vocabulary, root
         self.names = list(vocabulary.names)
         self.tables, self.vectors = cache(tables), cache(vectors)
 
@@ -618,7 +621,10 @@ class Dissimilarities(Space):
     def _single(self, a: int) -> Dissimilarities:
         alone = self.vocabulary.select([self.names[a]])
         return Dissimilarities(
-            alone, lambda: [self.tables()[a]], lambda: self.vectors().select(alone.names)
+            alone,
+            lambda: [self.tables()[a]],
+            lambda: self.vectors().select(alone.names),
+            root=self.root,
         )
 
     def only(self, names: Iterable[str]) -> Space | None:

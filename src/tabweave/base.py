@@ -1,7 +1,7 @@
 """Estimator, Embedder, ValueEmbedder: the templates of every method, from the general down.
 
-rows → Table → Counts → learning → blocks → vectors, distances, kernels, explanations. An
-:class:`Embedder` is all that follows from its blocks; a :class:`ValueEmbedder` learns value tables
+rows → Table → Counts → learning → space → vectors, distances, kernels, explanations. An
+:class:`Embedder` is all that follows from its space; a :class:`ValueEmbedder` learns value tables
 from counts: a method is a subclass with a constructor and ``_learn``.
 """
 
@@ -96,7 +96,7 @@ class TabularInput:
 
 
 class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
-    """Base of all embedders: blocks of columns give vectors, distances and explanations.
+    """Base of all embedders: a space gives vectors, distances and explanations.
 
     A subclass counts rows (:func:`~tabweave.engines.reading.start_counts` holds the first,
     :func:`~tabweave.engines.reading.hold_counts` all so far), learns from the counts in ``_learn``,
@@ -129,7 +129,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     @property
     def space_(self) -> Space:
         """What the columns contribute to a row."""
-        raise NotImplementedError(f"{type(self).__name__} must say what its blocks are")
+        raise NotImplementedError(f"{type(self).__name__} must say what its space is")
 
     # -- learning --------------------------------------------------------------------------
 
@@ -199,11 +199,11 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         counts them.
         """
         check_is_fitted(self, "counts_")
-        blocks = self.learn().space_
+        space = self.learn().space_
         if not in_memory(X) and is_distributed(X):
             return vectors_of(self, X)
         table = read_queries(self, X)
-        return blocks.coordinates(table, dtype=np.dtype(self.dtype), unknown=self.unknown)
+        return space.coordinates(table, dtype=np.dtype(self.dtype), unknown=self.unknown)
 
     def unknown_counts(self, X: Any) -> dict[str, dict[Label, int]]:
         """Count the values of rows that fit has not seen: column by column, value by value.
@@ -264,8 +264,8 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
 
     def value_distances(self, column: str) -> Any:
         """Return the distances between the values of a column, as a labelled pandas frame."""
-        block = self.learn().space_.only([column])
-        parts = [] if block is None else block.parts()
+        space = self.learn().space_.only([column])
+        parts = [] if space is None else space.parts()
         if not parts or not all(part.by_value for part in parts):
             names = [column.name for column in self.schema_.categorical]
             raise KeyError(f"expected a categorical column, one of {names}, got {column!r}")
@@ -275,9 +275,9 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return a name for each dimension of :meth:`transform`."""
-        blocks = self.learn().space_
+        space = self.learn().space_
         check_input_features(self, input_features)
-        return np.asarray(blocks.feature_names(), dtype=object)
+        return np.asarray(space.feature_names(), dtype=object)
 
 
 class ValueEmbedder(Embedder):

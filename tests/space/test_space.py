@@ -221,7 +221,7 @@ def test_steps_say_how_to_compute_the_coordinates(name):
 
 def test_blocks_of_two_powers_do_not_add_up():
     trees, tables = (block_and_rows(name)[0] for name in ("hierarchy", "weave"))
-    with pytest.raises(ValueError, match="expected blocks of one power"):
+    with pytest.raises(ValueError, match="expected spaces of one power"):
         Joined([trees, tables])
 
 
@@ -270,7 +270,7 @@ def test_identity_points_of_many_values():
 def test_summed_blocks_add_their_coordinates():
     summed, table = block_and_rows("woven, summed")
     assert isinstance(summed, Summed) and set(summed.names) == set(table.schema.names)
-    alone = [block.coordinates(table) for block in summed.blocks]
+    alone = [block.coordinates(table) for block in summed.spaces]
     np.testing.assert_allclose(summed.coordinates(table), np.sum(alone, axis=0), atol=1e-12)
     np.testing.assert_allclose(
         np.sum(list(summed.split(table).values()), axis=0), summed.coordinates(table), atol=1e-12
@@ -285,7 +285,7 @@ def test_summed_blocks_add_their_coordinates():
 
 def test_blocks_of_other_widths_are_not_summed():
     wide, narrow = (FITTED[name].space_ for name in ("one-hot", "weave, summed"))
-    with pytest.raises(ValueError, match="expected blocks of one width, got"):
+    with pytest.raises(ValueError, match="expected spaces of one width, got"):
         Summed([wide, narrow])
 
 
@@ -302,7 +302,7 @@ def test_rows_without_coordinates_are_at_no_distance():
 
 def test_labels_are_asked_of_blocks_of_values_only():
     model = Weave().fit({"n": np.arange(30) + 0.5})
-    with pytest.raises(TypeError, match="expected a block of values, got"):
+    with pytest.raises(TypeError, match="expected a space of one column of values, got"):
         model.space_.points(Codes(np.zeros(1, np.uint8), ["u"]))
 
 

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from tabweave import Column, Table
 from tabweave.columns.nominal import Codes
 from tabweave.embed.hierarchy import Tree
-from tabweave.space.trees import LevelBlock, LineBlock
+from tabweave.space.trees import LevelSpace, LineSpace
 
 DRINKS = {"Coffee": ["Latte", "Black coffee"], "Tea": {"Oolong": 0.5, "Black tea": None}}
 
@@ -169,7 +169,7 @@ def test_a_single_leaf_with_a_weight_hangs_from_the_root():
 
 
 def test_levels_that_a_column_does_not_have_are_refused_if_asked():
-    block = LevelBlock(("low", "mid", "high"), np.array([0.4]), column="grade")
+    block = LevelSpace(("low", "mid", "high"), np.array([0.4]), column="grade")
     schema = {"grade": Column("grade", "ordinal", levels=("low", "mid", "high", "top"))}
     column = Table.of({"grade": ["low", "high", None]}, schema)["grade"]
     points = dict(
@@ -205,7 +205,7 @@ def test_a_single_path_is_a_tree():
 
 
 def test_a_line_without_a_range_is_exported_as_nothing():
-    made = [LineBlock(2.0, high, 3.0, column="x") for high in (2.0, 6.0)]
+    made = [LineSpace(2.0, high, 3.0, column="x") for high in (2.0, 6.0)]
     (flat,), (line,) = (block.export() for block in made)
     assert (flat.factor, line.factor) == (0, 0.25) and flat.mean == line.mean == 2
     assert line.missing.tolist() == [0.25] and flat.missing.tolist() == [0]

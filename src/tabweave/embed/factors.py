@@ -32,7 +32,7 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets
 from tabweave.counts.spectra import CrossMoments
 from tabweave.embed.register import embedder
-from tabweave.embed.weave import sum_blocks
+from tabweave.embed.weave import summed_space
 from tabweave.engines import count_with, is_source
 from tabweave.engines.reading import hold_counts, read_fitted, read_queries, read_rows, start_counts
 from tabweave.io.register import storable
@@ -289,7 +289,7 @@ class FAMD(Factorial):
         What was seen: pair counts, and sums of numbers and of their products.
     axes_ : FactorAxes
         Eigenvectors and what the other attributes and methods are made from.
-    tables_, numbers_ : ValueTables, block or None
+    tables_, numbers_ : ValueTables, Curves or None
         The coordinates of the values, and of the numeric columns; a row is their sum.
     space_, schema_
         As in :class:`~tabweave.OneHot`.
@@ -386,7 +386,7 @@ class FAMD(Factorial):
     @property
     def space_(self) -> Space:
         """Tables and numbers, summed."""
-        return sum_blocks(self.tables_, self.numbers_)
+        return summed_space(self.tables_, self.numbers_)
 
 
 @embedder(

@@ -42,7 +42,7 @@ from tabweave.space.graph import Graph, Walker
 from tabweave.space.points import summed_differences
 from tabweave.space.scan import Copies, Nodes, Queries, Ranking, nearest_rows, without_self
 from tabweave.space.space import Joined, Space, label_column
-from tabweave.space.trees import LevelBlock, LineBlock, Point, Tree, TreeBlock
+from tabweave.space.trees import LevelSpace, LineSpace, Point, Tree, TreeSpace
 
 __all__ = ["DRDH", "DistanceHierarchy", "Point", "Tree"]
 LINKAGES = ("single", "average", "complete")
@@ -134,7 +134,7 @@ class DistanceHierarchy(Embedder):
 
     trees_: dict[str, Tree]
     ranges_: dict[str, tuple[float, float]]
-    _blocks: list[Space]
+    _spaces: list[Space]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from rows, and from their classes if they are given.
@@ -197,19 +197,19 @@ class DistanceHierarchy(Embedder):
             if name not in self.trees_:
                 labels = present.labels[present.names.index(name)]
                 self.trees_[name] = from_linkage(dissimilarity(present, name), labels, self.linkage)
-        self._blocks = [self._block(column, present) for column in self.schema_.columns]
+        self._spaces = [self._column_space(column, present) for column in self.schema_.columns]
 
-    def _block(self, column: Column, present: Counts) -> Space:
+    def _column_space(self, column: Column, present: Counts) -> Space:
         if column.is_continuous:
-            return line_block(self.counts_, column.name, *self.ranges_[column.name])
+            return line_space(self.counts_, column.name, *self.ranges_[column.name])
         if column.is_ordered:
-            return level_block(self.counts_, column)
-        return tree_block(present, column.name, self.trees_[column.name])
+            return level_space(self.counts_, column)
+        return tree_space(present, column.name, self.trees_[column.name])
 
     @property
     def space_(self) -> Joined:
         """The tree or line of each column, side by side."""
-        return Joined(self._blocks)
+        return Joined(self._spaces)
 
     def _check_trees(self, counts: Counts) -> None:
         """Raise for trees of columns that are not there, and for values that are not in theirs."""
@@ -242,38 +242,38 @@ def _treed(schema: Schema) -> list[str]:
     return [c.name for c in schema.categorical if not c.is_ordered]
 
 
-# -- blocks from counts --------------------------------------------------------------------------
+# -- spaces from counts --------------------------------------------------------------------------
 
 
-def tree_block(counts: Counts, name: str, tree: Tree) -> TreeBlock:
-    """Block of a tree; an unknown value counts as the mean of those seen."""
+def tree_space(counts: Counts, name: str, tree: Tree) -> TreeSpace:
+    """Space of a tree; an unknown value counts as the mean of those seen."""
     edges = np.flatnonzero(tree.weights[1:] > 0)
     labels, share = _seen(counts, name)
-    points = TreeBlock(tree, edges, np.zeros(len(edges)), name).points(labels)[:-1]
-    return TreeBlock(tree, edges, share @ points / max(share.sum(), 1e-300), name)
+    points = TreeSpace(tree, edges, np.zeros(len(edges)), name).points(labels)[:-1]
+    return TreeSpace(tree, edges, share @ points / max(share.sum(), 1e-300), name)
 
 
-def level_block(counts: Counts, column: Column) -> LevelBlock:
-    """Block of grades; a missing or unknown one counts as the mean of those seen."""
+def level_space(counts: Counts, column: Column) -> LevelSpace:
+    """Space of grades; a missing or unknown one counts as the mean of those seen."""
     labels, share = _seen(counts, column.name)
     present = np.array([label is not None for label in labels.labels], bool)
     levels = column.levels or tuple(v for v in labels.labels if v is not None)
-    block = LevelBlock(levels, np.full(1, 0.5), column=column.name)
+    space = LevelSpace(levels, np.full(1, 0.5), column=column.name)
     if not present.any():
-        return block
-    points = block.points(labels)[:-1, 0]
+        return space
+    points = space.points(labels)[:-1, 0]
     return replace(
-        block, centroid=np.atleast_1d(np.average(points[present], weights=share[present]))
+        space, centroid=np.atleast_1d(np.average(points[present], weights=share[present]))
     )
 
 
-def line_block(counts: Counts, name: str, low: float, high: float) -> LineBlock:
-    """Block of numbers; a missing one counts as the mean."""
+def line_space(counts: Counts, name: str, low: float, high: float) -> LineSpace:
+    """Space of numbers; a missing one counts as the mean."""
     if low > high:  # no number was seen
-        return LineBlock(0.0, 0.0, 0.0, column=name)
+        return LineSpace(0.0, 0.0, 0.0, column=name)
     if not np.isfinite(high - low):
         raise ValueError(f"column {name!r} spans {low:g} to {high:g}, beyond float64; scale it")
-    return LineBlock(low, high, counts.moments(name)[1], column=name)
+    return LineSpace(low, high, counts.moments(name)[1], column=name)
 
 
 def number_ranges(table: Table) -> dict[str, tuple[float, float]]:
@@ -581,10 +581,10 @@ class TreeRows:
     line: np.ndarray
 
     @classmethod
-    def of(cls, table: Table, block: Space, unknown: Any) -> TreeRows:
+    def of(cls, table: Table, space: Space, unknown: Any) -> TreeRows:
         """Look up the coordinates of a table's values."""
         codes, values, lines = [], [], [np.zeros((table.n_rows, 0))]
-        for part in block.parts():
+        for part in space.parts():
             if part.is_looked_up(table):
                 data = table[part.names[0]]
                 codes.append(data.codes)

@@ -1,7 +1,7 @@
 """SupervisedWeave: couplings, and what each value says about the target; from counts with y.
 
 Two values of a column are close if they occur with the same values of other columns and with the
-same classes. A column counts as much as it depends on the classes. Beside the columns, one block
+same classes. A column counts as much as it depends on the classes. Beside the columns, one part
 holds the linear discriminant of the whole row, solved from pair counts. Rows are seen once. A
 numeric target is cut into quantile bins.
 """
@@ -277,7 +277,7 @@ class SupervisedWeave(CacheNotSaved, ValueEmbedder):
         return hold_counts(self, self.counts_)
 
     def part_names(self) -> list[str | None]:
-        """Return the columns, or parts of them, in the order of blocks; None: the discriminant."""
+        """Return the columns, or parts of them, in the space's order; None: the discriminant."""
         names: list[str | None] = [*self._counted.valued, *self._counted.numbered]
         return [*names, None] if self.discriminant > 0 and self.discriminant_ is not None else names
 
@@ -393,7 +393,7 @@ class SupervisedWeave(CacheNotSaved, ValueEmbedder):
     @property
     def discriminant_(self) -> Space | None:
         """The linear discriminant: what each column adds to it."""
-        return discriminant_block(self._linear_tables, self._linear_numbers)
+        return discriminant_space(self._linear_tables, self._linear_numbers)
 
     @property
     def space_(self) -> Space:
@@ -432,9 +432,9 @@ class SupervisedWeave(CacheNotSaved, ValueEmbedder):
         table = read_fitted(self, rows_to_fit)
         out = np.empty((table.n_rows, self.space_.width), np.dtype(self.dtype))
         for rows, pairs in self.left_out(table, y, sample_weight):
-            block = self.taught_by(pairs)
+            space = self.taught_by(pairs)
             part = take_rows(table, rows)
-            out[rows] = block.coordinates(part, dtype=out.dtype, unknown=self.unknown)
+            out[rows] = space.coordinates(part, dtype=out.dtype, unknown=self.unknown)
         self.release()
         return out
 
@@ -463,9 +463,9 @@ class SupervisedWeave(CacheNotSaved, ValueEmbedder):
             yield rows, pairs - aligned(own, coupled)
 
     def taught_by(self, pairs: np.ndarray) -> Joined:
-        """Return the blocks that counts of values with classes teach, at the scales of fit."""
+        """Return the space that counts of values with classes teach, at the scales of fit."""
         taught = self._learn_target(pairs, self._scales)
-        discriminant = discriminant_block(taught.linear_tables, taught.linear_numbers)
+        discriminant = discriminant_space(taught.linear_tables, taught.linear_numbers)
         counts_for = self.discriminant > 0
         return side_by_side(taught.tables, taught.numbers, discriminant if counts_for else None)
 
@@ -480,7 +480,7 @@ class SupervisedWeave(CacheNotSaved, ValueEmbedder):
         count, spans = coupled.value_counts, map(coupled.span, coupled.names)
         means = (count[span] @ rows[span] / max(count[span].sum(), 1e-300) for span in spans)
         shift = sum(means) / len(coupled.names)
-        return discriminant_block(*shared.tables_and_curves(rows - shift))
+        return discriminant_space(*shared.tables_and_curves(rows - shift))
 
 
 class TargetFree:
@@ -680,15 +680,15 @@ def part_scales(shared: TargetFree, means: np.ndarray) -> dict[str, float]:
 
 
 def side_by_side(tables: ValueTables, numbers: Curves | None, discriminant: Space | None) -> Joined:
-    """Return tables, curves and the discriminant as one block."""
-    blocks: list[Space | None] = [tables if tables.tables else None, numbers, discriminant]
-    return Joined([block for block in blocks if block is not None])
+    """Return tables, curves and the discriminant as one space."""
+    spaces: list[Space | None] = [tables if tables.tables else None, numbers, discriminant]
+    return Joined([space for space in spaces if space is not None])
 
 
-def discriminant_block(tables: ValueTables, numbers: Curves | None) -> Space | None:
+def discriminant_space(tables: ValueTables, numbers: Curves | None) -> Space | None:
     """Return what tables and curves add up to."""
-    blocks = [*([tables] if tables.tables else []), *(numbers.parts() if numbers else [])]
-    return Summed(blocks, "discriminant") if blocks else None
+    spaces = [*([tables] if tables.tables else []), *(numbers.parts() if numbers else [])]
+    return Summed(spaces, "discriminant") if spaces else None
 
 
 # -- the target ---------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ from tabweave.space.curves import (
     join_curves,
     principal_directions,
     project,
-    sum_blocks,
+    summed_space,
     with_missing,
 )
 from tabweave.space.numbers import CountedColumns, Curves
@@ -285,7 +285,7 @@ class Weave(ValueEmbedder):
     def space_(self) -> Space:
         """Tables and curves, side by side or summed."""
         if self.tables_.combine == "sum":
-            return sum_blocks(self.tables_, self.numbers_)
+            return summed_space(self.tables_, self.numbers_)
         return super().space_
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:

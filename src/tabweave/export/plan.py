@@ -1,6 +1,6 @@
 """Plan: what a fitted embedder does with a row, as steps that other systems can do.
 
-A fitted embedder comes in; the steps of its blocks, under its policies, go out.
+A fitted embedder comes in; the steps of its space, under its policies, go out.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ def plan_of(embedder: Any, *, sets: bool = False) -> Plan:
     check_is_fitted(embedder)
     if hasattr(embedder, "learn"):
         embedder.learn()
-    block = getattr(embedder, "space_", None)
-    if block is None:
+    space = getattr(embedder, "space_", None)
+    if space is None:
         raise TypeError(
             f"{type(embedder).__name__} does more than look values up, so it cannot be exported; "
             "give an embedder of categories such as Weave, or keep it with tabweave.export.save"
         )
     schema: Schema = embedder.schema_
     names = embedder.get_feature_names_out().tolist()
-    steps = block.export(embedder.unknown)
+    steps = space.export(embedder.unknown)
     if schema.missing == "error":
         steps = [_strict(step) for step in steps]
     columns = {column.name: column for column in schema.columns}

@@ -67,7 +67,7 @@ class FoldDistances:
 
     Parameters
     ----------
-    block : Joined
+    space : Joined
         What was taught without the held-out rows; its discriminant, which is last, counts as
         its columns do.
     table, query_rows, others
@@ -75,20 +75,20 @@ class FoldDistances:
     """
 
     def __init__(
-        self, block: Joined, table: Table, query_rows: np.ndarray, others: np.ndarray
+        self, space: Joined, table: Table, query_rows: np.ndarray, others: np.ndarray
     ) -> None:
         self.query_rows = query_rows
-        parts = block.parts()
+        parts = space.parts()
         gapped = [total_gaps(part, table) is not None for part in parts]
         self.inner_widths = [part.width for part in parts]
         self.widths = [
             part.width + 2 * has_gaps for part, has_gaps in zip(parts, gapped, strict=True)
         ]
         self.vectors = [
-            _vectors(block, parts, gapped, take_rows(table, rows), asks=asks)
+            _vectors(space, parts, gapped, take_rows(table, rows), asks=asks)
             for rows, asks in ((query_rows, True), (others, False))
         ]
-        last = block.blocks[-1]
+        last = space.spaces[-1]
         self.columns_end = sum(self.widths) - (last.width if isinstance(last, Summed) else 0)
 
     def nearest(self, shares: Sequence[float], k: int) -> list[Neighbors]:
@@ -144,10 +144,10 @@ class FoldDistances:
 
 
 def _vectors(
-    block: Space, parts: Sequence[Space], gapped: Sequence[bool], table: Table, *, asks: bool
+    space: Space, parts: Sequence[Space], gapped: Sequence[bool], table: Table, *, asks: bool
 ) -> np.ndarray:
     """Coordinates of rows, and behind those of a part the ones of missing cells."""
-    vectors = block.coordinates(table, dtype=np.float32)
+    vectors = space.coordinates(table, dtype=np.float32)
     ends = np.cumsum([part.width for part in parts])[np.array(gapped, bool)]
     if not len(ends):
         return vectors

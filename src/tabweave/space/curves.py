@@ -125,7 +125,7 @@ def curve_of(coupled: Counts, part: str, numbering: Numbering, counts: Counts) -
 
 
 def join_curves(curves: Sequence[Curve], levels: Mapping[str, tuple[Label, ...]]) -> Curves | None:
-    """The curves of all columns as one block; None if there are none."""
+    """The curves of all columns as one space; None if there are none."""
     if not curves:
         return None
     knots_and_rows = [two_knots(curve) for curve in curves]
@@ -182,8 +182,8 @@ def project(
     return ValueTables.from_features(flat, tabled, combine="sum"), join_curves(turned, levels)
 
 
-def sum_blocks(tables: ValueTables, numbers: Curves | None) -> Space:
-    """Projected tables and curves as one block."""
+def summed_space(tables: ValueTables, numbers: Curves | None) -> Space:
+    """Projected tables and curves as one space."""
     if numbers is None:
         return tables
     return Summed([tables, *numbers.parts()] if tables.tables else numbers.parts())

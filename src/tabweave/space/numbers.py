@@ -1,4 +1,4 @@
-"""Numbers as blocks: on curves that are straight between knots.
+"""Numbers as a space: on curves that are straight between knots.
 
 Below the curves, how numbers are counted beside categories (:class:`Numbering`: bins and their
 knots). All of it rests on one fact: |z - y| is a squared Euclidean distance, that of a ladder with
@@ -135,11 +135,11 @@ class Curves(Space):
         return sum(self.widths)
 
     def parts(self) -> list[Space]:
-        """A block for each column."""
+        """A space for each column."""
         return [self] if len(self.names) == 1 else [self._of([j]) for j in range(len(self.names))]
 
     def only(self, names: Iterable[str]) -> Space | None:
-        """The block of some columns."""
+        """The space of some columns."""
         allowed = set(names)
         chosen = [j for j, name in enumerate(self.names) if name in allowed]
         return self._of(chosen) if chosen else None
@@ -215,9 +215,9 @@ def ranks_of(
     return rank
 
 
-def graded(block: Space, name: str, levels: Sequence[Label], unknown: Unknown) -> Lookup:
-    """A lookup of the grades of the one column of a block."""
-    points = block.points(label_column(levels))
+def graded(space: Space, name: str, levels: Sequence[Label], unknown: Unknown) -> Lookup:
+    """A lookup of the grades of the one column of a space."""
+    points = space.points(label_column(levels))
     unknown_point = None if unknown == "error" else points[-1]
     return Lookup(name, tuple(levels), points[:-1], points[-1], unknown_point)
 

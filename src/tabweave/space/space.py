@@ -173,7 +173,7 @@ class Space(ABC):
 
     @abstractmethod
     def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
-        """Read the block's columns of a table; return what writes the coordinates of its rows."""
+        """Read the columns of a table; return what writes the coordinates of its rows."""
 
     @abstractmethod
     def feature_names(self) -> list[str]:
@@ -184,7 +184,7 @@ class Space(ABC):
         """How to compute the coordinates, side by side; raise where no step can say it."""
 
     def parts(self) -> list[Space]:
-        """Blocks of as few columns as can be separated, which add up to this one."""
+        """Spaces of as few columns as can be separated, which add up to this one."""
         return [self]
 
     def only(self, names: Iterable[str]) -> Space | None:
@@ -254,7 +254,7 @@ class Space(ABC):
     def summands(
         self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
     ) -> np.ndarray:
-        """What adds up over blocks between the rows of A and of B (or A)."""
+        """What adds up over parts between the rows of A and of B (or A)."""
         if self.is_looked_up(A, A if B is None else B):  # many coordinates are never laid out
             one, rows = self._locate_rows(A, unknown)
             other, columns = (one, rows) if B is None else self._locate_rows(B, unknown)
@@ -353,7 +353,7 @@ class Space(ABC):
 
     def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
         """The coordinates of a column's labels, and those of an unknown value last."""
-        raise TypeError(f"expected a block of values, got {type(self).__name__}")
+        raise TypeError(f"expected a space of one column of values, got {type(self).__name__}")
 
     def locate(self, column: Codes | Sets, unknown: Unknown = "centroid") -> Labels:
         """A column's labels, as they are compared."""
@@ -370,62 +370,62 @@ class Space(ABC):
 
 
 class Joined(Space):
-    """Blocks side by side: coordinates follow each other, distances add up.
+    """Spaces side by side: coordinates follow each other, distances add up.
 
     Parameters
     ----------
-    blocks : iterable of Space
-        The blocks, all of one ``power``.
+    spaces : iterable of Space
+        The spaces, all of one ``power``.
     """
 
     names: list[str]
     width: int
 
-    def __init__(self, blocks: Iterable[Space]) -> None:
-        self.blocks = list(blocks)
-        self.names = list(dict.fromkeys(name for b in self.blocks for name in b.names))
-        self.width = sum(block.width for block in self.blocks)
-        kinds = {(block.power, block.root) for block in self.blocks} or {(2, True)}
+    def __init__(self, spaces: Iterable[Space]) -> None:
+        self.spaces = list(spaces)
+        self.names = list(dict.fromkeys(name for space in self.spaces for name in space.names))
+        self.width = sum(space.width for space in self.spaces)
+        kinds = {(space.power, space.root) for space in self.spaces} or {(2, True)}
         if len(kinds) > 1:
-            raise ValueError(f"expected blocks of one power, got {self.blocks}")
+            raise ValueError(f"expected spaces of one power, got {self.spaces}")
         ((self.power, self.root),) = kinds
 
     def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
-        """Let each block write its coordinates beside those of the one before."""
-        writers = [block.writer(table, dtype, unknown) for block in self.blocks]
-        return row_writer(writers, [block.width for block in self.blocks])
+        """Let each space write its coordinates beside those of the one before."""
+        writers = [space.writer(table, dtype, unknown) for space in self.spaces]
+        return row_writer(writers, [space.width for space in self.spaces])
 
     def feature_names(self) -> list[str]:
         """The names of all coordinates."""
-        return [name for block in self.blocks for name in block.feature_names()]
+        return [name for space in self.spaces for name in space.feature_names()]
 
     def export(self, unknown: Unknown = "centroid") -> list[Step]:
-        """The steps of all blocks."""
-        return [step for block in self.blocks for step in block.export(unknown)]
+        """The steps of all spaces."""
+        return [step for space in self.spaces for step in space.export(unknown)]
 
     def parts(self) -> list[Space]:
-        """The parts of all blocks."""
-        return [part for block in self.blocks for part in block.parts()]
+        """The parts of all spaces."""
+        return [part for space in self.spaces for part in space.parts()]
 
     def gaps(self, table: Table) -> dict[str, np.ndarray]:
-        """What missing cells add in all blocks."""
-        return added(block.gaps(table) for block in self.blocks)
+        """What missing cells add in all spaces."""
+        return added(space.gaps(table) for space in self.spaces)
 
     def only(self, names: Iterable[str]) -> Space | None:
-        """What is left of the blocks."""
+        """What is left of the spaces."""
         chosen = list(names)
-        parts = [part for block in self.blocks if (part := block.only(chosen)) is not None]
+        parts = [part for space in self.spaces if (part := space.only(chosen)) is not None]
         return Joined(parts) if parts else None
 
     def summands(
         self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
     ) -> np.ndarray:
-        """The sum over blocks of what adds up."""
-        return self._sum(A, B, (block.summands(A, B, unknown) for block in self.blocks))
+        """The sum over spaces of what adds up."""
+        return self._sum(A, B, (space.summands(A, B, unknown) for space in self.spaces))
 
     def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> np.ndarray:
-        """The sum over blocks of their inner products."""
-        return self._sum(A, B, (block.kernel(A, B, unknown) for block in self.blocks))
+        """The sum over spaces of their inner products."""
+        return self._sum(A, B, (space.kernel(A, B, unknown) for space in self.spaces))
 
     def _sum(self, A: Table, B: Table | None, parts: Iterable[np.ndarray]) -> np.ndarray:
         out = np.zeros((A.n_rows, A.n_rows if B is None else B.n_rows))
@@ -435,12 +435,12 @@ class Joined(Space):
 
 
 class Summed(Space):
-    """Blocks on top of each other: coordinates add up, as those of a projection do.
+    """Spaces on top of each other: coordinates add up, as those of a projection do.
 
     Parameters
     ----------
-    blocks : iterable of Space
-        The blocks, each of its own columns, all of one width.
+    spaces : iterable of Space
+        The spaces, each of its own columns, all of one width.
     title : str
         What the coordinates are called, followed by a number.
     """
@@ -448,18 +448,18 @@ class Summed(Space):
     names: list[str]
     width: int
 
-    def __init__(self, blocks: Iterable[Space], title: str = "dim") -> None:
-        self.blocks = list(blocks)
+    def __init__(self, spaces: Iterable[Space], title: str = "dim") -> None:
+        self.spaces = list(spaces)
         self.title = title
-        self.names = list(dict.fromkeys(name for b in self.blocks for name in b.names))
-        widths = {block.width for block in self.blocks}
+        self.names = list(dict.fromkeys(name for space in self.spaces for name in space.names))
+        widths = {space.width for space in self.spaces}
         if len(widths) != 1:
-            raise ValueError(f"expected blocks of one width, got {sorted(widths)}")
+            raise ValueError(f"expected spaces of one width, got {sorted(widths)}")
         (self.width,) = widths
 
     def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
-        """Add up what the blocks write."""
-        first, *others = (block.writer(table, dtype, unknown) for block in self.blocks)
+        """Add up what the spaces write."""
+        first, *others = (space.writer(table, dtype, unknown) for space in self.spaces)
 
         def write(rows: slice, out: np.ndarray) -> None:
             first(rows, out)
@@ -475,35 +475,35 @@ class Summed(Space):
         return [f"{self.title}{i}" for i in range(self.width)]
 
     def export(self, unknown: Unknown = "centroid") -> list[Step]:
-        """The sum of the blocks' steps."""
+        """The sum of the spaces' steps."""
         steps: list[Lookup | Line] = []
-        for step in (step for block in self.blocks for step in block.export(unknown)):
+        for step in (step for space in self.spaces for step in space.export(unknown)):
             steps += step.steps if isinstance(step, Sum) else (step,)
         return [Sum(tuple(steps))]
 
     def only(self, names: Iterable[str]) -> Space | None:
         """The sum of what is left."""
         chosen = list(names)
-        parts = [part for block in self.blocks if (part := block.only(chosen)) is not None]
+        parts = [part for space in self.spaces if (part := space.only(chosen)) is not None]
         return Summed(parts, self.title) if len(parts) > 1 else parts[0] if parts else None
 
     def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
         """What each column adds."""
-        return added(block.split(table, unknown) for block in self.blocks)
+        return added(space.split(table, unknown) for space in self.spaces)
 
     def gaps(self, table: Table) -> dict[str, np.ndarray]:
-        """What missing cells add in all blocks."""
-        return added(block.gaps(table) for block in self.blocks)
+        """What missing cells add in all spaces."""
+        return added(space.gaps(table) for space in self.spaces)
 
 
-def total_gaps(block: Space, table: Table) -> np.ndarray | None:
+def total_gaps(space: Space, table: Table) -> np.ndarray | None:
     """What the missing cells of each row add to its squared distances; None for nothing."""
-    parts = list(block.gaps(table).values())
+    parts = list(space.gaps(table).values())
     return np.sum(parts, axis=0) if parts else None
 
 
 def added(shares: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The sum of shares by column: a column may have several blocks."""
+    """The sum of shares by column: a column may have several spaces."""
     out: dict[str, Any] = {}
     for part in shares:
         for name, share in part.items():
@@ -588,7 +588,7 @@ HIDDEN = "\0"
 
 
 class Vectors(Space):
-    """What an embedder without blocks made of each row, kept as columns of numbers."""
+    """What an embedder of another package made of each row, kept as columns of numbers."""
 
     names: list[str]
     width: int

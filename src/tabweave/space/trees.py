@@ -1,4 +1,4 @@
-"""Trees as blocks: a value is a point of a tree, a grade or a number a point of a line.
+"""Trees as spaces: a value is a point of a tree, a grade or a number a point of a line.
 
 One coordinate per edge (its weight, where the edge lies on the way from the root) makes the sum of
 absolute differences equal to the distance in the tree, exactly. A :class:`Tree` is read here as
@@ -30,7 +30,7 @@ Edge = tuple[Label, int, float]  # name, number of the parent, weight
 
 
 class _OfTree(Space):
-    """A block of one column whose distances are sums of absolute differences."""
+    """A space of one column whose distances are sums of absolute differences."""
 
     power = 1
     root = False
@@ -59,7 +59,7 @@ class _OfValues(_OfTree):
 
 @storable
 @dataclass(frozen=True, eq=False)
-class TreeBlock(_OfValues):
+class TreeSpace(_OfValues):
     """A nominal or set column: one coordinate per edge that has a length.
 
     Attributes
@@ -126,7 +126,7 @@ class TreeBlock(_OfValues):
 
 @storable
 @dataclass(frozen=True, eq=False)
-class LevelBlock(_OfValues):
+class LevelSpace(_OfValues):
     """An ordinal column: levels at even steps from 0 to 1; missing counts as their mean."""
 
     levels: tuple[Label, ...]
@@ -153,7 +153,7 @@ class LevelBlock(_OfValues):
 
 @storable
 @dataclass(frozen=True, eq=False)
-class LineBlock(_OfTree):
+class LineSpace(_OfTree):
     """A numeric column: the range of fit is 0 to 1, a missing number counts as the mean."""
 
     low: float

@@ -43,6 +43,8 @@ LICENCES = {
     "pyarrow": "Apache-2.0",
     "openTSNE": "BSD-3-Clause",
     "faiss-cpu": "MIT",
+    "cupy-cuda12x": "MIT",
+    "cupy-cuda13x": "MIT",
     "lightgbm": "MIT",
     "dask": "BSD-3-Clause",
     "pyspark": "Apache-2.0",

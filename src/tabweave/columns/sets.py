@@ -66,8 +66,10 @@ class Sets(Cells):
         """What parts a text may be declared; elements may be written as text."""
         if error.expected != "a set":
             return " as an element; turn such elements into text, or give them columns"
-        declared = f"Column({column.name!r}, 'set', delimiter=',')"
-        return f"; give lists, or declare what parts a text: {declared}"
+        mark = next((mark for mark in ";|" if mark in str(error.cell)), ",")
+        declared = f"Column({column.name!r}, 'set', delimiter={mark!r})"
+        in_shell = f"--kind '{column.name}=set:{mark}' in a shell"
+        return f"; give lists, or declare what parts a text: {declared}, or {in_shell}"
 
     def __len__(self) -> int:
         return len(self.starts) - 1

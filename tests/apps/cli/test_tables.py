@@ -400,6 +400,19 @@ class TestCellsOfSeveralTypes:
         assert done.code == 0, done.err
 
 
+def test_words_for_missing_are_no_elements_of_sets(tmp_path):
+    frame = pd.DataFrame({"tags": ["a;b", "NA", "c; NA", "a"] * 10, "b": ["u", "v"] * 20})
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    asked = ("--kind", "tags=set:;", "--missing", "pandas,zz", "--method", "onehot")
+    done = here("embed", "x.csv", *asked, "-o", "y.csv", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "no cell of a categorical column holds 'zz'" in done.err
+    names = pd.read_csv(tmp_path / "y.csv").columns
+    assert [name for name in names if name.startswith("tags")] == ["tags_a", "tags_b", "tags_c"]
+    undeclared = here("kinds", "x.csv", "--kind", "tags=set", cwd=tmp_path)
+    assert undeclared.code and "--kind 'tags=set:;' in a shell" in undeclared.err
+
+
 def test_the_words_of_pandas_may_be_missing(tmp_path):
     values = ["x", "NA", "y", "n/a"] * 10
     pd.DataFrame({"a": values, "b": ["u", "v"] * 20}).to_csv(tmp_path / "x.csv", index=False)

@@ -86,11 +86,14 @@ class Rows:
                 return data.values
         return self.column(name)
 
-    def without(self, words: Sequence[str], as_text: Container[str] = ()) -> tuple[Rows, list[str]]:
+    def without(
+        self, words: Sequence[str], as_text: Container[str], delimiters: Mapping[str, str]
+    ) -> tuple[Rows, list[str]]:
         """The rows with nothing in cells that are one of some words, and the words that none is.
 
         What is left of a column may be numbers, as it would be had these cells been empty, unless
-        it is to stay text. Each distinct value is looked at once.
+        it is to stay text. Sets whose elements a delimiter parts lose such elements. Each distinct
+        value is looked at once.
         """
         columns, unseen = dict(self.columns), set(words) - {"pandas"}
         gap_words = {*unseen, *(PANDAS_MISSING_WORDS if "pandas" in words else ())}
@@ -102,6 +105,11 @@ class Rows:
                 values = values if name in as_text else _as_numbers(values)
                 columns[name] = object_array(values)[codes]
             unseen -= {text.strip() for text in gaps}
+            if mark := delimiters.get(name):
+                codes, labels = categories(columns[name])
+                sets = [_elements_left(label, mark, gap_words) for label in labels]
+                columns[name] = object_array([left for left, _ in sets])[codes]
+                unseen -= {element for _, gone in sets for element in gone}
         return Rows(columns, self.n_rows), sorted(unseen)
 
     def frame(self) -> Any:
@@ -384,7 +392,9 @@ class OpenJob:
         as_text = {*self.kinds, *self.text_columns}
         if not self.source.guessed or "*" in self.kinds:
             as_text |= set(rows.columns)
-        rows, unseen = rows.without(listed(self.options.missing), as_text)
+        declared = {name: kind.partition(":") for name, kind in self.kinds.items()}
+        delimiters = {name: mark for name, (kind, _, mark) in declared.items() if kind == "set"}
+        rows, unseen = rows.without(listed(self.options.missing), as_text, delimiters)
         for word in unseen:
             name = self.source.name
             note(f"warning: {name}: no cell of a categorical column holds {word!r} (--missing)")
@@ -573,6 +583,15 @@ class OpenJob:
             for each in names if name == "*" else [name]:
                 out[each] = declared_column(each, kind, rows.columns[each])
         return {name: kind for name, kind in out.items() if name in names}
+
+
+def _elements_left(cell: Any, delimiter: str, words: Container[str]) -> tuple[Any, list[str]]:
+    """A set as text without some elements, None if it had no others, and which these are."""
+    parts = [part.strip() for part in cell.split(delimiter)] if isinstance(cell, str) else []
+    gone = [part for part in parts if part and part in words]
+    if not gone:
+        return cell, gone
+    return delimiter.join(part for part in parts if part not in gone) or None, gone
 
 
 def declared_column(name: str, text: str, cells: Any) -> Any:

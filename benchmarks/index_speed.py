@@ -21,7 +21,7 @@ import numpy as np
 
 from _report import Report, best_of
 from tabweave import SimilarityIndex, Weave
-from tabweave.counts.counting import n_threads
+from tabweave._compat import n_threads
 from tabweave.datasets import make_coupled
 from tabweave.datasets.generated import make_codes
 

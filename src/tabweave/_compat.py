@@ -1,6 +1,6 @@
 """Other packages: optional ones and numba when used, scikit-learn's private parts, notebooks.
 
-And the user's code: warnings name its line.
+And the user's code and machine: warnings name its line, work is shared among the cores it may use.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ import html
 import os
 import sys
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, update_wrapper
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from threading import RLock
 from types import ModuleType
@@ -45,10 +47,11 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 _LOADING = RLock()
 _warned = False
 _LIMITING = RLock()
-_limited: list[Any] = []  # what restores the threads of BLAS, once for each that is inside
+_limited: list[Any] = []  # one for each that is inside; the first has the threads of BLAS before
 
 
 _NAMES_IN_INDEX = {
@@ -91,14 +94,18 @@ def one_blas_thread() -> Iterator[None]:
     Its threads wait for each other at every step of a decomposition: for matrices of some hundred
     rows they save nothing, and where other work shares the cores they take a hundred times as long.
     """
+    libraries = _blas().lib_controllers
     with _LIMITING:
-        _limited.append(_blas().limit(limits=1, user_api="blas") if not _limited else None)
+        _limited.append([] if _limited else [library.num_threads for library in libraries])
+        for library in libraries if len(_limited) == 1 else ():
+            library.set_num_threads(1)
     try:
         yield
     finally:
         with _LIMITING:
-            if len(_limited) == 1:
-                _limited[0].restore_original_limits()
+            for library, n in zip(libraries, _limited[0], strict=True):
+                if len(_limited) == 1:
+                    library.set_num_threads(n)
             _limited.pop()
 
 
@@ -121,6 +128,101 @@ def one_thread() -> Iterator[None]:
     limits = import_module("threadpoolctl").threadpool_limits
     with one_blas_thread(), limits(1, user_api="openmp"):
         yield
+
+
+# -- threads ------------------------------------------------------------------------------------
+
+MIN_ROWS_FOR_THREADS = 1 << 16  # From so many rows on threads share the work.
+
+
+def n_threads() -> int:
+    """How many threads may work: of this process's cores, as many as its limits allow.
+
+    Limits are those of the container, of ``NUMBA_NUM_THREADS``, and of BLAS, which
+    ``OMP_NUM_THREADS`` and ``threadpoolctl.threadpool_limits`` set.
+    """
+    has_affinity = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    limits = [cores, _container_cores()]
+    asked = os.environ.get("NUMBA_NUM_THREADS", "")
+    limits += [int(asked)] if asked.isdecimal() else []
+    with _LIMITING:
+        if not _limited:  # while we limit BLAS ourselves, its limit says nothing
+            limits += [library.num_threads for library in _blas().lib_controllers]
+    return max(1, min(limits))
+
+
+@cache
+def _container_cores() -> int:
+    """How many cores the quota of a container comes to; very many without one."""
+    folder = Path("/sys/fs/cgroup")
+    try:
+        if (folder / "cpu.max").exists():
+            quota, period = (folder / "cpu.max").read_text(encoding="ascii").split()
+        else:
+            names = "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"
+            quota, period = ((folder / name).read_text(encoding="ascii") for name in names)
+        return -(-int(quota) // int(period)) if int(quota) > 0 else sys.maxsize
+    except (OSError, ValueError):  # no container, or "max"
+        return sys.maxsize
+
+
+def in_threads(work: Callable[[Any], R], items: Sequence[Any]) -> list[R]:
+    """The results of independent pieces of work, in order, on all cores if there are several.
+
+    The caller works, too, and threads that have nothing else to do help it: so work may be shared
+    out within work, in the one pool. BLAS uses one thread: results are the same for any number.
+    """
+    threads = min(n_threads(), len(items)) if len(items) > 1 else 1
+    results: list[Any] = [None] * len(items)
+    errors: dict[int, BaseException] = {}
+    waiting = deque(range(len(items)))
+
+    def go_on() -> None:
+        while waiting:
+            try:
+                i = waiting.popleft()
+            except IndexError:  # another thread took the last
+                return
+            try:
+                results[i] = work(items[i])
+            except BaseException as error:
+                errors[i] = error
+                waiting.clear()
+
+    with one_blas_thread() if len(items) > 1 else nullcontext():
+        helpers = [_pool().submit(go_on) for _ in range(threads - 1)]
+        try:
+            go_on()
+            for helper in helpers:
+                if not helper.cancel():
+                    helper.result()
+        finally:  # interrupted, too
+            waiting.clear()
+    if errors:
+        raise errors[min(errors)]  # the one that comes first, as without threads
+    return results
+
+
+@cache
+def _pool() -> Any:
+    """The one pool of threads: as many as cores, of which fewer may be asked for."""
+    pool = import_module("concurrent.futures").ThreadPoolExecutor
+    return pool(max(os.cpu_count() or 1, 2) - 1, "tabweave")
+
+
+def row_slabs(n_rows: int) -> list[slice]:
+    """The rows cut into as many runs as there are threads, if rows are many."""
+    n_slabs = n_threads() if n_rows >= MIN_ROWS_FOR_THREADS else 1
+    edges = [n_rows * i // n_slabs for i in range(n_slabs + 1)]
+    return [slice(first, last) for first, last in pairwise(edges)]
+
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows never forks)
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+# -- matrices -----------------------------------------------------------------------------------
 
 
 def eigh(matrix: Any, n_largest: int | None = None) -> tuple[Any, Any]:
@@ -156,7 +258,7 @@ def fix_signs(axes: Any) -> Any:
 def _blas() -> Any:
     """What sets the threads of BLAS: NumPy's and SciPy's, each has its own."""
     import_module("scipy.linalg")
-    return import_module("threadpoolctl").ThreadpoolController()
+    return import_module("threadpoolctl").ThreadpoolController().select(user_api="blas")
 
 
 def page_of_class(cls: type) -> str:

@@ -781,3 +781,19 @@ class TestMissingWords:
         }
         with pytest.raises(ValueError, match="expected missing_words to be 'pandas' or a sequence"):
             Schema(missing_words="polars")
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_distinct_rows_are_the_same_for_any_number_of_threads(monkeypatch, n_threads):
+    rng = np.random.default_rng(0)
+    codes = [rng.integers(0, width, 3000).astype(np.uint8) for width in (2, 5, 9)]
+    wide = [rng.integers(0, 1 << 30, 3000) for _ in range(3)]  # more than fit in 62 bits
+    monkeypatch.setattr("tabweave._compat.MIN_ROWS_FOR_THREADS", 40)
+    monkeypatch.setattr("tabweave._compat.n_threads", lambda: n_threads)
+    for columns in (codes, wide, [*codes, *wide], [np.zeros(0, np.uint8)]):
+        first, number = distinct_rows(columns)
+        _, first_row, number_of = np.unique(
+            np.stack(columns), axis=1, return_index=True, return_inverse=True
+        )
+        np.testing.assert_array_equal(first, first_row)
+        np.testing.assert_array_equal(number, number_of.ravel())

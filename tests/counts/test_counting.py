@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import tabweave
-from tabweave import Counts
+from tabweave import Counts, _compat
 from tabweave.columns.nominal import Codes
 from tabweave.columns.sets import Sets
 from tabweave.counts import counting
 
 LIMITS = {  # what decides how pairs are counted, from what it is down to almost nothing
     "DENSE_VALUES": (2048, 0),
+    "MIN_ROWS_FOR_THREADS": (1 << 16, 1),
     "GROUP_CODES": (128, 6),
     "BLOCK_ENTRIES": (1 << 22, 1),
-    "MIN_ROWS_FOR_THREADS": (1 << 16, 1),
     "HISTOGRAM_ENTRIES": (1 << 24, 1),
 }
 
@@ -248,7 +248,7 @@ def test_free_memory_is_asked_of_the_system(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_slabs_of_rows_add_up_whatever_the_threads(monkeypatch, exact):
-    monkeypatch.setattr(counting, "n_threads", lambda: 3)
+    monkeypatch.setattr(_compat, "n_threads", lambda: 3)
     for n_rows in (5, 1 << 16, (1 << 16) + 1):
         slabs = []
 
@@ -256,11 +256,11 @@ def test_slabs_of_rows_add_up_whatever_the_threads(monkeypatch, exact):
             slabs.append(rows)
             return np.array([sum(rows), len(rows)])
 
-        total = counting._in_threads(count, n_rows, exact=exact)
+        total = counting._sum_of_slabs(count, n_rows, exact=exact)
         assert total.tolist() == [n_rows * (n_rows - 1) // 2, n_rows]
         assert len(slabs) == (3 if exact and n_rows >= 1 << 16 else 1)
     with pytest.raises(OverflowError, match="count them in chunks and add"):
-        counting._in_threads(count, 1 << 34, exact=exact)
+        counting._sum_of_slabs(count, 1 << 34, exact=exact)
 
 
 def test_an_eighth_of_the_free_memory_may_be_taken(monkeypatch):
@@ -316,7 +316,29 @@ def test_pairs_are_stored_in_the_one_form_that_their_size_asks_for(limit, thin, 
 
 
 def test_slabs_have_less_than_two_to_the_32_rows(monkeypatch):
-    monkeypatch.setattr(counting, "n_threads", lambda: 1)
-    assert counting._in_threads(lambda rows: len(rows), (1 << 32) - 1, exact=True) == 2**32 - 1
+    monkeypatch.setattr(_compat, "n_threads", lambda: 1)
+    assert counting._sum_of_slabs(lambda rows: np.array([len(rows)]), (1 << 32) - 1, exact=True)
     with pytest.raises(OverflowError, match=r"expected at most 2\*\*32 rows at once"):
-        counting._in_threads(len, 1 << 32, exact=True)
+        counting._sum_of_slabs(len, 1 << 32, exact=True)
+
+
+@pytest.mark.parametrize("weighted", ["", "whole", "parts"])
+def test_counts_are_the_same_for_any_number_of_threads(monkeypatch, tmp_path, weighted):
+    """Rows are cut into as many slabs as there are threads, each of at least 40 rows here."""
+    rng = np.random.default_rng(0)
+    n = 3000
+    numbers = rng.normal(size=n) * 10.0 ** rng.integers(-30, 30, n)
+    numbers[rng.random(n) < 0.1] = np.nan
+    few = rng.choice([0.0, -0.0, 1.5, -3.0, np.nan], n)
+    days = np.datetime64("2024-01-01") + rng.integers(0, 999, n)
+    rows = {"a": rng.choice(list("xyz"), n), "many": rng.integers(0, 900, n).astype(str)}
+    rows |= {"numbers": numbers, "few": few, "days": days}
+    weight = {"": None, "whole": rng.integers(0, 99, n), "parts": rng.random(n)}[weighted]
+    monkeypatch.setattr(_compat, "MIN_ROWS_FOR_THREADS", 40)
+    monkeypatch.setattr(counting, "MIN_ROWS_FOR_THREADS", 40)
+    files = []
+    for n_threads in (1, 2, 5):
+        monkeypatch.setattr(_compat, "n_threads", lambda n_threads=n_threads: n_threads)
+        Counts.of(rows, sample_weight=weight).save(tmp_path / "counts")
+        files.append((tmp_path / "counts").read_bytes())
+    assert files[0] == files[1] == files[2]

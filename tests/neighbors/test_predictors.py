@@ -257,7 +257,7 @@ class TestClassifier:
         np.testing.assert_allclose(model.predict_proba(X), whole, atol=1e-12)
         found = []
         for n in (1, 3):
-            monkeypatch.setattr("tabweave.counts.counting.n_threads", lambda n=n: n)
+            monkeypatch.setattr("tabweave._compat.n_threads", lambda n=n: n)
             found.append(model.predict_proba(X))
         np.testing.assert_array_equal(*found)
 

@@ -9,7 +9,6 @@ by Huang's draw or by Cao's density.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import IntEnum
 from numbers import Integral
@@ -20,7 +19,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import Interval, StrOptions, njit, seed_of
+from tabweave._compat import Interval, StrOptions, in_threads, njit, row_slabs, seed_of
 from tabweave.base import Estimator, TabularInput, ValueEmbedder
 from tabweave.columns.column import Schema
 from tabweave.columns.decision import MIN_ROWS_TO_INFER
@@ -32,7 +31,6 @@ from tabweave.columns.table import (
     take_rows,
 )
 from tabweave.columns.vocabulary import Label, positions, slices
-from tabweave.counts.counting import n_threads
 from tabweave.counts.counts import Counts, checked_weight
 from tabweave.embed.nonbend import Prior, WeightedRows, expect, first_fit
 from tabweave.embed.value_metric import (
@@ -46,7 +44,6 @@ from tabweave.embed.value_metric import (
 from tabweave.io.register import storable
 from tabweave.measures.frequency import entropy_weights
 from tabweave.space.numbers import quantile_bins, with_bins
-from tabweave.space.points import in_threads
 
 # -- How many latent classes a table has: mixtures of independent columns, one to many ------------
 #
@@ -319,8 +316,7 @@ class KModes(
         def start(histogram: np.ndarray) -> tuple[float, int]:
             return self._layout.run(seen, heavy, histogram, self.max_iter)
 
-        with ThreadPoolExecutor(n_threads()) as pool:
-            results = list(pool.map(start, firsts))
+        results = in_threads(start, firsts)
         best = min(range(len(results)), key=lambda i: results[i][0])
         self.n_iter_ = max(1, results[best][1])
         self._set_centers(firsts[best])
@@ -487,9 +483,14 @@ class ValueLayout:
         return self._shifted(codes, first), weights.astype(np.float64), inverse
 
     def _shifted(self, codes: Sequence[np.ndarray], rows: Any) -> np.ndarray:
-        out = np.empty((len(codes[0][rows]), len(codes)), np.int32)
-        for a, column in enumerate(codes):
-            out[:, a] = column[rows] + self.offsets[a]
+        numbers = np.arange(len(codes[0]))[rows]
+        out = np.empty((len(numbers), len(codes)), np.int32)
+
+        def write(some: slice) -> None:
+            for a, column in enumerate(codes):
+                out[some, a] = column[numbers[some]] + self.offsets[a]
+
+        in_threads(write, slices(len(numbers), 1, 1 << 13))
         return out
 
     def histogram(self, indices: np.ndarray) -> np.ndarray:
@@ -502,7 +503,7 @@ class ValueLayout:
         self, indices: np.ndarray, weight: np.ndarray, histogram: np.ndarray, max_iter: int
     ) -> tuple[float, int]:
         """Run k-modes from a first histogram, which becomes that of the best centres."""
-        return run(indices, weight, *self._arrays, max_iter, histogram)
+        return run(indices, weight, self._arrays, max_iter, histogram)
 
     def reach(self, histogram: np.ndarray) -> np.ndarray:
         """What each value pays under each centre, values × centres."""
@@ -575,8 +576,17 @@ def random_rows(weight: np.ndarray, k: int, rng: Any) -> np.ndarray:
     The k largest of ``log(u) / weight`` are such a draw (Efraimidis and Spirakis 2006); it
     depends on distinct rows and their weights only, not on how often or where a row is stored.
     """
-    keys = np.log(1.0 - rng.random_sample(len(weight))) / weight
-    return np.argsort(-keys, kind="stable")[:k]
+    draws = rng.random_sample(len(weight))
+
+    def smallest(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        keys = -np.log(1.0 - draws[rows]) / weight[rows]
+        few = np.flatnonzero(keys <= np.partition(keys, k - 1)[k - 1]) if k < len(keys) else ...
+        return keys[few], np.arange(rows.start, rows.stop)[few]
+
+    keys, chosen = map(
+        np.concatenate, zip(*in_threads(smallest, row_slabs(len(weight))), strict=True)
+    )
+    return chosen[np.argsort(keys, kind="stable")[:k]]
 
 
 def huang(indices: np.ndarray, weight: np.ndarray, k: int, rng: Any, reach: Reach) -> np.ndarray:
@@ -784,54 +794,56 @@ def total_cost(weight, distances):
     return total
 
 
-@njit(nogil=True, cache=True)
-def run(indices, weight, offsets, tables, starts, kind, max_iter, histogram):
+def run(
+    indices: np.ndarray,
+    weight: np.ndarray,
+    layout: tuple[np.ndarray, np.ndarray, np.ndarray, int],
+    max_iter: int,
+    histogram: np.ndarray,
+) -> tuple[float, int]:
     """Alternate centres and assignments from a first histogram; keep the best centres seen.
 
     With modes and Hamming distance no step raises the cost. Other measures may, as the mode is not
     their best centre: the run then ends at the best step. Returns (cost, steps) and leaves
     the histogram that the best centres come from in ``histogram``.
     """
-    n, k = len(indices), len(histogram)
-    labels, distances = np.empty(n, np.int64), np.empty(n)
-    reach = np.empty((histogram.shape[1], k))
-    reach[:] = np.nan
+    reach = np.full(histogram.shape[::-1], np.nan)
     current = histogram.copy()
-    reach_of(current, offsets, tables, starts, kind, reach)
-    assign(indices, reach, labels, distances)
+    reach_of(current, *layout, reach)
+    labels, distances = nearest(indices, reach)
     # One row has no shares of a cluster: its cost is not comparable where centres are shares.
-    best = (
-        np.inf
-        if kind == CenterKind.DISTRIBUTION or kind == CenterKind.MODE_SHARE
-        else total_cost(weight, distances)
-    )
+    is_shared = layout[-1] in (CenterKind.DISTRIBUTION, CenterKind.MODE_SHARE)
+    best = np.inf if is_shared else total_cost(weight, distances)
     worse, steps = 0, 0
     patience = 3  # steps without a lower cost; plateaus are common with categories
     for _ in range(max_iter):
-        _fill_empty(labels, distances, k)
-        current[:] = 0.0
-        add_values(indices, weight, labels, current)
+        count_members(indices, weight, labels, distances, current)
         _keep_empty(current, histogram)
-        if not reach_of(current, offsets, tables, starts, kind, reach):
-            if best == np.inf:
-                best = total_cost(weight, distances)
+        if not reach_of(current, *layout, reach):
+            best = total_cost(weight, distances) if best == np.inf else best
             break
-        assign(indices, reach, labels, distances)
+        labels, distances = nearest(indices, reach)
         cost = total_cost(weight, distances)
         steps += 1
         worse = 0 if cost < best else worse + 1
         if cost <= best:
             best = cost
-            for c in range(k):
-                for v in range(current.shape[1]):
-                    histogram[c, v] = current[c, v]
+            histogram[:] = current
         if worse == patience:
             break
     return best, steps
 
 
+@njit(nogil=True, cache=True)
+def count_members(indices, weight, labels, distances, histogram):
+    """Give empty clusters a row, and count the values of all members into the histogram."""
+    _fill_empty(labels, distances, len(histogram))
+    histogram[:] = 0.0
+    add_values(indices, weight, labels, histogram)
+
+
 def row_blocks(
-    indices: np.ndarray, reach: np.ndarray, *, block_lookups: int = 1 << 22
+    indices: np.ndarray, reach: np.ndarray, *, block_lookups: int = 1 << 21
 ) -> list[slice]:
     """Cut rows into blocks for threads, large enough to repay starting one."""
     return slices(len(indices), indices.shape[1] * reach.shape[1], block_lookups)

@@ -442,7 +442,8 @@ def infer_kind(column: Any) -> str:
         if column.dtype == object:
             return _infer_objects(column.tolist())
         return "numeric" if column.dtype.kind in "iufMm" else "nominal"
-    if _is_text(column):
+    dtype: Any = getattr(column, "dtype", None)
+    if _is_text(column) or (type(dtype).__name__ == "CategoricalDtype" and not dtype.ordered):
         return "nominal"
     series = nw.from_native(column, series_only=True, pass_through=True)
     if not isinstance(series, nw.Series):
@@ -648,7 +649,8 @@ def _encode_pandas(column: Any) -> Encoded:
     import pandas as pd
 
     if isinstance(column.dtype, pd.CategoricalDtype):
-        return _with_missing(column.cat.codes.to_numpy(), column.cat.categories.tolist())
+        categorical = column.array  # whose codes are lent, not copied
+        return _with_missing(categorical.codes, categorical.categories.tolist())
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biufO":
         return _encode_numpy(column.to_numpy())
     codes, raw = pd.factorize(column)

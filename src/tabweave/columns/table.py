@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tabweave._compat import html_table, warn_caller
+from tabweave._compat import html_table, in_threads, row_slabs, warn_caller
 from tabweave.columns.cells import Cells, named_error
 from tabweave.columns.column import Column, Origin, Schema, check_distinct
 from tabweave.columns.datetime import (
@@ -58,6 +58,7 @@ from tabweave.columns.numeric import (
 from tabweave.columns.ordinal import warn_of_alphabetical
 from tabweave.columns.sets import Sets, sets
 from tabweave.columns.texts import MISSING_WORDS, CellError, cells_in_words
+from tabweave.columns.vocabulary import BLOCK_CODES, slices
 from tabweave.io.register import storable
 
 
@@ -231,10 +232,20 @@ def _readable_columns(
 
     They hold lists of records, nested lists or other objects; a warning names each.
     """
-    readable, parts, dropped = [], [], []
-    for position, column in enumerate(schema.columns):
+
+    def read(column: Column) -> Cells | None:
         try:
-            parts.append(_column(by_name[column.name], column, schema))
+            return column.cells_type.read(by_name[column.name], column, schema)
+        except Exception:  # it is read again below, where errors and warnings are told
+            return None
+
+    readable, parts, dropped = [], [], []
+    for position, cells in enumerate(in_threads(read, schema.columns)):
+        column = schema.columns[position]
+        try:
+            if cells is None:
+                cells = _column(by_name[column.name], column, schema)
+            parts.append(cells)
             if schema.missing_words and column.kind in ("nominal", "ordinal", "set"):
                 column = _with_words(column, by_name[column.name], schema)
             readable.append(column)
@@ -265,14 +276,14 @@ def _apply_rules(
     remaining, parts, dropped = [], [], list(table.schema.dropped)
     to_infer = frozenset(undeclared)
     sample = sampled_rows(table.n_rows)
-    decisions = _with_commas(
-        table,
-        {
-            column.name: decide_kind(column.name, _sampled(data, sample), n_rows, rules)
-            for column, data in table
-            if column.name in to_infer and not _is_plain(column, data, by_name[column.name])
-        },
-    )
+
+    def decided(named: tuple[Column, Cells]) -> Decision | None:
+        column, data = named
+        is_plain = column.name not in to_infer or _is_plain(column, data, by_name[column.name])
+        return None if is_plain else decide_kind(column.name, _sampled(data, sample), n_rows, rules)
+
+    of_columns = zip(table.schema.names, in_threads(decided, list(table)), strict=True)
+    decisions = _with_commas(table, dict(of_columns))
     names = table.schema.given
     for column, data in table:
         decision = decisions.get(column.name)
@@ -540,13 +551,13 @@ UNORDERED = "categories whose order differs from part to part: declare their lev
 
 def _in_words(kind: str, cells: Any) -> str:
     """What the type of a column says, in words."""
-    held = times_held(cells) if kind in ("numeric", "nominal") else ""
-    if held in (DATETIMES, CLOCK_TIMES) or (held and kind == "numeric"):
-        return held
     if is_declared_categorical(cells):
         if kind != "ordinal" and is_ordered(cells):
             return UNORDERED
         return "ordered categories" if kind == "ordinal" else "categories"
+    held = times_held(cells) if kind in ("numeric", "nominal") else ""
+    if held in (DATETIMES, CLOCK_TIMES) or (held and kind == "numeric"):
+        return held
     return {"nominal": "values", "numeric": "numbers", "set": "lists"}.get(kind, kind)
 
 
@@ -633,16 +644,57 @@ def distinct_rows(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray
     rank, which keeps the order.
     """
     key = np.zeros(len(columns[0]), np.int64)
-    size = 1
-    for codes in columns:
-        width = int(codes.max()) + 1 if len(codes) else 1
+    widths = in_threads(lambda codes: int(codes.max(initial=0)) + 1, columns)
+    size, packed = 1, list[tuple[np.ndarray, int]]()
+    for codes, width in zip(columns, widths, strict=True):
         if size * width >= 1 << 62:
-            present, key = np.unique(key, return_inverse=True)
-            size = len(present)
-        key = key * width + codes
+            _append_digits(key, packed)
+            first, key = _distinct(key)
+            size, packed = len(first), []
+        packed.append((codes, width))
         size *= width
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    return first, inverse
+    _append_digits(key, packed)
+    return _distinct(key)
+
+
+def _append_digits(key: np.ndarray, columns: Sequence[tuple[np.ndarray, int]]) -> None:
+    """Append codes to the integer of each row, as digits of these many values."""
+
+    def append(rows: slice) -> None:
+        for block in slices(rows.stop - rows.start, 1, BLOCK_CODES):
+            part = key[rows][block]
+            for codes, width in columns:
+                part *= width
+                np.add(part, codes[rows][block], out=part, casting="unsafe")
+
+    in_threads(append, row_slabs(len(key)))
+
+
+def _distinct(key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each distinct integer is first, in increasing order, and the rank of each."""
+    order = _sorting(key)
+    key = key[order]
+    is_new = np.concatenate([np.ones(min(len(key), 1), bool), key[1:] != key[:-1]])
+    rank = np.empty(len(key), np.intp)
+    rank[order] = np.cumsum(is_new) - 1
+    return order[is_new], rank
+
+
+def _sorting(key: np.ndarray) -> np.ndarray:
+    """What sorts integers, the first of equals first: a range of them on each thread."""
+    n_ranges = len(row_slabs(len(key)))
+    some = np.sort(key[:: max(len(key) // 1024, 1)])
+    edges = some[[len(some) * i // n_ranges for i in range(1, n_ranges)]]
+    slabs = in_threads(
+        lambda rows: np.searchsorted(edges, key[rows], side="right"), row_slabs(len(key))
+    )
+    range_of_row = np.concatenate([np.zeros(0, np.intp), *slabs]).astype(np.uint16)
+
+    def sort(i: int) -> np.ndarray:
+        rows = np.flatnonzero(range_of_row == i)
+        return rows[np.argsort(key[rows], kind="stable")]
+
+    return np.concatenate(in_threads(sort, range(n_ranges)))
 
 
 MAX_SAMPLED_ROWS = 1 << 19  # Kinds and bins follow from so many rows, however many there are.

@@ -22,6 +22,7 @@ from zlib import crc32
 
 import numpy as np
 
+from tabweave._compat import in_threads
 from tabweave.columns.texts import CellError
 from tabweave.io.register import storable
 
@@ -210,10 +211,8 @@ class Vocabulary:
 
     def codes(self, table: Any, unknown: Unknown = "centroid") -> list[np.ndarray]:
         """The codes of a table's single-valued columns; unknown values come last."""
-        return [
-            index.astype(np.uint32)[column.codes]
-            for index, column in zip(self.positions(table, unknown), self.find(table), strict=True)
-        ]
+        found = zip(self.positions(table, unknown), self.find(table), strict=True)
+        return in_threads(lambda pair: pair[0].astype(np.uint32)[pair[1].codes], list(found))
 
     def unknown(self, table: Any) -> dict[str, dict[Label, int]]:
         """The values of a table that are not in the vocabulary, and how often they occur.

@@ -11,16 +11,16 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
 from itertools import combinations, combinations_with_replacement, pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from tabweave._compat import njit
+from tabweave._compat import MIN_ROWS_FOR_THREADS, in_threads, njit, row_slabs
 from tabweave.columns.nominal import Codes
 from tabweave.columns.sets import Sets
 from tabweave.columns.vocabulary import Label, Vocabulary, identity, order, slices, take
@@ -35,8 +35,6 @@ BLOCK_ENTRIES = 1 << 22
 WIDE_TABLE_COLUMNS = 512
 # So many joint codes are in a group of columns: a histogram of two (64 KB) stays in the caches.
 GROUP_CODES = 128
-# From so many rows on threads share the work, and groups of columns may be larger.
-MIN_ROWS_FOR_THREADS = 1 << 16
 # So many entries of histograms are counted in one pass over the rows: 64 MB.
 HISTOGRAM_ENTRIES = 1 << 24
 
@@ -299,8 +297,7 @@ def _blocks(
         shape = (int(sizes[a]), int(sizes[b]))
         return index[a], index[b], _one_pair(columns[a].codes, columns[b].codes, shape, weight)
 
-    with ThreadPoolExecutor(n_threads()) as pool:
-        yield from pool.map(count, large)
+    yield from in_threads(count, large)
     has_sets = len(single) < len(columns)
     for a, b in combinations_with_replacement(range(len(columns)), 2) if has_sets else ():
         if columns[a].is_set or columns[b].is_set:
@@ -482,11 +479,6 @@ def _count_groups_weighted(
         n_right, histogram = sizes[pairs[p, 1]], out[starts[p] : starts[p + 1]]
         for i in range(len(left)):
             histogram[np.intp(left[i]) * n_right + right[i]] += weight[i]
-
-
-def n_threads() -> int:
-    """How many threads to count with: the cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def pair_histogram(
@@ -721,24 +713,23 @@ def _count_batch(
                 _count_groups_weighted(part, joint, pairs, starts, weight[start:stop], out)
         return out
 
-    return _in_threads(count, n_rows, exact=_is_exact(weight)), starts
+    return _sum_of_slabs(count, n_rows, exact=_is_exact(weight)), starts
 
 
-def _in_threads(count: Callable[[range], np.ndarray], n_rows: int, *, exact: bool) -> np.ndarray:
+def _sum_of_slabs(count: Callable[[range], np.ndarray], n_rows: int, *, exact: bool) -> np.ndarray:
     """Sum ``count`` over slabs of rows; floats in one slab, so that threads never change a sum."""
-    workers = n_threads() if exact and n_rows >= MIN_ROWS_FOR_THREADS else 1
-    edges = [n_rows * i // workers for i in range(workers + 1)]
-    slabs = [range(a, b) for a, b in pairwise(edges)]
+    slabs = [range(n_rows)[rows] for rows in (row_slabs(n_rows) if exact else [slice(n_rows)])]
     if any(len(s) >= 1 << 32 for s in slabs):
         raise OverflowError(
             "expected at most 2**32 rows at once, got more; count them in chunks and add the counts"
         )
-    if workers == 1:
-        return count(slabs[0])
-    with ThreadPoolExecutor(workers) as pool:
-        total, *others = pool.map(count, slabs)
-    for other in others:
-        total += other
+    total, *others = in_threads(count, slabs)
+
+    def add(cells: slice) -> None:
+        for other in others:
+            total[cells] += other[cells]
+
+    in_threads(add, row_slabs(len(total)))
     return total
 
 
@@ -812,14 +803,21 @@ def add_up(values: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
 
 def _add_rows(values: np.ndarray, weight: np.ndarray | None, block: int) -> np.ndarray:
     """Add up in blocks: carry before 2**31 additions could fill an int64, not after the last."""
-    out = np.zeros((3, DIGITS), np.int64 if weight is None else weight.dtype)
     values = np.ascontiguousarray(values, np.float64)  # its bits are read
-    for start in range(0, len(values), block):
-        rows = slice(start, start + block)
-        part = None if weight is None else weight[rows]
-        out = carry(out) if start else out
-        accumulate(values[rows], np.empty(0, out.dtype) if part is None else part, out)
-    return out
+    dtype = np.dtype(np.int64 if weight is None else weight.dtype)
+
+    def add(slab: slice) -> np.ndarray:
+        out = np.zeros((3, DIGITS), dtype)
+        for start in range(slab.start, slab.stop, block):
+            rows = slice(start, min(start + block, slab.stop))
+            out = carry(out) if start > slab.start else out
+            accumulate(values[rows], np.empty(0, dtype) if weight is None else weight[rows], out)
+        return out
+
+    slabs = row_slabs(len(values)) if _is_exact(weight) else [slice(0, len(values))]
+    parts = in_threads(add, slabs)
+    many = len(parts) > 1 and len(values) > block
+    return np.sum([carry(part) for part in parts] if many else parts, axis=0)
 
 
 def carry(digits: np.ndarray) -> np.ndarray:
@@ -1004,8 +1002,25 @@ class Histogram:
     @classmethod
     def of(cls, values: np.ndarray, weight: np.ndarray | None = None) -> Histogram:
         """The histogram of numbers, without those that are missing."""
-        x, times = distinct(values, weight)
-        return cls(Grid(), x, times).limited()
+
+        def of_slab(rows: slice) -> Histogram:
+            x, times = distinct(values[rows], None if weight is None else weight[rows])
+            return cls(Grid(), x, times).limited()
+
+        slabs = row_slabs(len(values)) if _is_exact(weight) else [slice(None)]
+        parts = in_threads(of_slab, slabs)
+        return parts[0] if len(parts) == 1 else cls.merged(parts).limited()
+
+    @classmethod
+    def merged(cls, parts: Sequence[Histogram], sign: int = 1) -> Histogram:
+        """The sum of histograms, or of the first and the negative of the others."""
+        grid = reduce(Grid.coarser, (part.grid for part in parts))
+        moved = [part.at(grid) for part in parts]
+        starts, index = np.unique(np.concatenate([p.starts for p in moved]), return_inverse=True)
+        times = np.zeros(len(starts), np.result_type(*(part.times for part in moved)))
+        signed = [part.times if i == 0 else sign * part.times for i, part in enumerate(moved)]
+        np.add.at(times, index, np.concatenate(signed))
+        return cls(grid, starts, times).without(0)
 
     def at(self, grid: Grid) -> Histogram:
         """The histogram in buckets that are unions of these."""
@@ -1039,13 +1054,7 @@ class Histogram:
 
     def plus(self, other: Histogram, sign: int = 1) -> Histogram:
         """The sum, or the difference."""
-        grid = self.grid.coarser(other.grid)
-        a, b = self.at(grid), other.at(grid)
-        starts, index = np.unique(np.concatenate([a.starts, b.starts]), return_inverse=True)
-        times = np.zeros(len(starts), np.result_type(a.times, b.times))
-        times[index[: len(a.starts)]] = a.times
-        times[index[len(a.starts) :]] += sign * b.times
-        total = Histogram(grid, starts, times).without(0)
+        total = self.merged([self, other], sign)
         return total if sign < 0 else total.limited()
 
     def without(self, noise: float) -> Histogram:
@@ -1170,11 +1179,41 @@ def tell_apart(x: np.ndarray, bits: int, octaves: int, separated: np.ndarray) ->
         separated[width - LEAST_EXPONENT] += 1
 
 
+def _find_bins_plain(values: np.ndarray, edges: np.ndarray, missing: int, out: np.ndarray) -> None:
+    out[:] = np.searchsorted(edges, values, side="right")
+    out[np.isnan(values)] = missing
+
+
+@njit(nogil=True, cache=True, plain=_find_bins_plain)
+def _find_bins(values: np.ndarray, edges: np.ndarray, missing: int, out: np.ndarray) -> None:
+    """How many edges are at most each number: by halves, 16 numbers at once, no branches."""
+    size, n_edges = 1, len(edges)
+    while size <= n_edges:
+        size *= 2
+    padded = np.full(size, np.inf)
+    for e in range(n_edges):
+        padded[e] = edges[e]
+    below = np.zeros(16, np.int64)
+    for start in range(0, len(values), 16):
+        n = min(16, len(values) - start)
+        below[:] = 0
+        half = size >> 1
+        while half > 0:
+            for i in range(n):
+                below[i] += half * np.int64(padded[below[i] + half - 1] <= values[start + i])
+            half >>= 1
+        for i in range(n):
+            is_number = values[start + i] == values[start + i]
+            out[start + i] = min(below[i], n_edges) if is_number else missing
+
+
 def coded_bins(values: np.ndarray, edges: np.ndarray, labels: Sequence[Label]) -> Codes:
     """Which bin each number is in; a missing one has the label None, after the others."""
-    codes = np.searchsorted(edges, values, side="right").astype(np.uint16)
-    gaps = np.isnan(values)
-    if not gaps.any():
-        return Codes(codes, list(labels))
-    codes[gaps] = len(labels)
-    return Codes(codes, [*labels, None])
+    codes, missing = np.empty(len(values), np.uint16), len(labels)
+
+    def find(rows: slice) -> bool:
+        _find_bins(values[rows], edges, missing, codes[rows])
+        return bool((codes[rows] == missing).any())
+
+    has_gaps = any(in_threads(find, row_slabs(len(values))))
+    return Codes(codes, [*labels, None] if has_gaps else list(labels))

@@ -18,7 +18,8 @@ from typing import Any, cast
 import numpy as np
 from scipy import sparse
 
-from tabweave._compat import html_table
+from tabweave._compat import html_table, in_threads
+from tabweave.columns.cells import Bins
 from tabweave.columns.column import Schema
 from tabweave.columns.nominal import Codes
 from tabweave.columns.numeric import numbers
@@ -455,27 +456,29 @@ def _counted_columns(
     table: Table, weight: np.ndarray | None
 ) -> tuple[list[Codes | Sets], NumberCounts]:
     """The columns that are counted, those of numbers in bins, and sums of numbers."""
-    columns: list[Codes | Sets] = []
-    histograms: dict[str, Histogram] = {}
-    grids: dict[str, Grid] = {}
     n_columns = len(table.schema.bucketed) if table.schema.coupled else 1
-    numbers = []
-    for column, data in table:
-        for part, bins in column.parts.items():
-            if bins is None:
-                columns.append(data)
-                continue
-            x = data.numbers(part)
-            histogram = histograms[part] = Histogram.of(x, weight)
-            edges = bins.edges
-            if edges is not None:
-                columns.append(coded_bins(x, edges, range(len(edges) + 1)))
-                continue
-            paired = histogram.paired(n_columns)
-            grids[part] = paired.grid
-            columns.append(coded_bins(x, paired.edges, paired.starts.tolist()))
-            numbers.append(x)
-    return columns, NumberCounts(add_up_columns(numbers, weight), histograms, grids)
+    jobs = [(data, part, bins) for c, data in table for part, bins in c.parts.items()]
+
+    def binned(job: tuple[Any, str, Bins | None]) -> tuple[Codes | Sets, Any]:
+        data, part, bins = job
+        if bins is None:
+            return data, None
+        x, edges = data.numbers(part), bins.edges
+        histogram = Histogram.of(x, weight)
+        if edges is not None:
+            return coded_bins(x, edges, range(len(edges) + 1)), (histogram, None, None)
+        paired = histogram.paired(n_columns)
+        codes = coded_bins(x, paired.edges, paired.starts.tolist())
+        return codes, (histogram, paired.grid, x)
+
+    columns, found = zip(*in_threads(binned, jobs), strict=True) if jobs else ((), ())
+    counted = {job[1]: numbers for job, numbers in zip(jobs, found, strict=True) if numbers}
+    buckets = {part: numbers for part, numbers in counted.items() if numbers[1] is not None}
+    return list(columns), NumberCounts(
+        add_up_columns([x for _, _, x in buckets.values()], weight),
+        {part: histogram for part, (histogram, _, _) in counted.items()},
+        {part: grid for part, (_, grid, _) in buckets.items()},
+    )
 
 
 def checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:

@@ -24,14 +24,13 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import Interval, StrOptions, one_blas_thread, require, seed_of
+from tabweave._compat import Interval, StrOptions, n_threads, one_blas_thread, require, seed_of
 from tabweave.base import Embedder, Estimator, TabularInput, readable
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.nominal import Codes, check_codes
 from tabweave.columns.table import Table, distinct_rows, remember_names, require_rows
 from tabweave.columns.targets import check_discrete
 from tabweave.columns.vocabulary import Label
-from tabweave.counts.counting import n_threads
 from tabweave.counts.counts import Counts, counted_schema
 from tabweave.counts.couplings import partners, shares
 from tabweave.embed.register import embedder

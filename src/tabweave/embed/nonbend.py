@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import count, pairwise
 from numbers import Integral, Real
+from threading import Lock
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import betaln, digamma, gammaln
 from sklearn.utils import check_random_state
 
-from tabweave._compat import Interval, StrOptions, njit, validate_parameter_constraints
+from tabweave._compat import Interval, StrOptions, in_threads, njit, validate_parameter_constraints
 from tabweave.base import RowEmbedder, ValueEmbedder
 from tabweave.columns.column import Schema
 from tabweave.columns.inputs import check_categorical
@@ -31,7 +32,6 @@ from tabweave.embed.register import embedder
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.engines.reading import read_fitted, read_rows
 from tabweave.io.register import storable
-from tabweave.space.points import in_threads
 from tabweave.space.value_tables import ValueTables
 
 # -- The model of Non-BEND, which both inferences share [Zhu 2019, 5.3.1] -------------------------
@@ -740,10 +740,10 @@ def assign(
 
 
 def _blocks(
-    n_rows: int, bytes_each: int, *, block_rows: int = 1 << 14, max_bytes: int = 1 << 28
+    n_rows: int, bytes_each: int, *, block_rows: int = 1 << 12, max_bytes: int = 1 << 28
 ) -> list[slice]:
-    """At most 8 blocks of rows, whose tables of so many bytes each fit into memory."""
-    n_blocks = max(1, min(8, max_bytes // max(bytes_each, 1), n_rows // block_rows))
+    """At most 16 blocks of rows, whose tables of so many bytes each fit into memory."""
+    n_blocks = max(1, min(16, max_bytes // max(bytes_each, 1), n_rows // block_rows))
     edges = np.linspace(0, n_rows, n_blocks + 1).astype(np.intp)
     return [slice(a, b) for a, b in pairwise(edges.tolist())]
 
@@ -1072,15 +1072,18 @@ class NonBEND(DistinctRowEmbedder):
         return embedding_grams(fit, prior)
 
     def _run_fits(self, prior: Prior) -> list[Fit]:
-        engine, rows, fits = self._engine(), self._row_digest, []
+        engine, rows = self._engine(), self._row_digest
+        finished, reporting = count(1), Lock()
         report = progress_reporter(engine.progress, "fits", self.n_fits)
-        for rng in self._generators():
-            fit = engine.run(rows, prior, rng)
-            fit = self._finished(fit, lambda: (rows,), prior)
-            fits.append(fit)
+
+        def run(rng: np.random.Generator) -> Fit:
+            fit = self._finished(engine.run(rows, prior, rng), lambda: (rows,), prior)
             steps = f"{len(fit.sizes)} subspaces, {len(fit.trace)} steps, {fit.trace[-1]:.2f}"
-            report("Non-BEND", len(fits), steps)
-        return fits
+            with reporting:
+                report("Non-BEND", next(finished), steps)
+            return fit
+
+        return in_threads(run, self._generators())
 
     def _finished(self, fit: Fit, passes: Passes, prior: Prior) -> Fit:
         """What is kept of a fit to the rows that ``passes()`` yields: rows shared out."""

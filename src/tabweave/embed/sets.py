@@ -15,7 +15,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clon
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from tabweave._compat import Interval, StrOptions, eigh, njit, one_blas_thread
+from tabweave._compat import Interval, StrOptions, eigh, in_threads, njit, one_blas_thread
 from tabweave.base import Estimator, TabularInput
 from tabweave.columns.column import Schema
 from tabweave.columns.frames import object_array
@@ -33,7 +33,6 @@ from tabweave.columns.vocabulary import union as label_union
 from tabweave.embed.register import embedder
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.register import storable
-from tabweave.space.points import in_threads
 from tabweave.updates import completing
 
 # -- SetTfidf: set-valued cells as weighted terms [Menon et al. 2013, Phase 1] --------------------

@@ -20,7 +20,7 @@ from scipy.linalg import cho_factor, cho_solve, helmert
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import Interval, blas_threads, eigh, warn_caller
+from tabweave._compat import Interval, blas_threads, eigh, in_threads, warn_caller
 from tabweave.base import N_BINS, ValueEmbedder
 from tabweave.columns.column import Schema
 from tabweave.columns.frames import object_array
@@ -457,10 +457,15 @@ class SupervisedWeave(CacheNotSaved, ValueEmbedder):
             classes = object_array(classes)  # NumPy would make text of 1 beside "a"
         classes = np.asarray(classes)
         parts = KFold(min(FOLDS, table.n_rows), shuffle=True, random_state=0)
-        for _, rows in parts.split(classes):
+
+        def counted(rows: np.ndarray) -> np.ndarray:
             own_weight = None if weight is None else weight[rows]
             own = Counts.of(take_rows(expanded, rows), classes[rows], sample_weight=own_weight)
-            yield rows, pairs - aligned(own, coupled)
+            return aligned(own, coupled)
+
+        all_rows = [rows for _, rows in parts.split(classes)]
+        for rows, own_pairs in zip(all_rows, in_threads(counted, all_rows), strict=True):
+            yield rows, pairs - own_pairs
 
     def taught_by(self, pairs: np.ndarray) -> Joined:
         """Return the space that counts of values with classes teach, at the scales of fit."""
@@ -544,16 +549,17 @@ class TargetFree:
     @cached_property
     def couplings(self) -> tuple[dict[str, Factors], dict[str, int]]:
         """The couplings of each column's values, and the columns seen through landmarks."""
-        coupled, out = self.coupled, {}
+        coupled, valued = self.coupled, self.counted.valued
         trusted = ties(self.present, self.counted.groups(coupled))[1]
         learned = ColumnCouplings(self.present, self.max_landmarks, self.spelling)
-        for name in self.counted.valued:
+
+        def factors_of(name: str) -> Any:
             a = coupled.vocabulary.index(name)
-            share = min(float(trusted[coupled.names.index(name)]), MAX_COUPLED_SHARE)
-            out[name] = with_missing(
-                compact_factors(learned.factors(name, share)), coupled.labels[a]
-            )
-        return out, learned.landmarks
+            share = min(float(trusted[a]), MAX_COUPLED_SHARE)
+            return with_missing(compact_factors(learned.factors(name, share)), coupled.labels[a])
+
+        out = dict(zip(valued, in_threads(factors_of, valued), strict=True))
+        return out, learned.landmarks(valued)
 
     @cached_property
     def factors(self) -> dict[str, Factors]:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from tabweave._compat import Interval, warn_caller
+from tabweave._compat import Interval, in_threads, warn_caller
 from tabweave.base import N_BINS, ValueEmbedder
 from tabweave.columns.column import Schema
 from tabweave.columns.spelling import MAX_UNSPELLED_VALUES, Spelling, spelling_of
@@ -243,11 +243,14 @@ class Weave(ValueEmbedder):
         factors = checked_weights(self.weights, self.schema_.given)
         self.weights_, part_weights = split_weights(counted, counts, weights, factors)
         spelling = spellings(counts, counted.valued, self.schema_)
-        learned, values = ColumnCouplings(present, int(self.max_landmarks), spelling), {}
-        for name in counted.valued:
+        learned = ColumnCouplings(present, int(self.max_landmarks), spelling)
+
+        def factors_of(name: str) -> Factors:
             share = trusted[counts.names.index(name)] / 2
-            values[name] = learned.factors(name, share).scaled(part_weights[name])
-        self.landmarks_ = learned.landmarks
+            return learned.factors(name, share).scaled(part_weights[name])
+
+        values = dict(zip(counted.valued, in_threads(factors_of, counted.valued), strict=True))
+        self.landmarks_ = learned.landmarks(counted.valued)
         curves = [
             column_curve(part, counts, self.counts_, counted).scaled(part_weights[part])
             for part in counted.numbered
@@ -370,10 +373,6 @@ class ColumnCouplings:
     spelling : mapping
         How the values of some columns are spelled.
 
-    Attributes
-    ----------
-    landmarks : dict of str to int
-        The columns seen through landmarks, and how many these are.
     """
 
     def __init__(
@@ -382,7 +381,11 @@ class ColumnCouplings:
         self.coupled = coupled
         self.max_landmarks = max_landmarks
         self.spelling = spelling
-        self.landmarks: dict[str, int] = {}
+
+    def landmarks(self, names: Sequence[str]) -> dict[str, int]:
+        """The columns that are seen through landmarks, and how many these are."""
+        sizes = dict(zip(self.coupled.names, self.coupled.sizes.tolist(), strict=True))
+        return {name: self.max_landmarks for name in names if sizes[name] > self.max_landmarks}
 
     def factors(self, name: str, share: float) -> Factors:
         """Return the factors of a column, a share of them couplings."""
@@ -390,8 +393,6 @@ class ColumnCouplings:
         a = coupled.vocabulary.index(name)
         f, size = coupled.frequencies[a], coupled.sizes[a]
         landmark_ids = couplings.landmarks(coupled, a, self.max_landmarks)
-        if len(landmark_ids) < size:
-            self.landmarks[name] = len(landmark_ids)
         share *= evidence(coupled, a, SMOOTHING)
         gram, diagonal = np.zeros((size, len(landmark_ids))), np.zeros(size)
         spelled = None

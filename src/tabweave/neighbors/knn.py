@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import Interval, StrOptions, njit
+from tabweave._compat import Interval, StrOptions, in_threads, njit
 from tabweave.base import Embedder, Estimator, TabularInput
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.frames import DATETIMES
@@ -42,7 +42,6 @@ from tabweave.io.store import CacheNotSaved
 from tabweave.neighbors.stored import LARGEST_COORDINATE, check_whole_number
 from tabweave.neighbors.votes import DISTANCE_ROUNDING, check_classes, check_length, checked_target
 from tabweave.space.kernels import all_distances, kth_distances
-from tabweave.space.points import in_threads
 from tabweave.space.scan import (
     Copies,
     Nodes,

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tabweave._compat import njit
+from tabweave._compat import in_threads, njit
 from tabweave.columns.vocabulary import slices
 from tabweave.neighbors.votes import Neighbors, TrainingTargets
-from tabweave.space.points import in_threads
 from tabweave.space.scan import Queries, View
 
 

@@ -7,7 +7,7 @@ number of neighbours come in, and the best ones, with factors for the weights of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.base import clone
 
-from tabweave._compat import blas_threads, one_blas_thread
+from tabweave._compat import blas_threads, in_threads, one_blas_thread
 from tabweave.columns.table import Table, canonical_codes, distinct_rows, take_rows
 from tabweave.embed.supervised import FOLDS, SupervisedWeave
 from tabweave.engines.reading import start_counts
@@ -97,13 +97,12 @@ class FoldDistances:
         end = self.columns_end
         columns = squared_distances(left[:, :end], right[:, :end])
         discriminant = squared_distances(left[:, end:], right[:, end:])
-        return [
-            Neighbors(
-                self.query_rows,
-                *smallest_entries(columns + share * discriminant if share else columns, k),
-            )
-            for share in shares
-        ]
+
+        def nearest(share: float) -> Neighbors:
+            squared = columns + share * discriminant if share else columns
+            return Neighbors(self.query_rows, *smallest_entries(squared, k))
+
+        return in_threads(nearest, shares)
 
     def tuned(self, factors: np.ndarray) -> FoldDistances:
         """Distances to which columns, and the discriminant, count by factors."""
@@ -202,33 +201,40 @@ def cv_folds(
     n_validation: int,
     n_neighbors: int,
     line: Callable[[np.ndarray], Callable[[Table], np.ndarray] | None],
-) -> Iterator[CVFold]:
-    """Yield held-out rows, and the ones near to them as others teach each member.
+) -> list[CVFold]:
+    """Held-out rows, and the ones near to them as others teach each member.
 
     ``line`` makes linear predictions from counts of values with classes, if there are any.
     """
     heads, node_of = distinct_rows(canonical_codes(table))
     # The discriminant of these models counts as their columns do.
-    models = {
-        power: member_of(embedder, power, 1.0) for power in dict.fromkeys(p for p, _ in members)
-    }
-    for part, pairs in embedder.left_out(table, *targets):
+    powers = list(dict.fromkeys(power for power, _ in members))
+    of_powers = in_threads(lambda power: member_of(embedder, power, 1.0), powers)
+    models = dict(zip(powers, of_powers, strict=True))
+
+    def fold_of(held_out: tuple[np.ndarray, Any]) -> CVFold:
+        part, pairs = held_out
         query_rows = part[: -(-n_validation // FOLDS)]
         others = np.setdiff1d(np.arange(table.n_rows), part)
         nodes, others_node = np.unique(node_of[others], return_inverse=True)
-        neighbors: dict[Member, tuple[FoldDistances, Neighbors]] = {}
-        for power, model in models.items():
-            distances = FoldDistances(model.taught_by(pairs), table, query_rows, heads[nodes])
+
+        def near(power: float) -> dict[Member, tuple[FoldDistances, Neighbors]]:
+            model = models[power].taught_by(pairs)
+            distances = FoldDistances(model, table, query_rows, heads[nodes])
             shares = [share for p, share in members if p == power]
-            for share, nearest in zip(shares, distances.nearest(shares, n_neighbors), strict=True):
-                neighbors[power, share] = distances, nearest
+            found = zip(shares, distances.nearest(shares, n_neighbors), strict=True)
+            return {(power, share): (distances, nearest) for share, nearest in found}
+
+        neighbors = {k: v for part in in_threads(near, list(models)) for k, v in part.items()}
         predict, lines = line(pairs), None
         if predict is not None:
             predicted = predict(table)
             lines = predicted[others], predicted[query_rows]
-        yield CVFold(
+        return CVFold(
             TrainingTargets(targets.take(others), others_node, len(nodes)), lines, neighbors
         )
+
+    return in_threads(fold_of, list(embedder.left_out(table, *targets)))
 
 
 def fold_answers(
@@ -239,15 +245,19 @@ def fold_answers(
     vote: Callable[[Neighbors, CVFold, Sequence[int]], dict[Any, Any]],
 ) -> dict[Any, tuple[np.ndarray, Any]]:
     """Held-out rows and what they get from a member, by what ``vote`` tells apart."""
-    parts: dict[Any, list[tuple[np.ndarray, Any]]] = {}
-    for fold in folds:
+
+    def of_fold(fold: CVFold) -> tuple[np.ndarray, dict[Any, Any]]:
         distances, neighbors = fold.neighbors[member]
         if strength:
             first = (part[:, : n_reranked(ks)] for part in neighbors[1:])
             neighbors = Neighbors(neighbors.query_rows, *first)
             neighbors = distances.reranked(neighbors, fold.targets, member[1], strength)
-        for key, answers in vote(neighbors, fold, ks).items():
-            parts.setdefault(key, []).append((neighbors.query_rows, answers))
+        return neighbors.query_rows, vote(neighbors, fold, ks)
+
+    parts: dict[Any, list[tuple[np.ndarray, Any]]] = {}
+    for query_rows, answers_of in in_threads(of_fold, folds):
+        for key, answers in answers_of.items():
+            parts.setdefault(key, []).append((query_rows, answers))
     out = {}
     for key, pairs in parts.items():
         rows, votes = zip(*pairs, strict=True)

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from tabweave._compat import Interval, StrOptions, seed_of
+from tabweave._compat import Interval, StrOptions, in_threads, seed_of
 from tabweave.base import Estimator, TabularInput
 from tabweave.columns.column import Schema
 from tabweave.columns.identifiers import warn_of_predictive
@@ -312,7 +312,7 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
         folds = members.cv_folds(
             self.embedder_, table, targets, family, n_held_out, n_near, self._line
         )
-        return list(folds), targets
+        return folds, targets
 
     def _line(self, pairs: np.ndarray | None = None) -> Callable[[Table], np.ndarray] | None:
         """Linear prediction that counts with classes teach; None of classes.
@@ -647,12 +647,14 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
         self, folds: list[CVFold], targets: Targets, ks: Sequence[int]
     ) -> dict[tuple[float, ...], dict[int, float]]:
         """What each member reaches of the objective, by number of neighbours."""
-        scores: dict[tuple[float, ...], dict[int, float]] = {}
-        for member in folds[0].neighbors:
+
+        def of_member(member: Member) -> dict[int, float]:
             answers = members.fold_answers(folds, member, ks, 0.0, self._fold_votes)
-            scores[member] = {k: self._score(targets.take(rows), votes)
-                              for k, (rows, votes) in answers.items()}  # fmt: skip
-        return scores
+            return {k: self._score(targets.take(rows), votes)
+                    for k, (rows, votes) in answers.items()}  # fmt: skip
+
+        family = list(folds[0].neighbors)
+        return dict(zip(family, in_threads(of_member, family), strict=True))
 
     def _score(self, targets: Targets, votes: Any) -> float:
         labels, weight = targets
@@ -668,18 +670,18 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
     ) -> None:
         """Choose whether columns are weighted around rows, and what makes votes probabilities."""
         self.n_neighbors_ = ks
-        answers = {
-            strength: members.fold_answers(folds, member, ks, strength, self._fold_votes)
-            for strength in (self._local_strengths if self._is_chosen else (0.0,))
-        }
-        scores = {
-            strength: float(np.mean([self._score(targets.take(rows), votes)
-                                     for rows, votes in by_k.values()]))
-            for strength, by_k in answers.items()
-        }  # fmt: skip
+
+        def of_strength(strength: float) -> tuple[dict[int, Any], float]:
+            answers = members.fold_answers(folds, member, ks, strength, self._fold_votes)
+            scores = [self._score(targets.take(rows), votes) for rows, votes in answers.values()]
+            return answers, float(np.mean(scores))
+
+        strengths = self._local_strengths if self._is_chosen else (0.0,)
+        found = dict(zip(strengths, in_threads(of_strength, strengths), strict=True))
+        scores = {strength: score for strength, (_, score) in found.items()}
         self.local_ = max(scores, key=lambda strength: (scores[strength], -strength))
         self.validation_[0]["local"] = scores
-        self._calibrate_by(answers[self.local_], targets)
+        self._calibrate_by(found[self.local_][0], targets)
 
     def _calibrate(self, folds: list[CVFold], targets: Targets, member: Member) -> None:
         """Learn what makes votes probabilities."""
@@ -853,8 +855,11 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
         """R² of each member and share of the linear prediction, by number of neighbours."""
         variance = max(targets.mean((targets.values - targets.mean()) ** 2), 1e-300)
         scores: dict[tuple[float, ...], dict[int, float]] = {}
-        for member in folds[0].neighbors:
-            answers = members.fold_answers(folds, member, ks, 0.0, self._fold_votes)
+        family = list(folds[0].neighbors)
+        all_answers = in_threads(
+            lambda member: members.fold_answers(folds, member, ks, 0.0, self._fold_votes), family
+        )
+        for member, answers in zip(family, all_answers, strict=True):
             for (k, share), (rows, guess) in answers.items():
                 held_out = targets.take(rows)
                 error = held_out.mean((held_out.values - guess) ** 2)

@@ -15,7 +15,7 @@ from tabweave._compat import njit
 from tabweave.columns.nominal import Codes
 from tabweave.columns.sets import Sets
 from tabweave.columns.vocabulary import slices
-from tabweave.counts.counting import BLOCK_ENTRIES, compiled, n_threads
+from tabweave.counts.counting import BLOCK_ENTRIES, compiled
 
 Writer = Callable[[slice, np.ndarray], None]  # writes the coordinates of some rows into an array
 
@@ -124,26 +124,6 @@ def row_blocks(n_rows: int, row_bytes: int) -> list[slice]:
     """Cut rows into blocks of some megabytes of output: long runs, yet work for every core."""
     block_bytes = 1 << 23
     return slices(n_rows, 1, max(1024, block_bytes // max(row_bytes, 1)))
-
-
-def in_threads(work: Callable[..., None], blocks: Sequence[object]) -> None:
-    """Do independent blocks of work, on all cores when there is more than one block."""
-    if len(blocks) < 2:
-        for block in blocks:
-            work(block)
-        return
-    from concurrent.futures import ThreadPoolExecutor
-
-    n_runs = 16 * n_threads()  # a thread is not asked for each of many blocks
-    step = -(-len(blocks) // n_runs)
-    runs = [blocks[start : start + step] for start in range(0, len(blocks), step)]
-
-    def go_through(run: Sequence[object]) -> None:
-        for block in run:
-            work(block)
-
-    with ThreadPoolExecutor(n_threads()) as pool:
-        list(pool.map(go_through, runs))
 
 
 # -- distances of points --------------------------------------------------------------------------

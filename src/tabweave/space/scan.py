@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from tabweave._compat import eigh
+from tabweave._compat import eigh, in_threads
 from tabweave.columns.table import Table, distinct_rows, take_rows
 from tabweave.columns.vocabulary import Unknown, slices
 from tabweave.counts.counting import group_columns
 from tabweave.gpu import arrays as gpu
 from tabweave.space import kernels
-from tabweave.space.points import in_threads
 from tabweave.space.space import HIDDEN, Space, total_gaps
 
 # Of a coordinate up to here float32 can hold the square, exactly enough.

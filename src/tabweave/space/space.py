@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tabweave._compat import html_table, require
+from tabweave._compat import html_table, in_threads, require
 from tabweave.columns.cells import column_of
 from tabweave.columns.column import Schema
 from tabweave.columns.nominal import Codes
@@ -25,7 +25,6 @@ from tabweave.space.points import (
     Writer,
     cdist_squared,
     checked_type,
-    in_threads,
     inner_products,
     row_blocks,
     row_writer,

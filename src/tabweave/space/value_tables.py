@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tabweave._compat import eigh, fix_signs, one_blas_thread
+from tabweave._compat import eigh, fix_signs, in_threads, one_blas_thread
 from tabweave.columns.nominal import Codes
 from tabweave.columns.sets import Sets
 from tabweave.columns.spelling import Spelling
@@ -41,7 +41,6 @@ from tabweave.space.points import (
     Piece,
     Turn,
     Writer,
-    in_threads,
     row_writer,
     sum_writer,
     value_writer,

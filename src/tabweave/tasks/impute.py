@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import Interval, StrOptions, require, seed_of
+from tabweave._compat import Interval, StrOptions, in_threads, require, seed_of
 from tabweave.base import Estimator, TabularInput
 from tabweave.columns.column import Schema
 from tabweave.columns.datetime import DIGIT_FORMATS, Datetimes, stamps, write_datetime
@@ -39,7 +39,7 @@ from tabweave.columns.nominal import Codes
 from tabweave.columns.numeric import DURATIONS, nearest_written, written_like
 from tabweave.columns.table import Table, take_rows
 from tabweave.columns.texts import present_texts
-from tabweave.columns.vocabulary import Label, canonical
+from tabweave.columns.vocabulary import Label, canonical, slices
 from tabweave.counts.counting import available_memory
 from tabweave.io.register import storable
 from tabweave.space.scan import Nodes, Queries, nearest_nodes
@@ -146,8 +146,12 @@ class GapFiller:
         nearest: dict[int, NearestRows] = {}
         for _ in range(n_rounds):
             rows = self.model.completed(cells, guesses)
-            guesses = {a: self._guess(a, first[a], rows, nearest) for a in first}
+            jobs = [(a, first[a], rows, nearest) for a in first]
+            guesses = dict(zip(first, in_threads(self._guessed, jobs), strict=True))
         return guesses
+
+    def _guessed(self, job: tuple[int, Guess, CompleteRows, dict[int, NearestRows]]) -> Guess:
+        return self._guess(*job)
 
     def _guess(
         self, a: int, first: Guess, complete: CompleteRows, nearest: dict[int, NearestRows]
@@ -882,8 +886,8 @@ def _flattened(X: Any) -> Any:
 
 def _example(cells: Any) -> Any:
     """The first cell that is not missing, as Python has it; None if there is none."""
-    for start in range(0, len(cells), 1000):
-        for cell in _python_cells(cells[start : start + 1000]):
+    for rows in (slice(0, 8), *slices(len(cells), 1, 1000)):
+        for cell in _python_cells(cells[rows]):
             if is_missing(cell) or (isinstance(cell, str) and not present_texts([cell])):
                 continue
             return cell
@@ -897,8 +901,9 @@ def typical_cells(cells: Any) -> list[Any]:
     """
     example = _example(cells)
     if isinstance(example, str):
-        texts = (cell for cell in _python_cells(cells[:1000]) if isinstance(cell, str))
-        return list(islice(dict.fromkeys(present_texts([*texts, example])), 100))
+        distinct = dict.fromkeys([*_python_cells(cells[:1000]), example])
+        texts = present_texts([cell for cell in distinct if isinstance(cell, str)])
+        return list(islice(dict.fromkeys(texts), 100))
     if isinstance(example, dt.timedelta):
         return [np.timedelta64(example)]
     return [example] if type(example) in (int, Decimal, dt.date, dt.time) else []

@@ -228,10 +228,18 @@ class Training(Trained):
         out = self.folds == fold
         return self.problem.part(~out).team(self.problem.labeled[out])
 
-    def _best_look(self, teams: list[Team], patience: int, *, check_interval: int = 5) -> Look:
+    def _best_look(
+        self,
+        teams: list[Team],
+        patience: int,
+        *,
+        check_interval: int = 5,
+        prior_labels: int = 50,
+    ) -> Look:
         """Train until the loss of held-out rows rises; ``patience`` looks without a better one.
 
-        Each fold's rows are judged by the boosters that were trained without them.
+        Each fold's rows are judged by the boosters that were trained without them. That more rounds
+        do no harm is believed as if so many labels had said so: few labels choose rounds badly.
         """
         held, fold_of = self.held, self.folds[self.folds >= 0]
         looks: list[Look] = []
@@ -254,7 +262,8 @@ class Training(Trained):
                 break
         # Errors go on falling when probabilities are overdone already: the last look that is no
         # worse than the best one, as far as these rows can tell.
-        return [look for look in looks if not better(looks[best].losses, look.losses)][-1]
+        errors = 1 + prior_labels / len(held.labeled)
+        return [look for look in looks if not better(looks[best].losses, look.losses, errors)][-1]
 
     def _note(self, n_rounds: int, losses: np.ndarray) -> None:
         """Note the sources' held-out losses, and the weights that follow from them."""

@@ -103,7 +103,7 @@ def test_what_once_broke_a_promise(path):
     tool("fuzz").DOORS[path.parent.name][1](path.read_bytes())
 
 
-@pytest.mark.parametrize("door", ["tables", "files", "text", "requests"])
+@pytest.mark.parametrize("door", ["tables", "files", "text", "damaged", "requests"])
 def test_a_few_throws_at_every_door(door):
     for package in ("pandas", "polars", "pyarrow", "fastapi", "httpx"):
         pytest.importorskip(package)

@@ -1,6 +1,7 @@
 """Throw odd things at every door, for as long as you like; what breaks is kept.
 
-Usage: python tools/fuzz.py [--minutes M] [--doors tables files text requests] [--seed S]
+Usage: python tools/fuzz.py [--minutes M] [--doors tables files text damaged requests] [--seed S]
+                            [--formats arrow parquet sqlite xlsx csv json model] [--most N]
 
 - tables: typed tables drawn by Hypothesis, through every engine that reads them: in memory, in
   chunks, as frames, from Parquet and JSON files, from SQL, and counted by DuckDB itself. Counts,
@@ -9,6 +10,9 @@ Usage: python tools/fuzz.py [--minutes M] [--doors tables files text requests] [
   and arrays; a file is read, or refused by a ValueError.
 - text: CSV and JSON text. It is read, or refused by a ValueError or TypeError; JSON says what its
   rows say in memory; cells of a CSV file that differ are labels that differ.
+- damaged: files of each format with bytes changed, those of packed parts too, read in a forked
+  process. It ends by itself, within 30 seconds and a gigabyte; the file is read, or refused by a
+  ValueError, TypeError or OSError. A model that is read embeds rows.
 - requests: questions to the studio, drawn by Schemathesis from its OpenAPI description, one in two
   about a file, a source and a job that are there; an answer below 500. Without Schemathesis they
   are put together from the routes.
@@ -24,16 +28,22 @@ import atexit
 import contextlib
 import copy
 import csv
+import importlib
 import io
 import json
 import math
+import os
 import random
+import resource
 import shutil
+import signal
+import sqlite3
 import sys
 import tempfile
 import time
 import traceback
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from functools import cache
@@ -324,6 +334,171 @@ def _number(cell: str) -> Any:
         return cell
 
 
+# -- damaged files --------------------------------------------------------------------------------
+
+FORMATS = ["arrow", "parquet", "sqlite", "xlsx", "csv", "json", "model"]
+_ROWS = {
+    "a": ["red", "blue", "blue", None, "é"] * 8,
+    "b": [1, 2, 3, 2**40, -1] * 8,
+    "c": [0.5, None, 1e300, -2.5, 3.0] * 8,
+}
+_SHEET = "".join(
+    f'<row r="{i + 1}"><c r="A{i + 1}" t="str"><v>{a}</v></c><c r="B{i + 1}"><v>{b}</v></c></row>'
+    for i, (a, b) in enumerate([("a", 7), *zip(_ROWS["a"], _ROWS["b"], strict=True)])
+)
+
+
+def make_damaged(rng: random.Random) -> bytes:
+    """Return a damaged file, its format in the first line."""
+    form = rng.choice(FORMATS)
+    content = _sound(form)
+    if form in ("xlsx", "model") and rng.random() < 0.7:
+        content = _with_changed_member(content, rng)
+    else:
+        content = _changed_bytes(content, rng)
+    return f"{form}\n".encode() + content
+
+
+def _with_changed_member(content: bytes, rng: random.Random) -> bytes:
+    """Change bytes of one member of an archive, whose check sums are right."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w") as new:
+        names = old.namelist()
+        changed = rng.choice(names)
+        for name in names:
+            part = old.read(name)
+            new.writestr(name, _changed_bytes(part, rng) if part and name == changed else part)
+    return out.getvalue()
+
+
+@cache
+def _sound(form: str) -> bytes:
+    """Return a file without damage; written by another process, so that this one has no threads."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"rows.{form}")
+        _forked(lambda: _write_sound(form, path))
+        return path.read_bytes()
+
+
+def _write_sound(form: str, path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.feather
+    import pyarrow.parquet
+
+    table = pa.table(_ROWS).append_column("d", pa.array(_ROWS["a"]).dictionary_encode())
+    if form == "arrow":
+        pyarrow.feather.write_feather(table, path, "uncompressed")
+    elif form == "parquet":
+        pyarrow.parquet.write_table(table, path)
+    elif form == "sqlite":
+        with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("CREATE TABLE t (a TEXT, b INTEGER, c REAL)")
+            cells = zip(*_ROWS.values(), strict=True)
+            connection.executemany("INSERT INTO t VALUES (?, ?, ?)", cells)
+    elif form == "xlsx":
+        path.write_bytes(_workbook(_SHEET))
+    elif form == "csv":
+        pyarrow.csv.write_csv(table, path)
+    elif form == "json":
+        path.write_text("\n".join(map(json.dumps, table.to_pylist())))
+    else:
+        _some_model().save(path)
+
+
+def _some_model() -> Any:
+    from tabweave import SimilarityIndex, Weave
+
+    return SimilarityIndex(Weave()).fit({"a": _ROWS["a"], "b": [str(b) for b in _ROWS["b"]]})
+
+
+def _workbook(sheet: str) -> bytes:
+    space = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    about = '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+    parts = {
+        "xl/workbook.xml": f'<workbook {space} xmlns:r="{office}"><sheets><sheet name="a" '
+        'sheetId="1" r:id="r1"/></sheets></workbook>',
+        "_rels/.rels": f'{about}<Relationship Id="r1" Type="{office}/officeDocument" '
+        'Target="xl/workbook.xml"/></Relationships>',
+        "xl/_rels/workbook.xml.rels": f'{about}<Relationship Id="r1" Type="{office}/worksheet" '
+        'Target="worksheets/sheet1.xml"/></Relationships>',
+        "xl/worksheets/sheet1.xml": f"<worksheet {space}><sheetData>{sheet}</sheetData>"
+        "</worksheet>",
+    }
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as book:
+        for name, text in parts.items():
+            book.writestr(name, text)
+    return out.getvalue()
+
+
+def check_damaged(data: bytes) -> None:
+    """A damaged file is read or refused, by a process that ends by itself."""
+    form, _, content = data.partition(b"\n")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"rows.{form.decode()}")
+        path.write_bytes(content)
+        _forked(lambda: _read_damaged(form.decode(), path))
+
+
+def _read_damaged(form: str, path: Path) -> None:
+    import tabweave
+    from tabweave.engines import read
+    from tabweave.io.files import _read_book
+
+    with contextlib.suppress(ValueError, TypeError, OSError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if form == "model":
+            tabweave.load(path).query({"a": ["red"], "b": ["1"]}, 2)
+            return
+        if form == "xlsx":  # in this process, not in a further one
+            rows = _unless_panic(lambda: _read_book(path, 1 << 28, 5_000_000))
+        else:
+            rows = read((f"sqlite:///{path}", "SELECT * FROM t") if form == "sqlite" else path)
+        tabweave.Counts.of(tabweave.Table.of(rows))
+
+
+def _unless_panic(work: Callable[[], Any]) -> Any:
+    """Return what work returns; a panic of compiled code is a ValueError here."""
+    try:
+        return work()
+    except BaseException as error:
+        if type(error).__name__ == "PanicException":
+            raise ValueError(str(error)) from None
+        raise
+
+
+def _forked(work: Callable[[], None], seconds: int = 30, max_bytes: int = 1 << 30) -> None:
+    """Work in a forked process; raise if it crashes, raises, takes longer or more memory.
+
+    Seconds are those of a processor; it may wait ten times as long on a busy machine.
+    """
+    loaded = "pyarrow.csv pyarrow.feather pyarrow.parquet duckdb tabweave.engines"
+    for module in (*loaded.split(), "tabweave.embed.weave", "tabweave.neighbors.index"):
+        importlib.import_module(module)  # once, and not in each process
+    before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    with tempfile.TemporaryFile("w+") as said:
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                signal.alarm(10 * seconds)
+                resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+                os.dup2(said.fileno(), 2)
+                work()
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(code)
+        _, status, usage = os.wait4(child, 0)
+        said.seek(0)
+        assert status == 0, (os.waitstatus_to_exitcode(status), said.read()[-2000:])
+        assert usage.ru_maxrss * 1024 - before < max_bytes, usage.ru_maxrss
+
+
 # -- requests -------------------------------------------------------------------------------------
 
 
@@ -431,6 +606,7 @@ DOORS: dict[str, tuple[Callable[[], Any], Callable[[bytes], None]]] = {
     "tables": (tables, check_tables),
     "files": (lambda: make_files, check_files),
     "text": (lambda: make_text, check_text),
+    "damaged": (lambda: make_damaged, check_damaged),
     "requests": (requests, check_requests),
 }
 
@@ -462,12 +638,15 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1.0, help="for each door")
     parser.add_argument("--doors", nargs="+", choices=DOORS, default=list(DOORS))
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--formats", nargs="+", choices=FORMATS, default=FORMATS)
+    parser.add_argument("--most", type=int, default=sys.maxsize, help="inputs for each door")
     options = parser.parse_args()
     seed = time.time_ns() % 2**32 if options.seed is None else options.seed
+    FORMATS[:] = options.formats
     for door in options.doors:
         throw, last = thrower(door)
         rounds, end = 0, time.monotonic() + 60 * options.minutes
-        while time.monotonic() < end:
+        while time.monotonic() < end and rounds * _ROUND < options.most:
             try:
                 throw(seed + rounds)
             except Exception:

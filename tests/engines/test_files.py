@@ -502,7 +502,9 @@ def test_ordered_categories_of_a_file_are_ordinal(tmp_path, suffix):
     for rows in (frame, path, read(path)):
         size, day = Weave().fit(rows).kinds()
         assert (size.kind, size.why) == ("ordinal", "ordered categories")
-        assert (day.kind, day.why) == ("nominal", "categories")
+        assert day.kind == "nominal"
+        if "int32" not in open_source(path).types["day"]:
+            assert day.why == "categories"  # pyarrow below 18 forgets it of text in Parquet
         assert Weave().fit(rows).schema_["size"].levels == tuple(SIZES)
     assert Weave().fit([path, path]).kinds()[0].kind == "ordinal"
 
@@ -512,7 +514,10 @@ def test_ordered_categories_of_polars_are_ordinal_from_its_files(tmp_path):
     frame = pl.DataFrame({"size": pl.Series(["M", "S", "L"] * 10, dtype=pl.Enum(SIZES))})
     frame.write_parquet(tmp_path / "a.parquet")
     frame.write_ipc(tmp_path / "a.arrow")
-    for rows in (frame, frame.to_arrow(), tmp_path / "a.parquet", tmp_path / "a.arrow"):
+    assert Weave().fit(frame).schema_["size"].levels == tuple(SIZES)
+    if not frame.to_arrow().schema.field("size").type.ordered:
+        pytest.skip("polars below 2 does not tell Arrow of an order")
+    for rows in (frame.to_arrow(), tmp_path / "a.parquet", tmp_path / "a.arrow"):
         assert Weave().fit(rows).schema_["size"].levels == tuple(SIZES)
 
 
@@ -636,3 +641,14 @@ def test_a_folder_of_files_may_be_called_data(tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "rows.csv").write_text("a\nx\n")
     assert count(tmp_path / "data").n == 1
+
+
+@pytest.mark.parametrize("form", ["parquet", "feather"])
+def test_columns_of_one_name_are_refused(tmp_path, form):
+    arrow = pytest.importorskip("pyarrow")
+    package = pytest.importorskip(f"pyarrow.{form}")
+    table = arrow.Table.from_arrays([[1, 2], ["u", "v"], [3, 4]], names=["a", "b", "a"])
+    path = tmp_path / f"rows.{form}"
+    getattr(package, {"parquet": "write_table", "feather": "write_feather"}[form])(table, path)
+    with pytest.raises(ValueError, match=rf"rows.{form}: expected columns of different names"):
+        read(path)

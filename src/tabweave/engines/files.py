@@ -294,7 +294,7 @@ class ParquetSource(Source):
 
     def __init__(self, path: Path) -> None:
         with require("pyarrow.parquet", "frames").ParquetFile(path) as file:
-            types = {field.name: str(field.type) for field in file.schema_arrow}
+            types = _types_of(file.schema_arrow, path)
             super().__init__(str(path), types, file.metadata.num_rows)
             ordered = [name for name, kind in types.items() if kind.endswith("ordered=1>")]
             orderless = _without_dictionary(file.metadata, ordered)
@@ -321,6 +321,17 @@ class ParquetSource(Source):
             yield from file.iter_batches(batch_rows, columns=list(columns))
 
 
+def _types_of(schema: Any, path: Path) -> dict[str, str]:
+    """The types of the columns of a file, which must have different names."""
+    types = {field.name: str(field.type) for field in schema}
+    if len(types) < len(schema):
+        twice = next(name for name in types if schema.names.count(name) > 1)
+        raise ValueError(
+            f"{path}: expected columns of different names, got {twice!r} twice; rename one"
+        )
+    return types
+
+
 def _without_dictionary(metadata: Any, columns: Sequence[str]) -> set[str]:
     """Those columns of a Parquet file of which some part has no list of its values."""
     if not columns:
@@ -344,7 +355,7 @@ class IpcSource(Source):
         arrow = require("pyarrow", "frames")
         with arrow.memory_map(str(path)) as file:
             schema = _ipc_reader(arrow, file).schema
-        super().__init__(str(path), {field.name: str(field.type) for field in schema})
+        super().__init__(str(path), _types_of(schema, path))
         self.paths = (path,)
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:

@@ -428,11 +428,11 @@ def _read_book(path: Path, max_bytes: int, max_cells: int) -> dict[str, list[Any
             _check_members(path, max_bytes, max_cells)
         try:
             book = calamine.load_workbook(str(path))
+            sheet = book.get_sheet_by_index(0) if book.sheet_names else None
         except calamine.CalamineError as error:
             raise ValueError(f"{path}: expected a workbook, got another file: {error}") from error
-        if not book.sheet_names:
-            raise ValueError(f"{path}: expected a workbook with a sheet, got none")
-        sheet = book.get_sheet_by_index(0)
+    if sheet is None:
+        raise ValueError(f"{path}: expected a workbook with a sheet, got none")
     rows = (row for row in sheet.iter_rows() if any(cell not in ("", None) for cell in row))
     header = next(rows, None)
     if header is None:

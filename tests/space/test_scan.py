@@ -2,16 +2,20 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.spatial.distance import cdist
 
+from tabweave import ValueMetric, Weave
+from tabweave.engines.reading import read_fitted
 from tabweave.space import scan
-from tabweave.space.kernels import NO_ROW
+from tabweave.space.kernels import NO_ROW, _square_to_boxes, all_distances
 from tabweave.space.scan import (
     Copies,
     Nearest,
     Nodes,
     Queries,
+    View,
     merge,
     nearest_nodes,
     nearest_rows,
@@ -99,6 +103,66 @@ def test_a_sketch_is_made_for_many_questions_alone():
     assert "sketch" not in vars(nodes)
     nearest_nodes(nodes, queries, 5)
     assert "sketch" in vars(nodes)
+
+
+NUMBERS = ("x", "y", "z")
+
+
+def mixed(n=12_000, m=300, seed=0):
+    """Rows of numbers and values that go together, some of them missing, or there twice."""
+    rng = np.random.default_rng(seed)
+    where = rng.integers(0, 40, n + m)
+    rows = {c: where % (3 + i) + rng.normal(size=n + m).round(2) for i, c in enumerate(NUMBERS)}
+    rows["c"] = np.where(rng.random(n + m) < 0.8, where % 3, rng.integers(0, 3, n + m)).astype(str)
+    rows["d"] = (where // 10).astype(str).astype(object)
+    for name in ("x", "d"):
+        rows[name][rng.random(n + m) < 0.05] = None if name == "d" else np.nan
+    frame = pd.DataFrame(rows)
+    frame.iloc[100:200] = frame.iloc[:100].to_numpy()
+    frame.loc[n : n + 1, "x"] = [1e9, -1e300]
+    return frame[:n], frame[n:]
+
+
+@pytest.mark.parametrize("root", [False, True])
+@pytest.mark.parametrize("k", [1, 40])
+def test_boxes_change_no_bit(k, root):
+    rows, asked = mixed()
+    model = Weave().fit(rows)
+    stored, queries = (read_fitted(model, part) for part in (rows, asked))
+    view, plain = (View(stored, model.space_, root=root) for _ in range(2))
+    plain.nodes.__dict__["tiles"] = None
+    first = view.copies.first(np.random.default_rng(1).random(len(rows)) < 0.6)
+    for names in (None, first):
+        both = (nearest_nodes(v.nodes, v.queries(queries), k, names) for v in (view, plain))
+        assert_same(*both)
+    assert isinstance(view.nodes.tiles, scan.Tiles) and len(view.nodes.tiles.low) > 90
+
+
+def test_nodes_are_no_nearer_than_their_box():
+    rows, asked = mixed(m=256)
+    model = Weave().fit(rows)
+    view = View(read_fitted(model, rows), model.space_)
+    queries, tiles = view.queries(read_fitted(model, asked)), view.nodes.tiles
+    summed = np.empty((256, len(view.nodes)))
+    all_distances(queries.arrays(slice(None)), view.nodes.arrays(), summed)
+    nearest = np.minimum.reduceat(summed[:, tiles.order], tiles.edges[:-1], axis=1)
+    near, slack = tiles.near(queries.vectors(slice(None)))
+    bounds = np.empty_like(nearest)
+    for point, rounding, out in zip(near, slack, bounds, strict=True):
+        _square_to_boxes(point, rounding, tiles.low, tiles.high, out)
+    assert (bounds <= nearest * (1 + 1e-9)).all()
+    twentieth = np.sort(summed, axis=1)[:, 20:21]
+    assert (bounds <= twentieth).mean() < 0.3  # what a query compares with
+
+
+def test_boxes_are_made_for_many_questions_alone():
+    rows, asked = mixed()
+    model = Weave().fit(rows)
+    view = View(read_fitted(model, rows), model.space_)
+    nearest_nodes(view.nodes, view.queries(read_fitted(model, asked[:20])), 3)
+    assert "tiles" not in view.nodes.__dict__
+    measure = ValueMetric("goodall3").fit(rows[["c", "d"]])
+    assert View(read_fitted(measure, rows[["c", "d"]]), measure.space_).nodes.tiles is None
 
 
 @pytest.mark.parametrize("share", [0.02, 0.6])

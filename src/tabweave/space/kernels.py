@@ -295,6 +295,51 @@ def sketched_scan(queries, nodes, first, sketch, out, rows):
 
 
 @njit(nogil=True, cache=True)
+def tiled_scan(queries, nodes, first, boxes, out, rows):
+    """Do what :func:`scan` does, box by box of near nodes, until all others are too far.
+
+    ``boxes`` is (near, slack, low, high, edges): coordinates of queries in a few directions, what
+    rounding may take from a difference to a node, the ends of each box in these directions, and
+    where its nodes begin. What adds up to a node is no less than the square to its box. The nodes'
+    ``line`` is flat: the coordinates of each box after those of the one before.
+    """
+    near, slack, low, high, edges = boxes
+    bounds, buffer = np.empty(len(low)), np.empty(np.diff(edges).max())
+    groups, offsets, widths, starts, codes, line, power, root = nodes
+    joint = np.empty(starts[-1])
+    for i in range(len(out)):
+        _fill_joint(queries[0][i], groups, offsets, widths, starts, joint)
+        _clear(out[i], rows[i])
+        _square_to_boxes(near[i], slack[i], low, high, bounds)
+        middle = np.argmin(bounds)
+        for step in range(2 * len(bounds)):  # from the nearest box on to both sides
+            t = middle + (step + 1) // 2 * (1 if step % 2 else -1)
+            limit = out[i, 0] * out[i, 0] if root else out[i, 0]
+            if t < 0 or t >= len(bounds) or bounds[t] * (1 - 1e-9) > limit * (1 + 1e-9):
+                continue
+            begin, end = edges[t], edges[t + 1]
+            part = line[len(queries[1][i]) * begin : len(queries[1][i]) * end]
+            part = part.reshape(len(queries[1][i]), end - begin)
+            tile = buffer[: end - begin]
+            _fill_distances(
+                joint, starts, codes[:, begin:end], queries[1][i], part, 0, power, root, tile
+            )
+            _offer_tile(tile, first, begin, out[i], rows[i])
+        _sort(out[i], rows[i])
+
+
+@njit(nogil=True, cache=True)
+def _square_to_boxes(point, slack, low, high, out):
+    """Set the squared distance of a point to each box, less what rounding may add."""
+    for t in range(len(out)):
+        total = 0.0
+        for c in range(len(point)):
+            gap = max(low[t, c] - point[c], point[c] - high[t, c]) - slack
+            total += gap * gap if gap > 0.0 else 0.0
+        out[t] = total
+
+
+@njit(nogil=True, cache=True)
 def _not_ruled_out(near, along, columns, bound, begin, size, buffers):
     """List the nodes of a tile that a sketch, and then columns, do not rule out; return how many.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from tabweave.columns.vocabulary import Unknown, slices
 from tabweave.counts.counting import group_columns
 from tabweave.gpu import arrays as gpu
 from tabweave.space import kernels
-from tabweave.space.space import HIDDEN, Space, total_gaps
+from tabweave.space.space import HIDDEN, LabelPoints, Labels, Space, total_gaps
 
 # Of a coordinate up to here float32 can hold the square, exactly enough.
 MAX_FLOAT32_COORDINATE = 1e15
@@ -29,6 +30,7 @@ MIN_DEVICE_PAIRS = 1 << 21
 
 Ranking = tuple[np.ndarray, np.ndarray]  # distances and row numbers, a line for each query
 Hits = tuple[np.ndarray, np.ndarray, np.ndarray]  # who asks, who is found, what adds up between
+Vectors = Callable[[Any], np.ndarray]  # of some nodes or queries, a line for each
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,8 @@ class Nodes:
         What adds up over coordinates: ``|x - y|`` or ``(x - y)²``.
     root : bool
         Whether the roots of the sums are compared, and returned.
+    vectors : callable, optional
+        Points of some nodes that are no farther from each other than what adds up.
     """
 
     widths: np.ndarray
@@ -55,6 +59,7 @@ class Nodes:
     line: np.ndarray
     power: int = 2
     root: bool = False
+    vectors: Vectors | None = None
 
     @classmethod
     def of(
@@ -103,6 +108,11 @@ class Nodes:
         return Sketch.of(self.line) if self.power == 2 else None
 
     @cached_property
+    def tiles(self) -> Tiles | None:
+        """The nodes in boxes of near ones; None where there is no point in it."""
+        return Tiles.of(self) if self.power == 2 else None
+
+    @cached_property
     def on_device(self) -> gpu.DeviceNodes | None:
         """The nodes on the device that was chosen; None where the CPU has to search."""
         return gpu.DeviceNodes.of(gpu.device(), self)
@@ -110,7 +120,7 @@ class Nodes:
     def take(self, nodes: np.ndarray) -> Nodes:
         """Some of the nodes, close together in memory."""
         codes, line = (np.take(part, nodes, axis=1) for part in (self.codes, self.line))
-        return replace(self, codes=codes, line=line)
+        return replace(self, codes=codes, line=line, vectors=None)
 
     def arrays(self) -> tuple[Any, ...]:
         """What the kernels read."""
@@ -180,6 +190,105 @@ class Sketch:
 
 
 @dataclass(frozen=True, eq=False)
+class Tiles:
+    """Nodes in boxes along the few directions in which they differ most.
+
+    A query compares with the nodes of the nearest box first, and with none whose box is farther
+    than the k-th node so far. So answers stay what they are.
+
+    Attributes
+    ----------
+    centre, axes : ndarray of shape (coordinates,) and (coordinates, directions)
+        Where directions begin, and where they lead; they are orthogonal, of length 1.
+    low, high : ndarray of shape (boxes, directions)
+        The ends of each box.
+    edges : ndarray of shape (boxes + 1,)
+        Where the nodes of each box begin, and where the last ones end.
+    order : ndarray
+        The nodes, box by box.
+    arrays : tuple
+        Those of the nodes in that order, the coordinates of each box after those of the one before.
+    largest : float
+        The largest coordinate of a node, in size.
+    """
+
+    centre: np.ndarray
+    axes: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    edges: np.ndarray
+    order: np.ndarray
+    arrays: tuple[Any, ...]
+    largest: float
+
+    @classmethod
+    def of(cls, nodes: Nodes, n_directions: int = 8, max_nodes: int = 128) -> Tiles | None:
+        """Halve the nodes along the direction in which they differ most, again and again.
+
+        None if their vectors are unknown, wide, too large to be squared, or few, or differ in other
+        directions, too: then a query would meet most boxes.
+        """
+        n, max_width = len(nodes), 512
+        if nodes.vectors is None or n < 1 << 13:
+            return None
+        sample = nodes.vectors(slice(None, None, max(1, n >> 14)))
+        if not 0 < sample.shape[1] <= max_width or np.abs(sample).max() >= MAX_FLOAT32_COORDINATE:
+            return None
+        centre = sample.mean(axis=0)
+        sample -= centre
+        values, axes = eigh(sample.T @ sample)
+        if values[-n_directions:].sum() < 0.7 * values.sum():
+            return None
+        axes = axes[:, -n_directions:]
+        along, largest = np.empty((n, axes.shape[1])), 0.0
+        for block in slices(n, 1, 1 << 16):
+            vectors = nodes.vectors(block)
+            along[block] = vectors @ axes - centre @ axes
+            largest = max(largest, float(np.abs(vectors).max()))
+        order, edges = halved(along, max_nodes)
+        low, high = (end.reduceat(along[order], edges[:-1]) for end in (np.minimum, np.maximum))
+        line = np.concatenate([nodes.line[:, order[a:b]].ravel() for a, b in pairwise(edges)])
+        shape, rules = nodes.arrays()[:4], nodes.arrays()[6:]
+        arrays = *shape, np.take(nodes.codes, order, axis=1), line, *rules
+        return cls(centre, axes, low, high, edges, order, arrays, largest)
+
+    def search(self, queries: Queries, k: int, first: np.ndarray) -> Ranking:
+        """The k nearest nodes of each query, as :func:`nearest_nodes` finds them."""
+        named, vectors_of = first[self.order], queries.vectors
+        assert vectors_of is not None
+
+        def search(block: slice, rows: Ranking, *out: np.ndarray) -> None:
+            boxes = *self.near(vectors_of(block)), self.low, self.high, self.edges
+            kernels.tiled_scan(rows, self.arrays, named, boxes, *out)
+
+        return queries.search(k, search)
+
+    def near(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Vectors along the axes, and what rounding may take from a difference to a node."""
+        width, n_directions = self.axes.shape
+        with np.errstate(over="ignore", invalid="ignore"):  # far from everything, all are compared
+            along = vectors @ self.axes - self.centre @ self.axes
+            size = np.abs(vectors).max(axis=1) + self.largest
+            return along, 1e-13 * width * n_directions**0.5 * size
+
+
+def halved(along: np.ndarray, max_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """An order of points in which near ones stand together, and where each group begins."""
+    order, edges, pending = np.arange(len(along)), [len(along)], [(0, len(along))]
+    while pending:
+        begin, end = pending.pop()
+        if end - begin <= max_nodes:
+            edges.append(begin)
+            continue
+        rows = order[begin:end]
+        points, middle = along[rows], (end - begin) // 2
+        widest = points[:, np.argmax(points.var(axis=0))]
+        order[begin:end] = rows[np.argpartition(widest, middle)]
+        pending += [(begin, begin + middle), (begin + middle, end)]
+    return order, np.sort(edges)
+
+
+@dataclass(frozen=True, eq=False)
 class Queries:
     """Rows to look for.
 
@@ -190,10 +299,13 @@ class Queries:
         side.
     points : ndarray of shape (queries, coordinates)
         Their coordinates.
+    vectors : callable, optional
+        As those of nodes.
     """
 
     values: Callable[[Any], np.ndarray]
     points: np.ndarray
+    vectors: Vectors | None = None
 
     @classmethod
     def of(
@@ -213,7 +325,9 @@ class Queries:
 
     def take(self, numbers: np.ndarray) -> Queries:
         """Some of the queries."""
-        return Queries(lambda block: self.values(numbers[block]), self.points[numbers])
+        vectors = self.vectors
+        taken = None if vectors is None else lambda block: vectors(numbers[block])
+        return Queries(lambda block: self.values(numbers[block]), self.points[numbers], taken)
 
     def arrays(self, block: slice) -> tuple[np.ndarray, np.ndarray]:
         """What the kernels read of a block."""
@@ -349,10 +463,13 @@ def _nearest_on_cpu(
 ) -> Ranking:
     """The k nearest nodes, by a compiled loop over all of them."""
     arrays = nodes.arrays()
-    # A sketch pays for many queries, or if it is there.
+    # A sketch pays for many queries, or if it is there; of fewer coordinates, boxes do.
     is_sketched = not is_part and (len(queries) >= 64 or "sketch" in nodes.__dict__)
     sketch = nodes.sketch if is_sketched else None
     if sketch is None:
+        is_tiled = not is_part and (len(queries) >= 256 or "tiles" in nodes.__dict__)
+        if is_tiled and queries.vectors is not None and nodes.tiles is not None:
+            return nodes.tiles.search(queries, k, first)
         return queries.search(k, lambda _, rows, *out: kernels.scan(rows, arrays, first, *out))
     near, slack = sketch.near(queries.points)
 
@@ -523,12 +640,24 @@ class View:
         line = np.ascontiguousarray(np.hstack(blocks)) if blocks else np.zeros((0, len(heads)))
         widths = [len(labels) for labels in self.labels]
         root = root and space.root
-        self.nodes = Nodes.of(self.codes(), widths, line, power=space.power, root=root)
+        nodes = Nodes.of(self.codes(), widths, line, power=space.power, root=root)
+        self.nodes = replace(nodes, vectors=self._bounding) if self._is_bounded else nodes
 
     def codes(self, nodes: Any = slice(None)) -> list[np.ndarray]:
         """Values of (some) nodes in each column that is looked up."""
         rows = self.copies.heads[nodes]
         return [self.table[part.names[0]].codes[rows] for part in self.values]
+
+    @property
+    def _is_bounded(self) -> bool:
+        """Whether looked up distances are no less than those of points."""
+        return all(isinstance(labels, LabelPoints) for labels in self.labels)
+
+    def _bounding(self, nodes: Any) -> np.ndarray:
+        """Points of nodes: what lies along no axis of a value or a missing cell."""
+        pairs = zip(self.labels, self.codes(nodes), strict=True)
+        parts = [points_of(labels)[codes] for labels, codes in pairs]
+        return np.hstack([self.nodes.line[:, nodes].T, *parts])
 
     @property
     def line_widths(self) -> list[int]:
@@ -589,24 +718,32 @@ class View:
         for part, has_gaps in zip(self.lines, self._has_gaps, strict=True):
             if gaps and not has_gaps:
                 gaps[0] = gaps[0] + row_gaps(part, table)
-        lookups = [self._lookup(a, table, column_gaps) for a, column_gaps in enumerate(gaps)]
+        columns = [table[part.names[0]] for part in self.values]
+        pairs = zip(self.values, columns, strict=True)
+        located = [part.locate(column, self.unknown) for part, column in pairs]
+        codes = [column.codes for column in columns]
+        lookups = [
+            self._lookup(*args) for args in zip(located, codes, self.labels, gaps, strict=True)
+        ]
         points = np.ascontiguousarray(self._line(table, asks=True))
 
         def values(rows: Any) -> np.ndarray:
             none = np.zeros((len(points[rows]), 0))
             return np.hstack([none, *(lookup(rows) for lookup in lookups)])
 
-        return Queries(values, points)
+        def vectors(rows: Any) -> np.ndarray:
+            pairs = zip(located, codes, strict=True)
+            return np.hstack([points[rows], *(points_of(labels)[c[rows]] for labels, c in pairs)])
 
-    def _lookup(self, a: int, table: Table, gaps: np.ndarray) -> Callable[[Any], np.ndarray]:
+        return Queries(values, points, vectors if self._is_bounded else None)
+
+    @staticmethod
+    def _lookup(labels: Any, codes: np.ndarray, stored: Labels, gaps: np.ndarray) -> Vectors:
         """What gives the distances of queries to the values of a column.
 
         They are looked up where many queries are equal, unless a table of them would take more
         than 64 MB. Missing cells are included.
         """
-        part, stored = self.values[a], self.labels[a]
-        column = table[part.names[0]]
-        labels, codes = part.locate(column, self.unknown), column.codes
         used = np.flatnonzero(np.bincount(codes, minlength=len(labels)))
 
         is_tabled = 4 * len(used) <= len(codes) and len(used) * len(stored) <= 1 << 23
@@ -639,6 +776,12 @@ def row_gaps(part: Space, table: Table) -> np.ndarray:
     """What the missing cells of each row add to its squared distances."""
     gaps = total_gaps(part, table)
     return np.zeros(table.n_rows) if gaps is None else gaps
+
+
+def points_of(labels: Labels) -> np.ndarray:
+    """The points of labels that are points."""
+    assert isinstance(labels, LabelPoints)
+    return labels.points
 
 
 def gap_axes(gaps: np.ndarray, *, asks: bool) -> np.ndarray:

@@ -8,7 +8,7 @@ from counts: a method is a subclass with a constructor and ``_learn``.
 from __future__ import annotations
 
 from inspect import unwrap
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -110,9 +110,6 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         "dtype": [StrOptions({"float32", "float64"}), type, np.dtype],
     }
 
-    # How columns that no schema names are read: all as categories, by their types, or by rules.
-    _undeclared: ClassVar[Literal["categories", "types", "rules"]] = "types"
-
     counts_: Counts
     schema_: Schema
 
@@ -173,8 +170,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text = str(super().__repr__(N_CHAR_MAX))
-        is_read_by_rules = self._undeclared == "rules" and hasattr(self, "counts_")
-        dropped = dropped_line(fitted_kinds(self).dropped) if is_read_by_rules else ""
+        dropped = dropped_line(fitted_kinds(self).dropped) if hasattr(self, "counts_") else ""
         return "\n".join(filter(None, [text, dropped]))
 
     # -- using -----------------------------------------------------------------------------
@@ -291,7 +287,6 @@ class ValueEmbedder(Embedder):
     needs what is learned.
     """
 
-    _undeclared: ClassVar[Literal["categories", "types", "rules"]] = "categories"
     _missing_is_value: ClassVar[bool] = False  # In every column, whatever it says itself.
 
     tables_: ValueTables
@@ -317,10 +312,10 @@ class ValueEmbedder(Embedder):
         Parameters
         ----------
         X : frame, array, mapping of columns, list of dicts, or any source of :func:`tabweave.count`
-            The rows. Files, queries and frames on a cluster are counted where they are. How columns
-            that ``schema`` does not name are read depends on the class: :class:`~tabweave.Weave`
-            goes by their type, name and values, embedders for categories take all as categories;
-            :meth:`kinds` tells.
+            The rows. Files, queries and frames on a cluster are counted where they are. Columns
+            that ``schema`` does not name are read by their type, name and values, identifiers and
+            constants are dropped: :meth:`kinds` says why. Under ``schema="nominal"`` all are
+            categories.
         y : array-like, or the name of a column of a source, optional
             Classes, for the methods that use them.
         sample_weight : array-like, optional
@@ -388,7 +383,6 @@ def learn_columns(embedder: ValueEmbedder) -> None:
             embedder.schema_,
             int(state.get("n_bins", N_BINS)),
             missing_is_value=embedder._missing_is_value,
-            constants=embedder._undeclared != "rules",
         )
     embedder._counted = counted
     coupled = counted.coupled(counts)

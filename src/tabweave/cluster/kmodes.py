@@ -298,14 +298,18 @@ class KModes(
         Parameters
         ----------
         X : frame, array, mapping of columns or list of dicts
-            The rows; every column is read as categories.
+            The rows. Columns are read by their type, name and values; one of numbers or dates is an
+            error, unless it is read as categories: ``Table.of(X, "nominal")``.
         y : array-like, optional
             Classes, for the measures that learn from them; ignored by all others.
         sample_weight : array-like, optional
             A weight for each row: 2 is the same as having the row twice, 0 as not having it.
         """
+        return self._fit(X, y, sample_weight, whole=True)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, *, whole: bool) -> Self:
         self._validate_params()
-        table = fit_metric(self, X, y, sample_weight)
+        table = fit_metric(self, X, y, sample_weight, whole=whole)
         self._layout = ValueLayout.of(self.metric_, self.feature_weights, self.centers)
         weight = checked_weight(sample_weight, table.n_rows)
         indices, weights, inverse = self._layout.distinct(table, weight)
@@ -333,7 +337,7 @@ class KModes(
         values join the vocabulary. ``labels_`` and ``cost_`` are those of the batch.
         """
         if not hasattr(self, "_members"):
-            return self.fit(X, y, sample_weight)
+            return self._fit(X, y, sample_weight, whole=False)
         self._validate_params()
         table = read_rows(self, X)
         weight = checked_weight(sample_weight, table.n_rows)

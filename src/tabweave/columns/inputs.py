@@ -9,13 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from tabweave._compat import warn_caller
 from tabweave.columns.column import Schema
-from tabweave.columns.decision import MIN_ROWS_TO_INFER
-from tabweave.columns.frames import DATETIMES, columns_of
-from tabweave.columns.nominal import Codes
+from tabweave.columns.frames import columns_of
 from tabweave.columns.table import Table, check_feature_names
-from tabweave.columns.vocabulary import types_of
 
 _NO_NUMBERS = "could not convert string", "setting an array element"  # of text, of lists
 
@@ -68,26 +64,6 @@ def _are_numbers(column: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-def warn_of_numbers(reader: str, table: Table, declared: Schema) -> None:
-    """Warn of numbers and dates that were not declared, most of which occur once, as categories."""
-    names = [
-        column.name
-        for column, data in table
-        if isinstance(data, Codes)
-        and not declared.declares(column.name)
-        and (column.why == DATETIMES or "numbers" in types_of(data.labels))
-        and table.n_rows >= MIN_ROWS_TO_INFER
-        and (np.bincount(data.codes) == 1).sum() > table.n_rows / 2
-    ]
-    if names:
-        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-        warn_caller(
-            f"{reader} reads every distinct value as a category, but most numbers or dates of "
-            f"{', '.join(map(repr, names[:5]))}{more} occur only once: bin them, leave them out, "
-            f"declare them nominal if that is intended, or use Weave, which reads them as numbers"
-        )
 
 
 def read_with_fitted_schema(estimator: Any, X: Any, *, numbers: Any = "nominal") -> Table:

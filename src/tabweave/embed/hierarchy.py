@@ -143,7 +143,7 @@ class DistanceHierarchy(Embedder):
         X, y
             As in :meth:`tabweave.Weave.fit`.
         """
-        return self._add(X, y, first=True).learn()
+        return self._add(X, y, first=True, whole=True).learn()
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add rows to what was seen so far; same result as one ``fit`` on all of them.
@@ -152,9 +152,9 @@ class DistanceHierarchy(Embedder):
         """
         return self._add(X, y, first=not hasattr(self, "counts_"))
 
-    def _add(self, X: Any, y: Any, *, first: bool) -> Self:
+    def _add(self, X: Any, y: Any, *, first: bool, whole: bool = False) -> Self:
         self._validate_params()
-        table = read_rows(self, X) if first else read_fitted(self, X)
+        table = read_rows(self, X, whole=whole) if first else read_fitted(self, X)
         require_rows(table)
         y = readable(y)
         if y is not None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -167,7 +167,6 @@ class SupervisedWeave(CacheNotSaved, ValueEmbedder):
     True
     """
 
-    _undeclared: ClassVar[Literal["categories", "types", "rules"]] = "rules"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "discriminant": [Interval(Real, 0, None, closed="left")],

@@ -179,6 +179,7 @@ class ValueMetric(ValueEmbedder):
         check_counts(chosen, counts)
         self.measure_ = chosen
         if chosen.form == "pairwise":
+            self._check_values_only()
             return
         check_table_size(counts, f"measure {self.measure_.name!r}")
         present = counts.present(self._counted.gaps)
@@ -320,6 +321,16 @@ class ValueMetric(ValueEmbedder):
             out.append(with_unknown(table, f))
         return out
 
+    def _check_values_only(self) -> None:
+        """Raise for a column whose cells are no values, which only a table of values stands for."""
+        for part in self._counted.numbered:
+            column = self.schema_[self._counted.owners[part]]
+            raise ValueError(
+                f"column {column.name!r} is {column.kind}; measure {self.measure_.name!r} compares "
+                "values of several columns at a time: read it as categories (schema='nominal'), "
+                "or leave it out"
+            )
+
     def _check_tabled(self) -> None:
         if self.measure_.form == "pairwise":
             raise ValueError(
@@ -444,11 +455,14 @@ def fit_metric(
     sample_weight: Any = None,
     schema: Any = None,
     metric: Any = None,
+    *,
+    whole: bool = True,
 ) -> Table:
     """Read rows and give a task its ``metric_``: from a measure's name, or from an embedder.
 
     Names and unfitted embedders are fitted on X (an embedder as a clone); a fitted one is used as
     it is. The metric is the parameter of the task, unless another is given that it stands for.
+    ``whole`` says that no other rows will follow.
     """
     metric = task.metric if metric is None else metric
     if isinstance(metric, str):
@@ -464,7 +478,7 @@ def fit_metric(
     if hasattr(metric, "counts_"):
         table = read_categories(metric, X, metric.schema_)
     else:
-        table = read_categories(metric, X, Schema.of(metric.schema))
+        table = read_categories(metric, X, Schema.of(metric.schema), whole=whole)
         weighted = () if sample_weight is None else (sample_weight,)
         metric.fit(table, y, *weighted)
     task.metric_ = metric
@@ -493,9 +507,9 @@ def read_asked(task: Any, X: Any) -> Table:
     return table
 
 
-def read_categories(metric: Embedder, X: Any, schema: Schema) -> Table:
+def read_categories(metric: Embedder, X: Any, schema: Schema, *, whole: bool = False) -> Table:
     """Read rows as the metric reads them, under a schema."""
-    table = read_rows_of(metric, X, schema)
+    table = read_rows_of(metric, X, schema, whole=whole)
     if schema.complete and table.schema.names != schema.names:
         raise ValueError(f"expected columns {schema.names}, got {table.schema.names}")
     require_rows(table)
@@ -507,6 +521,11 @@ def value_lookups(metric: ValueEmbedder) -> tuple[list[np.ndarray], bool]:
     for column in metric.schema_.columns:
         if column.is_set:
             raise ValueError(f"column {column.name!r} holds sets, which have no table of values")
+        if column.kind != "nominal":
+            raise ValueError(
+                f"column {column.name!r} is {column.kind} and has no table of values; read it as "
+                "categories, as in Table.of(X, 'nominal'), or leave it out"
+            )
     sizes = metric.counts_.sizes + 1
     if int((sizes.astype(np.int64) ** 2).sum()) > MAX_TABLE_ENTRIES:
         worst = int(np.argmax(sizes))

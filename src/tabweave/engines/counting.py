@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import reduce
 from itertools import chain
 from numbers import Integral
 from operator import add
@@ -179,27 +179,17 @@ def count_for(
     y: str | None,
     schema: Schema,
     fitted: Counts,
-    *,
-    numbers: str = "nominal",
-    expand: Expand | None = None,
-    rules: Rules | None = None,
+    expand: Expand,
 ) -> Counts:
     """Count a source as an embedder reads it; buckets are those of fit.
 
-    ``rules`` are those of :meth:`tabweave.Table.of`, and ``expand`` turns rows and classes into
-    those that are counted. Both see first, in this process, the rows that stand for all, and what
-    is learned from these holds for all: a file that is sorted gives what the same rows in memory
-    give. What can be read only once is known by its first rows.
+    ``expand`` turns rows and classes into those that are counted. It and the rules for columns that
+    no schema names see first, in this process, the rows that stand for all, and what is learned
+    from these holds for all: a file that is sorted gives what the same rows in memory give. What
+    can be read only once is known by its first rows.
     """
-    opened, reading, names = _as_fitted(source, y, schema, fitted, numbers, rules)
-    reading = replace(reading, expand=expand)
-    if fitted.schema is not None:
-        counts = opened.run(CountRows(reading, opened.n_rows), names)
-    elif expand is not None:
-        counts = run_exactly(opened, reading, lambda r: _count_unseen(opened, r, names))
-    else:
-        work = partial(CountRows, n_rows=opened.n_rows)
-        counts = run_exactly(opened, reading, lambda r: opened.run(work(r), names))
+    opened, reading, names = _as_fitted(source, y, schema, fitted)
+    counts = _counted(opened, replace(reading, expand=expand), names, fitted, lambda work: work)
     return _require_rows(counts, opened)
 
 
@@ -211,20 +201,32 @@ def count_with(
     ``of(table, total)`` gives what a batch adds, ``total`` being what was added up before it, None
     at first; two of them add by ``+``.
     """
-    opened, reading, names = _as_fitted(source, None, schema, fitted, "numeric", None)
-    work = CountWith(CountRows(reading, opened.n_rows), of)
-    counts, total = opened.run(work, names)
+    opened, reading, names = _as_fitted(source, None, schema, fitted)
+    counts, total = _counted(opened, reading, names, fitted, lambda work: CountWith(work, of))
     return _require_rows(counts, opened), total
 
 
 def _as_fitted(
-    source: Any, y: str | None, schema: Schema, fitted: Counts, numbers: str, rules: Rules | None
+    source: Any, y: str | None, schema: Schema, fitted: Counts
 ) -> tuple[Source, BatchReader, list[str]]:
     """Open a source and say how it is read: columns and buckets are those of fit, if there are."""
     opened, _ = open_fitted(source, fitted, [y] if y else [])
     columns = None if fitted.schema is None or not fitted.schema.named else fitted.schema.names
-    reading, names = reading_of(opened, columns, y, schema, numbers, rules)
+    reading, names = reading_of(opened, columns, y, schema, rules="whole")
     return opened, replace(reading, buckets=fitted.vocabulary.buckets), names
+
+
+def _counted(
+    source: Source,
+    reading: BatchReader,
+    names: list[str],
+    fitted: Counts,
+    work_of: Callable[[CountRows], Any],
+) -> Any:
+    """What work on batches makes of a source, whose columns are those of fit if there are."""
+    if fitted.schema is not None:
+        return source.run(work_of(CountRows(reading, source.n_rows)), names)
+    return run_exactly(source, reading, lambda r: _count_unseen(source, r, names, work_of))
 
 
 def _require_rows(counts: Counts, source: Source) -> Counts:
@@ -236,32 +238,32 @@ def _require_rows(counts: Counts, source: Source) -> Counts:
     return counts
 
 
-def _count_unseen(source: Source, reading: BatchReader, names: list[str]) -> Counts:
+def _count_unseen(
+    source: Source, reading: BatchReader, names: list[str], work_of: Callable[[CountRows], Any]
+) -> Any:
     """Count a source of which nothing is known yet: a sample first says what its columns are."""
-    work = CountRows(reading, source.n_rows)
     if not source.repeats:
         first, following = _first_rows(source.batches(names))
         if following is not None:
             rows = chain([join_batches(first, names)], following)
-            return CountRows(replace(reading, rules=reading.rules and "first"))(rows)
+            return work_of(CountRows(replace(reading, rules="first")))(rows)
         n_rows = sum(map(n_rows_of, first))
     else:
         first, n_rows = sample(source.batches_ahead(names))
     if not n_rows:
-        return Counts()
+        return work_of(CountRows(reading)).of_tables([])
     is_complete = n_rows <= MAX_SAMPLED_ROWS
-    rules: Rules | None = reading.rules if is_complete else reading.rules and "sample"
-    table, classes = replace(reading, rules=rules).table(join_batches(first, names), n_rows=n_rows)
+    sampled = reading if is_complete else replace(reading, rules="sample")
+    table, classes = sampled.table(join_batches(first, names), n_rows=n_rows)
     first.clear()  # the rows are in the table now
     if is_complete:
-        return work.of_tables([(table, classes)])
-    if rules is not None:
-        table = drop_columns(table, constants(source, table), "constant")
-        reading = replace(reading, schema=table.schema)
-    assert reading.expand is not None
-    reading.expand(table, classes)
+        return work_of(CountRows(reading, source.n_rows)).of_tables([(table, classes)])
+    table = drop_columns(table, constants(source, table), "constant")
+    reading = replace(reading, schema=table.schema)
+    if reading.expand is not None:
+        reading.expand(table, classes)
     del table, classes
-    return source.run(CountRows(reading, n_rows), names)
+    return source.run(work_of(CountRows(reading, n_rows)), names)
 
 
 def _first_rows(batches: Iterator[Any]) -> tuple[list[Any], Iterator[Any] | None]:
@@ -423,7 +425,7 @@ def reading_of(
     columns: Any,
     y: Any,
     schema: Any,
-    numbers: str,
+    numbers: str = "numeric",
     rules: Rules | None = None,
 ) -> tuple[BatchReader, list[str]]:
     """How batches are to be read, and which columns they need."""
@@ -531,12 +533,16 @@ class CountWith:
 
     def __call__(self, batches: Iterable[Any]) -> tuple[Counts, Any]:
         """The counts of all batches, and the other sum; None if there are no rows."""
+        return self.of_tables(self.counting.tables(batches))
+
+    def of_tables(self, tables: Iterable[tuple[Table, Any]]) -> tuple[Counts, Any]:
+        """The same of tables, and their classes."""
         total = None
         with ThreadPoolExecutor(1) as second_thread:
 
             def seen() -> Iterator[tuple[Table, Any]]:
                 nonlocal total
-                for table, y in self.counting.tables(batches):
+                for table, y in tables:
                     added = second_thread.submit(self.of, table, total)  # while it is counted
                     yield table, y
                     total = added.result() if total is None else total + added.result()

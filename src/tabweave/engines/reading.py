@@ -13,7 +13,6 @@ from tabweave.columns.column import Column, Schema
 from tabweave.columns.decision import Finding
 from tabweave.columns.frames import in_memory, named_columns, objects
 from tabweave.columns.identifiers import warn_of_predictive
-from tabweave.columns.inputs import warn_of_numbers
 from tabweave.columns.kinds import Kinds
 from tabweave.columns.nominal import spelling_note
 from tabweave.columns.table import (
@@ -47,13 +46,6 @@ def require_classes(estimator: Any, y: Any) -> None:
         )
 
 
-def reading_of(embedder: Any, *, whole: bool) -> dict[str, Any]:
-    """Return how an embedder reads columns that no schema names, as options of ``Table.of``."""
-    how = embedder._undeclared
-    rules = ("whole" if whole else "first") if how == "rules" else None
-    return {"numbers": "nominal" if how == "categories" else "numeric", "rules": rules}
-
-
 # -- reading -----------------------------------------------------------------------------------
 
 
@@ -63,9 +55,7 @@ def read_rows(embedder: Any, X: Any, schema: Schema | None = None, *, whole: boo
     is_fitted = schema is vars(embedder).get("schema_")
     if not in_memory(X) and is_source(X):
         X = read(X, fitted=embedder.counts_.select(schema.names) if is_fitted else None)
-    table = Table.of(X, schema, **reading_of(embedder, whole=whole))
-    if embedder._undeclared == "categories" and not (is_fitted or isinstance(X, Table)):
-        warn_of_numbers(type(embedder).__name__, table, schema)
+    table = Table.of(X, schema, rules="whole" if whole else "first")
     if is_fitted:
         vocabulary = embedder.counts_.vocabulary
         table = vocabulary.fold(vocabulary.in_words(table))
@@ -179,10 +169,7 @@ def _count_source(
         raise ValueError("sample_weight needs rows in memory; read the source first")
     require_classes(embedder, y)
     name = y if isinstance(y, str) else None
-    options = reading_of(embedder, whole=True)
-    if options["rules"] is not None:  # a sample of the rows says what its columns are
-        options["expand"] = embedder._countable
-    counts = count_for(X, name, schema, fitted, **options)
+    counts = count_for(X, name, schema, fitted, embedder._countable)
     if needs_classes(embedder):
         return counts
     return replace(counts, classes=None, class_pairs=None, class_n=None)
@@ -219,10 +206,7 @@ def hold_counts(embedder: Embedder, counts: Counts, *, align: bool = False) -> E
 def fitted_kinds(embedder: Any) -> Kinds:
     """Return what each column was read as, why, and which were dropped."""
     schema = embedder.schema_
-    columns = schema.columns
-    if embedder._undeclared == "rules":
-        columns = varying_columns(embedder.counts_, schema)
-    varying = {column.name for column in columns}
+    varying = {column.name for column in varying_columns(embedder.counts_, schema)}
     out = [
         _finding(embedder, column)
         if column.name in varying

@@ -21,8 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions, in_threads, njit
 from tabweave.base import Embedder, Estimator, TabularInput
-from tabweave.columns.column import Column, Schema
-from tabweave.columns.frames import DATETIMES
+from tabweave.columns.column import Schema
 from tabweave.columns.nominal import check_codes
 from tabweave.columns.table import (
     Table,
@@ -94,16 +93,15 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
         Name of a measure (see :class:`~tabweave.ValueMetric`) or any embedder, such as
         :class:`~tabweave.DistanceHierarchy`, fitted on the training rows and classes; one that is
         fitted already is used as it is. "euclidean" is the plain distance of rows of numbers, such
-        as the coordinates of a map. "auto" is "euclidean" if all columns are numbers and none is
-        whole, "hamming" if all are categories or whole numbers, else a distance hierarchy.
-        Datetimes do not count as whole numbers.
+        as the coordinates of a map. "auto" is "euclidean" if all columns are numbers, "hamming" if
+        all are categories, else a distance hierarchy.
     weights : {"none", "exp", "log", "org", "pow", "sqrt"}, default="none"
         Weight of a neighbour at distance d: 1, 1/e^d, or 1/(f(d) + 1) with f(d) one of ln(d + 1),
         d, d², √d.
     ties : {"all", "first"}, default="all"
         Who votes: everyone within the k-th smallest distance, so that results never depend on the
         order of rows; or exactly k rows, those that were stored first among equals.
-    schema : Schema or mapping of column to kind, optional
+    schema : Schema, mapping of column to kind, or kind, optional
         What the columns are, if the metric is a name; else give it to the metric.
 
     Attributes
@@ -174,8 +172,8 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
         Parameters
         ----------
         X : frame, array, mapping of columns or list of dicts
-            The rows. A measure of values reads every column as categories; what an embedder
-            reads says its page.
+            The rows. Columns are read by their type, name and values, unless a schema says what
+            they are: ``schema="nominal"`` takes all as categories.
         y : array-like
             A class for each row.
         """
@@ -205,7 +203,7 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
         """Fit the metric, or the one that "auto" stands for; return the rows as it reads them."""
         metric = self.metric
         if metric == "auto":
-            metric, X = chosen_metric(X, self.schema)
+            metric = chosen_metric(X, self.schema)
         if metric == "euclidean":
             if self.schema is not None:
                 raise ValueError("expected no schema for rows of numbers, got one")
@@ -408,34 +406,16 @@ class PlainDistance:
         return table
 
 
-def chosen_metric(X: Any, schema: Any) -> tuple[Any, Any]:
-    """What "auto" stands for, and the rows: numbers with fractions are no categories."""
-    declared = Schema.of(schema)
-    table = Table.of(X, declared)
-    dated = any(column.why == DATETIMES for column, _ in table)
-    numbers = [
-        column.name
-        for column, cells in table
-        if column.is_continuous
-        and (
-            declared.declares(column.name)
-            or column.why == DATETIMES
-            or _has_fractions(cells.values)
-        )
-    ]
-    if not numbers:
-        return "hamming", X
-    if len(numbers) == len(table.columns) and schema is None and not dated:
-        return "euclidean", X
-    kinds = {column.name: column for column in declared.columns}
-    for column in table.schema.columns:
-        numeric = column.name in numbers or not column.is_continuous
-        kinds.setdefault(column.name, column if numeric else Column(column.name, "nominal"))
-    return DistanceHierarchy(schema=Schema(tuple(kinds.values()))), X
-
-
-def _has_fractions(values: np.ndarray) -> bool:
-    return bool((np.nan_to_num(values) % 1 != 0).any())
+def chosen_metric(X: Any, schema: Any) -> Any:
+    """What "auto" stands for: categories alone, numbers alone, or both."""
+    table = Table.of(X, schema, rules="whole")
+    columns = table.schema.columns
+    if not any(column.is_continuous for column in columns):
+        return "hamming"
+    plain = all(column.kind == "numeric" and column.format is None for column in columns)
+    if plain and schema is None and not table.schema.dropped:
+        return "euclidean"
+    return DistanceHierarchy(schema=schema)
 
 
 # -- votes ---------------------------------------------------------------------------------------

@@ -37,7 +37,6 @@ from tabweave.columns.vocabulary import Label, Unknown, positions
 from tabweave.counts.unknown import report_unknown, spelled_columns, value_vocabulary
 from tabweave.embed.weave import Weave
 from tabweave.engines.frames import fitted_names
-from tabweave.engines.reading import reading_of
 from tabweave.io.register import storable
 from tabweave.neighbors.filters import hint, matching
 from tabweave.space.space import HIDDEN, Space, Vectors, VectorSpace, given_names
@@ -330,7 +329,7 @@ def first_rows(embedder: Any, X: Any, y: Any, ids: Any = None) -> tuple[Any, Tab
     embedder, features = clone(embedder), without_column(X, ids)
     rows = features
     if isinstance(embedder, Embedder):
-        rows = Table.of(features, Schema.of(embedder.schema), **reading_of(embedder, whole=True))
+        rows = Table.of(features, Schema.of(embedder.schema), rules="whole")
         require_rows(rows)
         X = X if rows.schema.dropped or features is not X else rows
     embedder.fit(rows, y)

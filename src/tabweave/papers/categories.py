@@ -68,8 +68,10 @@ class ValueMetric(value_metric.ValueMetric):
 
     Parameters
     ----------
-    measure, schema, unknown, dtype
+    measure, unknown, dtype
         As in :class:`tabweave.ValueMetric`.
+    schema : Schema, mapping of column to kind, or kind, default="nominal"
+        The kinds of the columns; by default all are categories.
 
     Attributes
     ----------
@@ -98,6 +100,16 @@ class ValueMetric(value_metric.ValueMetric):
     """
 
     _missing_is_value: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        measure: Any = "hamming",
+        *,
+        schema: Any = "nominal",
+        unknown: str = "centroid",
+        dtype: str = "float64",
+    ) -> None:
+        super().__init__(measure, schema=schema, unknown=unknown, dtype=dtype)
 
     def _learn(self, counts: Counts) -> None:
         super()._learn(counts)
@@ -128,7 +140,7 @@ class CKML(ckml.CKML):
     Parameters
     ----------
     variant, kernel, context, schema, unknown, dtype
-        As in :class:`tabweave.CKML`.
+        As in :class:`tabweave.CKML`; by default all columns are categories.
 
     Attributes
     ----------
@@ -157,6 +169,19 @@ class CKML(ckml.CKML):
     """
 
     _missing_is_value: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        variant: ckml.Variant = "object",
+        *,
+        kernel: str = "gaussian",
+        context: str = "relevance",
+        schema: Any = "nominal",
+        unknown: str = "centroid",
+        dtype: str = "float64",
+    ) -> None:
+        options: dict[str, Any] = {"schema": schema, "unknown": unknown, "dtype": dtype}
+        super().__init__(variant, kernel=kernel, context=context, **options)
 
     def _uncoupled_match(self) -> float:
         return float(KERNELS[self.kernel](1.0))
@@ -213,7 +238,7 @@ class UNTIE(DistinctRowEmbedder):
     random_state : int, RandomState or None, default=None
         Seed of the batches.
     schema, unknown, dtype
-        As in :class:`~tabweave.OneHot`.
+        As in :class:`~tabweave.OneHot`; by default all columns are categories.
 
     Attributes
     ----------
@@ -273,7 +298,7 @@ class UNTIE(DistinctRowEmbedder):
         max_iter: int = 50,
         kernels: Any = None,
         random_state: Any = None,
-        schema: Any = None,
+        schema: Any = "nominal",
         unknown: str = "centroid",
         dtype: str = "float64",
     ) -> None:
@@ -493,7 +518,7 @@ class HELIC(helic.HELIC):
     random_state : int, RandomState or None, default=None
         Seed of the sample of pairs and of the batches.
     schema, unknown, dtype
-        As in :class:`~tabweave.OneHot`.
+        As in :class:`~tabweave.OneHot`; by default all columns are categories.
 
     Attributes
     ----------
@@ -559,7 +584,7 @@ class HELIC(helic.HELIC):
         n_pairs: int = 20_000,
         max_iter: int | None = 1000,
         random_state: Any = None,
-        schema: Any = None,
+        schema: Any = "nominal",
         unknown: str = "centroid",
         dtype: str = "float64",
     ) -> None:
@@ -721,7 +746,7 @@ class UNICORN(unicorn.UNICORN):
     literal : bool, default=False
         Whether (8.18) and (8.19) are taken to the letter, misprints included.
     schema, unknown, dtype
-        As in :class:`~tabweave.OneHot`.
+        As in :class:`~tabweave.OneHot`; by default all columns are categories.
 
     Attributes
     ----------
@@ -786,7 +811,7 @@ class UNICORN(unicorn.UNICORN):
         decay: float = 1.0,
         kernels: Any = None,
         literal: bool = False,
-        schema: Any = None,
+        schema: Any = "nominal",
         unknown: str = "centroid",
         dtype: str = "float64",
     ) -> None:
@@ -972,7 +997,7 @@ class NonBEND(nonbend.NonBEND):
         How values become vectors: by Eqs. (5.28) to (5.32), or, ``"theta"``, by their probability
         in each subspace on an axis of their own, without π and column weights.
     schema, unknown, dtype
-        As in :class:`~tabweave.OneHot`.
+        As in :class:`~tabweave.OneHot`; by default all columns are categories.
 
     Attributes
     ----------
@@ -1015,7 +1040,7 @@ class NonBEND(nonbend.NonBEND):
         alpha0: float | dict[str, Any] = 0.1,
         embedding: Literal["one-zero", "theta"] = "one-zero",
         random_state: Any = None,
-        schema: Any = None,
+        schema: Any = "nominal",
         unknown: str = "centroid",
         dtype: str = "float64",
     ) -> None:

@@ -22,7 +22,7 @@ from tabweave.base import Estimator, TabularInput
 from tabweave.cluster.kmodes import KModes
 from tabweave.cluster.stream import ProfileSpace, profiles_of
 from tabweave.columns.column import Schema
-from tabweave.columns.inputs import check_categorical, read_with_fitted_schema, warn_of_numbers
+from tabweave.columns.inputs import check_categorical, read_with_fitted_schema
 from tabweave.columns.table import Table, remember_names, require_rows
 from tabweave.embed.windowed import check_window_columns
 from tabweave.io.register import storable
@@ -174,11 +174,9 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Start a stream with its first window."""
         self._validate_params()
-        declared = Schema.of(self.schema)
-        table = Table.of(X, declared, numbers="nominal")
+        table = Table.of(X, self.schema, rules="first")
         check_categorical(self, table.schema)
         require_rows(table)
-        warn_of_numbers(type(self).__name__, table, declared)
         for name in ("_profiles", "index_", "difference_"):  # of the stream before
             self.__dict__.pop(name, None)
         self._space = ProfileSpace.of(table)
@@ -303,7 +301,7 @@ class CCDSDC(ProfileClusterer):
         threshold: float = 0.1,
         n_init: int = 10,
         random_state: Any = None,
-        schema: Any = None,
+        schema: Any = "nominal",
     ) -> None:
         self.n_clusters = n_clusters
         self.continuity = continuity
@@ -401,7 +399,7 @@ class CCTED(ProfileClusterer):
         threshold: float = 0.2,
         n_init: int = 10,
         random_state: Any = None,
-        schema: Any = None,
+        schema: Any = "nominal",
     ) -> None:
         self.n_clusters = n_clusters
         self.threshold = threshold
@@ -482,7 +480,7 @@ class DCD(ProfileClusterer):
         clusters_varying: float = 0.5,
         n_init: int = 10,
         random_state: Any = None,
-        schema: Any = None,
+        schema: Any = "nominal",
     ) -> None:
         self.n_clusters = n_clusters
         self.outliers = outliers

@@ -955,7 +955,7 @@ def test_estimators(action, expected):
 
 
 def test_a_refused_fit_changes_nothing():
-    embedder = OneHot().fit(FRAME)
+    embedder = OneHot(schema="nominal").fit(FRAME)
     before = embedder.transform(FRAME)
     for X in (FRAME.assign(a=[{}, {}]), FRAME[:0], "x"):
         with pytest.raises((TypeError, ValueError, FileNotFoundError)):

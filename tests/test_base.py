@@ -18,24 +18,30 @@ from sklearn.pipeline import make_pipeline
 
 from tabweave import (
     CA,
+    CDE,
+    CKML,
+    FAMD,
     HELIC,
     KSVD,
-    UNICORN,
+    MCA,
+    UNTIE,
     CoCA,
     Counts,
+    DistanceHierarchy,
     GBCClassifier,
     GBCRegressor,
     HeMap,
     KModes,
+    NonBEND,
     OneHot,
     Schema,
     SupervisedWeave,
     Table,
+    ValueMetric,
     Weave,
     WeaveClassifier,
     WeaveRegressor,
     WeightedKNN,
-    Windowed,
 )
 from tabweave._compat import seed_of
 from tabweave.apps.methods import embedder_title
@@ -138,11 +144,13 @@ class TestFit:
     def test_fit_counts(self):
         counts = Counts.of(Table.of(ROWS[:2], numbers="nominal"))
         counts = counts + Counts.of(Table.of(ROWS[2:], counts.schema))
-        embedder = OneHot().fit_counts(counts)
-        np.testing.assert_array_equal(embedder.transform(ROWS), OneHot().fit(ROWS).transform(ROWS))
+        embedder = OneHot(schema="nominal").fit_counts(counts)
+        np.testing.assert_array_equal(
+            embedder.transform(ROWS), OneHot(schema="nominal").fit(ROWS).transform(ROWS)
+        )
         assert embedder.n_features_in_ == 3
         with pytest.raises(ValueError, match="expected counts of at least one row"):
-            OneHot().fit_counts(Counts())
+            OneHot(schema="nominal").fit_counts(Counts())
 
     @pytest.mark.parametrize("combine", ["concat", "sum"])
     def test_weight_is_repetition(self, combine):
@@ -178,7 +186,7 @@ class TestSmall:
         assert embedder.partial_fit(ROWS[:0]).counts_ == before
 
     def test_one_row(self):
-        embedder = OneHot().fit(ROWS[:1])
+        embedder = OneHot(schema="nominal").fit(ROWS[:1])
         assert embedder.transform(ROWS[:1]).tolist() == [[1.0, 1.0, 1.0]]
         assert embedder.pairwise_distances(ROWS[:1]).tolist() == [[0.0]]
 
@@ -188,7 +196,7 @@ class TestSmall:
 
     def test_all_missing(self):
         frame = pd.DataFrame({"a": [None, None], "b": [float("nan")] * 2})
-        embedder = OneHot().fit(frame)
+        embedder = OneHot(schema="nominal").fit(frame)
         assert embedder.counts_.labels == ((None,), (None,))
         assert embedder.transform(frame).tolist() == [[1, 1], [1, 1]]
 
@@ -221,7 +229,7 @@ class TestColumns:
             embedder.transform({"size": ["S"], "color": ["red"]})
 
     def test_tables_must_have_the_same_columns(self):
-        embedder = OneHot().fit(ROWS)
+        embedder = OneHot(schema="nominal").fit(ROWS)
         table = Table.of(ROWS, numbers="nominal")
         np.testing.assert_array_equal(embedder.transform(table), embedder.transform(ROWS))
         with pytest.raises(ValueError, match="n"):
@@ -319,7 +327,7 @@ class TestOutput:
         assert OneHot(dtype="float32").fit_transform(ROWS).dtype == np.float32
 
     def test_frames(self):
-        embedder = OneHot().fit(ROWS)
+        embedder = OneHot(schema="nominal").fit(ROWS)
         names = [*embedder.get_feature_names_out()]
         assert names == [
             *("color_blue", "color_red"),
@@ -333,7 +341,7 @@ class TestOutput:
         assert frame.columns == names
 
     def test_names(self):
-        embedder = Diary().fit(ROWS)
+        embedder = Diary(schema="nominal").fit(ROWS)
         assert [*embedder.get_feature_names_out()] == ["color_0", "size_0", "n_0"]
         assert [*embedder.get_feature_names_out(["color", "size", "n"])] == [
             *("color_0", "size_0", "n_0")
@@ -341,8 +349,10 @@ class TestOutput:
         with pytest.raises(ValueError, match="not equal to feature_names_in_"):
             embedder.get_feature_names_out(["a", "b", "c"])
         with pytest.raises(ValueError, match="length equal"):
-            Diary().fit(ROWS.to_numpy()).get_feature_names_out(["a"])
-        assert [*Diary(combine="sum").fit(ROWS).get_feature_names_out()] == ["dim0"]
+            Diary(schema="nominal").fit(ROWS.to_numpy()).get_feature_names_out(["a"])
+        assert [*Diary(combine="sum", schema="nominal").fit(ROWS).get_feature_names_out()] == [
+            "dim0"
+        ]
 
     def test_before_fit(self):
         for call in ("transform", "pairwise_distances", "pairwise_kernel"):
@@ -389,7 +399,7 @@ class TestDistances:
                 call(other)
 
     def test_value_distances_are_labelled(self):
-        frame = OneHot().fit(ROWS).value_distances("color")
+        frame = OneHot(schema="nominal").fit(ROWS).value_distances("color")
         assert [*frame.index] == ["blue", "red", None]
         assert frame.index.name == "color"
         assert [*frame.columns] == ["blue", "red", None]
@@ -398,17 +408,17 @@ class TestDistances:
         expected = np.block([[squares, (squares @ f)[:, None]], [f @ squares, f @ squares @ f]])
         np.testing.assert_allclose(frame.to_numpy(), np.sqrt(expected))
         with pytest.raises(KeyError, match=r"expected a categorical column, .* got 'colour'"):
-            OneHot().fit(ROWS).value_distances("colour")
+            OneHot(schema="nominal").fit(ROWS).value_distances("colour")
 
     def test_lookups_add_up(self):
-        embedder = Diary().fit(ROWS)
+        embedder = Diary(schema="nominal").fit(ROWS)
         tables, root = embedder.lookups()
         codes = embedder.tables_.codes(Table.of(ROWS, embedder.schema_))
         total = sum(t[c][:, c] for t, c in zip(tables, codes, strict=True))
         assert root
         np.testing.assert_allclose(np.sqrt(total), embedder.pairwise_distances(ROWS, ROWS.copy()))
         with pytest.raises(ValueError, match="do not add up"):
-            Diary(combine="sum").fit(ROWS).lookups()
+            Diary(combine="sum", schema="nominal").fit(ROWS).lookups()
 
 
 class TestExplain:
@@ -430,11 +440,11 @@ class TestExplain:
         ids=["dict", "list", "frame", "series", "rows", "records", "polars", "columns"],
     )
     def test_one_row_in_any_form(self, a, b):
-        shares = OneHot().fit(ROWS).explain(a() if callable(a) else a, b)
+        shares = OneHot(schema="nominal").fit(ROWS).explain(a() if callable(a) else a, b)
         assert shares == {"color": 2.0, "size": 0.0, "n": 2.0}
 
     def test_array_row(self):
-        embedder = OneHot().fit(ROWS.to_numpy())
+        embedder = OneHot(schema="nominal").fit(ROWS.to_numpy())
         assert embedder.explain(
             np.array(["red", "S", 1], dtype=object), np.array(["red", "L", 1], dtype=object)
         ) == {"x0": 0.0, "x1": 2.0, "x2": 0.0}
@@ -498,7 +508,7 @@ def colours(n=60, names=("red", "blue", "green")):
 
 
 def test_a_column_of_another_type_is_refused():
-    model = OneHot().fit({"zip": ["10115", "80331"] * 5, "code": [1, 2] * 5})
+    model = OneHot(schema="nominal").fit({"zip": ["10115", "80331"] * 5, "code": [1, 2] * 5})
     for rows, message in (
         ({"zip": [10115], "code": [1]}, "'zip': expected text as in fit .*got numbers .*10115"),
         ({"zip": ["10115"], "code": ["1"]}, "'code': expected numbers .*got text .*'1'"),
@@ -530,7 +540,7 @@ def test_new_values_are_expected_of_identifiers_and_of_constants():
         "id": [f"b{i}" for i in range(60)], "year": ["2014"] * 60, "shop_id": [4, 5, 6] * 20,
         **colours(),
     }  # fmt: skip
-    model = OneHot().fit(rows)
+    model = OneHot(schema="nominal").fit(rows)
     with pytest.warns(UserWarning) as told:
         model.transform(more)
     found = [str(one.message) for one in told]
@@ -559,12 +569,10 @@ def test_many_unknown_values_are_warned_of_once():
 
 @pytest.mark.parametrize("method", ["transform", "pairwise_distances"])
 def test_warnings_name_the_line_of_the_user(method):
-    model = OneHot().fit(colours())
+    model = OneHot(schema="nominal").fit(colours())
     with pytest.warns(UserWarning, match="were not seen") as told:
         getattr(model, method)(colours(names=("red", "mauve", "ocre")))
-    with pytest.warns(UserWarning, match="reads every distinct value as a category") as numbers:
-        OneHot().fit_transform({"x": np.arange(40) + 0.5})
-    assert told[0].filename == numbers[0].filename == __file__
+    assert told[0].filename == __file__
 
 
 def test_warnings_of_unknown_values_follow_every_fit():
@@ -702,10 +710,14 @@ class TestNotebooks:
         assert "NaN" not in Explanation({"a": 0.0})._repr_html_()
 
     def test_distances_of_values_are_shaded_up_to_thirty(self):
-        few = OneHot().fit({"a": list("xyz")}).value_distances("a")._repr_html_()
+        few = OneHot(schema="nominal").fit({"a": list("xyz")}).value_distances("a")._repr_html_()
         assert few.count("#2d5f8f 100%") == 6 and few.count("#2d5f8f 0%") == 3
         assert "the first" not in few
-        many = OneHot().fit({"a": [f"v{i:02}" for i in range(31)]}).value_distances("a")
+        many = (
+            OneHot(schema="nominal")
+            .fit({"a": [f"v{i:02}" for i in range(31)]})
+            .value_distances("a")
+        )
         page = many._repr_html_()
         assert "of a, the first 30; dark is far" in page and "v29" in page and "v30" not in page
 
@@ -792,27 +804,32 @@ def test_estimators_of_numbers_say_what_to_do_with_text(model, remedy):
         model.fit(dict(rows))
 
 
-def test_numbers_and_dates_that_hardly_repeat_are_no_categories():
-    rows = pd.DataFrame(
-        {
-            "pay": np.arange(40) + 0.5,
-            "when": pd.date_range("2026-01-01", periods=40),
-            "stars": [1, 2, 3, 4] * 10,
-            "name": [f"n{i}" for i in range(40)],
-        }
-    )
-    for fit in (OneHot().fit, OneHot().partial_fit, Windowed(OneHot()).fit, UNICORN().fit):
-        with pytest.warns(
-            UserWarning, match="numbers or dates of 'pay', 'when' occur only once"
-        ) as told:
-            fit(rows)
-        assert len(told) == 1
-    wide = np.arange(280).reshape(40, 7)
-    with pytest.warns(UserWarning, match="'x0', 'x1', 'x2', 'x3', 'x4' and 2 more occur only once"):
-        OneHot().fit(wide)
-    OneHot(schema={"pay": "nominal", "when": "nominal"}).fit(rows)  # meant
-    OneHot().fit(rows[:19])  # too few to say
-    Weave().fit(rows)  # reads them as numbers
+EVERY_EMBEDDER = [
+    *(OneHot(), ValueMetric("cos"), CKML(), CDE(), UNTIE(2), HELIC(), NonBEND(n_fits=1)),
+    *(MCA(), FAMD(), DistanceHierarchy(), SupervisedWeave()),
+]
+
+
+@pytest.mark.parametrize("model", EVERY_EMBEDDER, ids=str)
+def test_every_embedder_reads_columns_as_weave_does(model):
+    rows = {
+        "pay": np.arange(40) + 0.5,
+        "when": pd.date_range("2026-01-01", periods=40),
+        "paid": ["$1,200.50", "$80"] * 20,
+        "yes": [0, 1, 1, 0] * 10,
+        "stars": [1, 2, 3, 4] * 10,
+        "color": ["red", "blue", "red", "green", "green"] * 8,
+        "name": [f"n{i}" for i in range(40)],
+    }
+    y = ["u", "v"] * 20
+    found = clone(model).fit(rows, y).kinds()
+    assert found == Weave().fit(rows).kinds()
+    assert [f.kind for f in found] == [
+        *("numeric", "datetime", "numeric", "nominal", "numeric", "nominal", "nominal")
+    ]
+    assert found.dropped == {"name": "an identifier: its values hardly repeat"}
+    declared = clone(model).set_params(schema="nominal").fit(rows, y).kinds()
+    assert {(f.kind, f.why, f.kept) for f in declared} == {("nominal", "declared", True)}
 
 
 def _numbers_as_objects():
@@ -881,7 +898,12 @@ def test_a_name_is_no_target_of_rows_in_memory(model):
 
 
 @pytest.mark.parametrize(
-    "model", [KModes(2), WeightedKNN(), WeightedKNN(metric="euclidean"), GBCClassifier(4)], ids=str
+    "model",
+    [
+        KModes(2, metric=ValueMetric(schema="nominal")),
+        *(WeightedKNN(), WeightedKNN(metric="euclidean"), GBCClassifier(4)),
+    ],
+    ids=str,
 )
 def test_records_and_names_of_several_levels_come_back(model):
     """What fit took, predict takes, without a word about the names of columns."""

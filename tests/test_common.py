@@ -28,7 +28,13 @@ def rooms():
 # Of the package, of its rooms (the algorithms as published among them), and of the register.
 CLASSES = list(dict.fromkeys(cls for module in (tabweave, *rooms()) for cls in public(module)))
 CLASSES.remove(tabweave.papers.MatrixFactorization)  # learns from ratings, not rows
-ESTIMATORS = [cls() for cls in CLASSES]
+# What reads categories only: the numbers of the checks are declared to be such.
+NOMINAL = {
+    "KModes": {"metric": tabweave.ValueMetric(schema="nominal")},
+    "NonBEND": {"schema": "nominal"},
+    "SetTfidf": {"schema": "nominal"},
+}
+ESTIMATORS = [cls(**NOMINAL.get(cls.__name__, {})) for cls in CLASSES]
 
 ONE_CLUSTER = "sets n_clusters to 1, which is no clustering and refused with a clear error"
 FEW_ROWS = "asks for 8 clusters of fewer distinct rows, which is refused with a clear error"

@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tabweave import OneHot, Schema
+from tabweave import OneHot, Schema, Table
 from tabweave.cluster import KModes
 from tabweave.embed.value_metric import ValueMetric, read_categories
+
+
+def nominal(codes):
+    return Table.of(codes, "nominal")
 
 
 def draw(n=300, m=5, k=3, noise=0.4, seed=0):
@@ -50,7 +54,7 @@ def test_equals_explicit_loops_from_given_centers(seed):
     X = draw(seed=seed)
     start = np.unique(X, axis=0)[:: 11 + seed][:3]
     labels, centers = brute_kmodes(X, start.tolist())
-    model = KModes(3, init=start).fit(X)
+    model = KModes(3, init=start).fit(nominal(X))
     assert model.labels_.tolist() == labels
     assert model.cluster_centers_.tolist() == centers
     assert model.cost_ == brute_cost(X, labels, centers)
@@ -80,7 +84,7 @@ def test_shares_of_modes_are_those_of_ng(seed):
     X = draw(n=80, seed=seed)
     start = np.unique(X, axis=0)[::9][:3]
     first = (X[:, None] != start).sum(axis=2).argmin(axis=1)  # where the first centres send rows
-    model = KModes(3, centers="mode_share", init=start, max_iter=1).fit(X)
+    model = KModes(3, centers="mode_share", init=start, max_iter=1).fit(nominal(X))
     want = np.array([[ng(X, first, row, c) for c in range(3)] for row in X.tolist()])
     np.testing.assert_allclose(model.transform(X), want)
     assert np.array_equal(model.labels_, want.argmin(axis=1))
@@ -89,8 +93,8 @@ def test_shares_of_modes_are_those_of_ng(seed):
 
 def test_columns_weighted_by_entropy():
     X = draw(n=60)
-    plain = KModes(3, metric="cheung", random_state=0).fit(X)
-    weighted = KModes(3, feature_weights="entropy", random_state=0).fit(X)
+    plain = KModes(3, metric="cheung", random_state=0).fit(nominal(X))
+    weighted = KModes(3, feature_weights="entropy", random_state=0).fit(nominal(X))
     assert np.array_equal(plain.labels_, weighted.labels_)
     assert plain.cost_ == pytest.approx(weighted.cost_)
 
@@ -100,7 +104,9 @@ def test_columns_weighted_by_entropy():
 def test_cost_never_increases_with_steps(metric, centers):
     X = draw(seed=3, noise=0.7)
     costs = [
-        KModes(4, metric=metric, centers=centers, n_init=1, max_iter=i, random_state=1).fit(X).cost_
+        KModes(4, metric=metric, centers=centers, n_init=1, max_iter=i, random_state=1)
+        .fit(nominal(X))
+        .cost_
         for i in range(1, 12)
     ]
     assert all(b <= a + 1e-9 for a, b in pairwise(costs))
@@ -109,7 +115,7 @@ def test_cost_never_increases_with_steps(metric, centers):
 @pytest.mark.parametrize("metric", ["of", "iof", OneHot()])
 def test_cost_and_transform_equal_distances_to_centers(metric):
     X = draw(seed=5)
-    model = KModes(3, metric=metric, random_state=0).fit(X)
+    model = KModes(3, metric=metric, random_state=0).fit(nominal(X))
     D = model.metric_.pairwise_distances(X, model.cluster_centers_.astype(X.dtype))
     np.testing.assert_allclose(model.transform(X), D, atol=1e-12)
     root = isinstance(model.metric_, OneHot)
@@ -120,7 +126,7 @@ def test_cost_and_transform_equal_distances_to_centers(metric):
 @pytest.mark.parametrize("noise", [0.1, 0.4])
 def test_distribution_is_the_mean_distance_to_its_values(noise):
     X = draw(seed=6, noise=noise)
-    model = KModes(3, metric="of", centers="distribution", random_state=0).fit(X)
+    model = KModes(3, metric="of", centers="distribution", random_state=0).fit(nominal(X))
     tables, _ = model.metric_.lookups()
     wanted = np.zeros((len(X), 3))
     for c, center in enumerate(model.cluster_centers_):
@@ -134,7 +140,7 @@ def test_distribution_is_the_mean_distance_to_its_values(noise):
 
 def test_medoid_is_the_best_value():
     X = draw(seed=7)
-    model = KModes(2, metric="eskin", centers="medoid", random_state=0).fit(X)
+    model = KModes(2, metric="eskin", centers="medoid", random_state=0).fit(nominal(X))
     tables, _ = model.metric_.lookups()
     labels = model.metric_.counts_.labels
     for c in range(2):
@@ -148,8 +154,8 @@ def test_medoid_is_the_best_value():
 def test_best_of_starts():
     X = draw(seed=8, noise=0.7)
     rng = np.random.RandomState(0)
-    single = [KModes(5, n_init=1, random_state=rng).fit(X).cost_ for _ in range(20)]
-    assert KModes(5, n_init=20, random_state=0).fit(X).cost_ == min(single)
+    single = [KModes(5, n_init=1, random_state=rng).fit(nominal(X)).cost_ for _ in range(20)]
+    assert KModes(5, n_init=20, random_state=0).fit(nominal(X)).cost_ == min(single)
     assert len(set(single)) > 1
 
 
@@ -158,10 +164,10 @@ def test_weights_are_repeated_rows_and_order_does_not_matter(init):
     X = draw(n=120, seed=9)
     weight = np.random.default_rng(0).integers(0, 4, len(X))
     args = {"init": init, "random_state": 4}
-    weighted = KModes(3, **args).fit(X, sample_weight=weight)
-    repeated = KModes(3, **args).fit(np.repeat(X, weight, axis=0))
+    weighted = KModes(3, **args).fit(nominal(X), sample_weight=weight)
+    repeated = KModes(3, **args).fit(nominal(np.repeat(X, weight, axis=0)))
     shuffled = np.random.default_rng(1).permutation(np.repeat(X, weight, axis=0))
-    other = KModes(3, **args).fit(shuffled)
+    other = KModes(3, **args).fit(nominal(shuffled))
     assert weighted.cost_ == repeated.cost_ == other.cost_
     assert weighted.cluster_centers_.tolist() == repeated.cluster_centers_.tolist()
     assert other.cluster_centers_.tolist() == repeated.cluster_centers_.tolist()
@@ -186,15 +192,15 @@ def brute_cao(X, k):
 
 def test_cao_equals_explicit_loops_and_ignores_the_seed():
     X = draw(seed=2)
-    given = KModes(4, init=brute_cao(X, 4)).fit(X)
+    given = KModes(4, init=brute_cao(X, 4)).fit(nominal(X))
     for seed in range(2):
-        model = KModes(4, init="cao", random_state=seed).fit(X)
+        model = KModes(4, init="cao", random_state=seed).fit(nominal(X))
         assert model.labels_.tolist() == given.labels_.tolist()
 
 
 def test_empty_clusters_are_filled():
     X = np.array([[0, 0]] * 5 + [[0, 1], [5, 5], [9, 9]])
-    model = KModes(3, init=[[0, 0], [0, 0], [0, 0]]).fit(X)
+    model = KModes(3, init=[[0, 0], [0, 0], [0, 0]]).fit(nominal(X))
     assert sorted(set(model.labels_)) == [0, 1, 2]
     assert model.cost_ == 1
 
@@ -202,7 +208,7 @@ def test_empty_clusters_are_filled():
 def test_as_many_clusters_as_distinct_rows():
     X = np.array([["a", "x"], ["a", "y"], ["b", "y"], ["a", "x"]])
     for centers in ("mode", "medoid", "distribution", "mode_share"):
-        model = KModes(3, centers=centers, random_state=0).fit(X)
+        model = KModes(3, centers=centers, random_state=0).fit(nominal(X))
         assert model.cost_ == 0
         assert model.labels_[0] == model.labels_[3]
         assert len(set(model.labels_)) == 3
@@ -221,33 +227,35 @@ def test_missing_may_be_a_value_and_unknown_is_as_far_as_the_metric_says():
 
 def test_feature_weights():
     X = draw(seed=11)
-    weighted = KModes(3, feature_weights=[1, 0, 0, 0, 0], random_state=0).fit(X)
-    named = KModes(3, feature_weights={f"x{i}": 0 for i in range(1, 5)}, random_state=0).fit(X)
+    weighted = KModes(3, feature_weights=[1, 0, 0, 0, 0], random_state=0).fit(nominal(X))
+    named = KModes(3, feature_weights={f"x{i}": 0 for i in range(1, 5)}, random_state=0).fit(
+        nominal(X)
+    )
     assert (
         weighted.cost_
         == named.cost_
         == (X[:, 0] != weighted.cluster_centers_[:, 0][weighted.labels_]).sum()
     )
-    doubled = KModes(3, feature_weights=[2] * 5, random_state=0).fit(X)
-    assert doubled.cost_ == 2 * KModes(3, random_state=0).fit(X).cost_
+    doubled = KModes(3, feature_weights=[2] * 5, random_state=0).fit(nominal(X))
+    assert doubled.cost_ == 2 * KModes(3, random_state=0).fit(nominal(X)).cost_
 
 
 def test_fitted_metric_is_used_as_it_is():
     X = draw(seed=12)
-    metric = ValueMetric("of").fit(X)
-    model = KModes(2, metric=metric, random_state=0).fit(X[:50])
+    metric = ValueMetric("of").fit(nominal(X))
+    model = KModes(2, metric=metric, random_state=0).fit(nominal(X[:50]))
     assert model.metric_ is metric and metric.counts_.n == len(X)
     model.partial_fit(X[50:])
     assert metric.counts_.n == len(X)
     unfitted = ValueMetric("of")
-    assert KModes(2, metric=unfitted).fit(X).metric_ is not unfitted
+    assert KModes(2, metric=unfitted).fit(nominal(X)).metric_ is not unfitted
     lone = KModes(1, metric=metric).fit([["?"] * 5] * 3)
     assert lone.cluster_centers_.tolist() == [["<unknown>"] * 5]
 
 
 def test_partial_fit_counts_all_batches():
     X = draw(n=900, k=3, noise=0.2, seed=13)
-    model = KModes(3, random_state=0)
+    model = KModes(3, metric=NOMINAL, random_state=0)
     labels = []
     for part in np.array_split(X, 6):
         labels.append(model.partial_fit(part).labels_)
@@ -258,7 +266,7 @@ def test_partial_fit_counts_all_batches():
         for a in range(X.shape[1]):
             counts = np.bincount(X[labels == c, a])
             assert model.cluster_centers_[c, a] == np.argmax(counts)
-    whole = KModes(3, random_state=0).fit(X)
+    whole = KModes(3, random_state=0).fit(nominal(X))
     assert brute_cost(X, model.predict(X), model.cluster_centers_) <= 1.05 * whole.cost_
 
 
@@ -331,16 +339,23 @@ def test_numba_stays_out_of_the_import():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-# Numbers are read as categories: blobs of floats have no two equal values, so no clusters.
+# Numbers, declared to be categories: blobs of floats have no two equal values, so no clusters.
+NOMINAL = ValueMetric(schema="nominal")
 CONTINUOUS = {"check_clustering": "blobs of floats have no two equal values, hence no clusters"}
 
 
 @parametrize_with_checks(
-    [KModes(2), KModes(2, init="huang", centers="distribution")],
+    [KModes(2, metric=NOMINAL), KModes(2, metric=NOMINAL, init="huang", centers="distribution")],
     expected_failed_checks=lambda estimator: CONTINUOUS,
 )
 def test_sklearn(estimator, check):
     check(estimator)
+
+
+def test_numbers_need_a_word():
+    X = draw(n=60)
+    with pytest.raises(ValueError, match=r"column 'x0' is numeric .*Table\.of\(X, 'nominal'\)"):
+        KModes(2).fit(X)
 
 
 def test_unknown_values_of_centers_are_carried_over():

@@ -118,7 +118,7 @@ def test_many_values_are_refused_by_name():
     with pytest.raises(
         ValueError, match=r"max_values=20 values, got 42, of which 40 in column 'id'"
     ):
-        CDE(max_values=20).fit(X)
+        CDE(max_values=20, schema="nominal").fit(X)
 
 
 def test_bad_parameters():

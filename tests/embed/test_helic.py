@@ -200,12 +200,12 @@ def test_all_pairs_if_they_fit_each_relation_one_half():
 def test_rows_are_sampled_evenly():
     X = np.arange(1000)[:, None] % 500
     y = np.arange(1000) % 2
-    sample = HELIC(n_pairs=20_000, random_state=0).fit(X, y)._digest
+    sample = HELIC(n_pairs=20_000, random_state=0, schema="nominal").fit(X, y)._digest
     assert sample.few is None
     share = np.bincount(sample.held[:, 0], minlength=500)
     assert len(sample.held) == 40_000 and abs(share[:250].sum() - 20_000) < 500
     assert (share > 40).all() and (share < 130).all()
-    same = HELIC(n_pairs=20_000, random_state=0).fit(X, y).pairs_.relation
+    same = HELIC(n_pairs=20_000, random_state=0, schema="nominal").fit(X, y).pairs_.relation
     assert abs(same.mean()) < 0.03
 
 
@@ -282,11 +282,11 @@ def test_a_constant_column_contributes_nothing():
     X, y = small()
     wide = np.column_stack([X, np.full(len(X), "same")])
     for variant in ("helic", "linear", "hc"):
-        model = HELIC(variant, random_state=0).fit(wide, y)
+        model = HELIC(variant, random_state=0, schema="nominal").fit(wide, y)
         assert model.tables_.widths[-1] == 0
         assert model.explain(wide[0], wide[1])["x3"] == 0
-    assert HELIC(random_state=0).fit(wide, y).weights_["x3"] == {}
-    alone = HELIC().fit([["a"], ["a"]], [0, 1])
+    assert HELIC(random_state=0, schema="nominal").fit(wide, y).weights_["x3"] == {}
+    alone = HELIC(schema="nominal").fit([["a"], ["a"]], [0, 1])
     assert alone.transform([["a"]]).shape == (1, 0)
 
 
@@ -338,10 +338,10 @@ def test_many_values_are_seen_through_landmarks():
     rng = np.random.default_rng(0)
     y = rng.integers(2, size=4000)
     X = np.column_stack([rng.integers(600, size=4000) * 2 + y, rng.integers(3, size=4000)])
-    model = HELIC(n_pairs=1000, random_state=0).fit(X, y)
+    model = HELIC(n_pairs=1000, random_state=0, schema="nominal").fit(X, y)
     assert model.landmarks_ == {"x0": 512}
     assert list(model.weights_["x0"]) == ["mean"]
-    assert HELIC("hc").fit(X, y).landmarks_ == {"x0": 512}
+    assert HELIC("hc", schema="nominal").fit(X, y).landmarks_ == {"x0": 512}
 
 
 def test_a_failed_partial_fit_changes_nothing():

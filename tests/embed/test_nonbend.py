@@ -287,7 +287,7 @@ def test_many_blocks_equal_one(monkeypatch):
 @pytest.mark.parametrize("method", ["vi", "gibbs"])
 def test_recovers_planted_subspaces(k, method):
     X, z = planted(k, 2_000, seed=k)
-    model = NonBEND(method, n_fits=4, random_state=0).fit(X)
+    model = NonBEND(method, n_fits=4, random_state=0, schema="nominal").fit(X)
     assert (model.weights_ > 0.2 / k).sum() == k
     assert adjusted_rand_score(z, model.predict_subspace(X)) >= 0.95
 
@@ -297,7 +297,7 @@ def test_recovers_planted_subspaces(k, method):
 
 def test_grams_are_inner_products_of_the_features():
     X, _ = planted(3, 200, n_columns=4, seed=5)
-    model = NonBEND(n_fits=1, random_state=0).fit(X)
+    model = NonBEND(n_fits=1, random_state=0, schema="nominal").fit(X)
     grams = embedding_grams(model.fits_[0], model._prior(model.counts_))
     for theta, gram in zip(model.theta_, grams, strict=True):
         one_zero = 1 - np.eye(theta.shape[1])
@@ -311,7 +311,7 @@ def test_grams_are_inner_products_of_the_features():
 
 def test_several_fits_weigh_alike():
     X, _ = planted(3, 200, n_columns=4, seed=5)
-    model = NonBEND(n_fits=3, random_state=0).fit(X)
+    model = NonBEND(n_fits=3, random_state=0, schema="nominal").fit(X)
     prior = model._prior(model.counts_)
     grams = [embedding_grams(fit, prior) for fit in model.fits_]
     expected = ValueTables.from_grams(mean_grams(grams, model.counts_), model.counts_)
@@ -326,13 +326,15 @@ def test_several_fits_weigh_alike():
 def test_same_answer_however_the_rows_arrive():
     X, _ = planted(3, 300, seed=1)
     settings = {"n_fits": 2, "random_state": 0}
-    whole = NonBEND(**settings).fit(X)
-    shuffled = NonBEND(**settings).fit(X[np.random.default_rng(0).permutation(len(X))])
-    parts = NonBEND(**settings).fit(X[:50])
+    whole = NonBEND(**settings, schema="nominal").fit(X)
+    shuffled = NonBEND(**settings, schema="nominal").fit(
+        X[np.random.default_rng(0).permutation(len(X))]
+    )
+    parts = NonBEND(**settings, schema="nominal").fit(X[:50])
     for start in range(50, 300, 50):
         parts.partial_fit(X[start : start + 50])
     unique, weight = np.unique(X, axis=0, return_counts=True)
-    weighted = NonBEND(**settings).fit(unique, sample_weight=weight)
+    weighted = NonBEND(**settings, schema="nominal").fit(unique, sample_weight=weight)
     for other in (shuffled, parts, weighted):
         np.testing.assert_allclose(other.transform(X), whole.transform(X))
         assert other.trace_ == pytest.approx(whole.trace_)
@@ -367,7 +369,7 @@ def test_only_the_seed_decides(method, seed):
 def test_batches_continue_to_a_fixed_point_of_the_whole():
     X, z = planted(4, 3_000, seed=9)
     batches = [X[i : i + 500] for i in range(0, 3_000, 500)]
-    model = NonBEND(n_fits=2, random_state=0).fit_batches(lambda: iter(batches))
+    model = NonBEND(n_fits=2, random_state=0, schema="nominal").fit_batches(lambda: iter(batches))
     assert model.counts_ == Counts.of(Table.of(X, numbers="nominal"))
     assert adjusted_rand_score(z, model.predict_subspace(X)) > 0.95
     for fit in model.fits_:
@@ -384,14 +386,14 @@ def test_batches_larger_than_the_sample(monkeypatch):
     few = partial(nonbend._first_pass, sample_rows=100)
     monkeypatch.setattr(nonbend, "_first_pass", few)
     X, z = planted(3, 1_000, seed=9)
-    model = NonBEND(n_fits=1, random_state=0).fit_batches([X[:300], X[300:]])
+    model = NonBEND(n_fits=1, random_state=0, schema="nominal").fit_batches([X[:300], X[300:]])
     assert adjusted_rand_score(z, model.predict_subspace(X)) > 0.95
     with pytest.raises(TypeError, match="only once"):
-        NonBEND().fit_batches(iter([X]))
+        NonBEND(schema="nominal").fit_batches(iter([X]))
     with pytest.raises(ValueError, match="'vi'"):
-        NonBEND("gibbs").fit_batches([X])
+        NonBEND("gibbs", schema="nominal").fit_batches([X])
     with pytest.raises(ValueError, match="at least one row in the batches"):
-        NonBEND().fit_batches([])
+        NonBEND(schema="nominal").fit_batches([])
     with pytest.raises(ValueError, match="'tags' holds sets"):
         NonBEND().fit_batches([{"tags": [{"a"}, {"b"}]}, {"tags": [{"a"}, {"b"}]}])
 
@@ -401,7 +403,7 @@ def test_batches_larger_than_the_sample(monkeypatch):
 
 def test_density_and_reconstruction_are_one_distribution():
     X, _ = planted(3, 500, n_columns=4, n_values=3)
-    model = NonBEND(n_fits=1, random_state=0).fit(X)
+    model = NonBEND(n_fits=1, random_state=0, schema="nominal").fit(X)
     tensor = model.reconstruct()
     assert tensor.sum() == pytest.approx(1)
     cells = np.array(list(itertools.product(*model.counts_.labels)))
@@ -412,7 +414,7 @@ def test_density_and_reconstruction_are_one_distribution():
 def test_reconstruction_nears_the_table_as_rows_are_added():
     X, _ = planted(3, 100_000, n_columns=4, n_values=3, seed=4)
     divergences = [
-        NonBEND(n_fits=2, random_state=0).fit(X[:n]).divergence(X[:n])
+        NonBEND(n_fits=2, random_state=0, schema="nominal").fit(X[:n]).divergence(X[:n])
         for n in (100, 1_000, 10_000, 100_000)
     ]
     assert all(a > 2 * b for a, b in itertools.pairwise(divergences)), divergences
@@ -421,7 +423,7 @@ def test_reconstruction_nears_the_table_as_rows_are_added():
 
 def test_samples_follow_the_model():
     X, _ = planted(3, 2_000, n_columns=3, n_values=3)
-    model = NonBEND(n_fits=1, random_state=0).fit(X)
+    model = NonBEND(n_fits=1, random_state=0, schema="nominal").fit(X)
     drawn = model.sample(20_000, random_state=1)
     assert model.divergence(drawn) < 0.003
     same = model.sample(20_000, random_state=1)
@@ -432,7 +434,7 @@ def test_samples_follow_the_model():
 
 def test_anomalies_score_low():
     X, _ = planted(3, 2_000, seed=3)
-    model = NonBEND(n_fits=1, random_state=0).fit(X)
+    model = NonBEND(n_fits=1, random_state=0, schema="nominal").fit(X)
     mixed = np.stack([np.random.default_rng(j).permutation(X[:, j]) for j in range(10)], axis=1)
     assert np.median(model.score_samples(mixed)) < np.quantile(model.score_samples(X), 0.2)
 
@@ -503,7 +505,7 @@ def test_rows_all_distinct(method):
 def test_a_constant_column_adds_nothing(method):
     X, _ = planted(3, 200, n_columns=4)
     constant = np.column_stack([X, np.full(len(X), 7)])
-    model = NonBEND(SHORT[method], n_fits=2, random_state=0)
+    model = NonBEND(SHORT[method], n_fits=2, random_state=0, schema="nominal")
     with_it = model.fit_transform(constant)
     assert model.explain(constant[0], constant[1])["x4"] == 0
     np.testing.assert_allclose(with_it, model.fit_transform(X))
@@ -542,11 +544,13 @@ def test_progress_is_told_of_each_fit(engine, capsys):
 
 def test_progress_is_told_of_each_fit_on_batches():
     heard = []
-    NonBEND(VI(progress=heard.append), n_fits=2, random_state=0).fit_batches([TINY, TINY])
+    NonBEND(VI(progress=heard.append), n_fits=2, random_state=0, schema="nominal").fit_batches(
+        [TINY, TINY]
+    )
     assert [p.done for p in heard] == [1, 2] and heard[-1].note.endswith("passes")
 
 
-@parametrize_with_checks([NonBEND()])
+@parametrize_with_checks([NonBEND(schema="nominal")])
 def test_sklearn(estimator, check):
     check(estimator)
 
@@ -570,7 +574,7 @@ def test_samples_have_the_shares_of_the_model():
 def test_too_many_values_are_refused_before_any_work():
     ids = {"id": [f"u{i}" for i in range(20_000)]}
     with pytest.raises(ValueError, match="column 'id' has 20000 values, and NonBEND"):
-        NonBEND().fit(ids)
+        NonBEND(schema="nominal").fit(ids)
 
 
 def test_sweeps_of_the_burn_in_do_not_count():
@@ -678,7 +682,9 @@ def test_gaps_are_summed_out(method):
     X = X.astype(object)
     rng = np.random.default_rng(5)
     X[(rng.random(X.shape) < 0.5) & (z == 0)[:, None]] = None  # only one subspace has gaps
-    model = NonBEND(method(missing="marginal", max_iter=40), n_fits=1, random_state=0).fit(X)
+    model = NonBEND(
+        method(missing="marginal", max_iter=40), n_fits=1, random_state=0, schema="nominal"
+    ).fit(X)
     assert adjusted_rand_score(z, model.predict_subspace(X)) > 0.85
     names = model.counts_.names
     row, holed = dict(zip(names, X[400 - 1], strict=True)), dict.fromkeys(names)
@@ -700,8 +706,10 @@ def test_a_gap_lies_at_the_mean_of_its_column():
 @pytest.mark.parametrize("method", [VI, Gibbs])
 def test_without_gaps_nothing_changes_and_empty_columns_say_nothing(method):
     X, _ = planted(2, 60, seed=4)
-    plain = NonBEND(method(max_iter=20), n_fits=1, random_state=0).fit(X)
-    same = NonBEND(method(max_iter=20, missing="marginal"), n_fits=1, random_state=0).fit(X)
+    plain = NonBEND(method(max_iter=20), n_fits=1, random_state=0, schema="nominal").fit(X)
+    same = NonBEND(
+        method(max_iter=20, missing="marginal"), n_fits=1, random_state=0, schema="nominal"
+    ).fit(X)
     np.testing.assert_array_equal(plain.transform(X), same.transform(X))
     empty = np.hstack([X.astype(object), np.full((60, 1), None)])
     schema = {f"x{i}": "nominal" for i in range(11)}
@@ -711,7 +719,7 @@ def test_without_gaps_nothing_changes_and_empty_columns_say_nothing(method):
 
 
 def test_fits_of_batches_that_failed_are_not_those_of_other_rows(monkeypatch):
-    model = NonBEND(n_fits=1, random_state=0)
+    model = NonBEND(n_fits=1, random_state=0, schema="nominal")
 
     def too_large(*_):
         raise ValueError("too large")
@@ -721,5 +729,5 @@ def test_fits_of_batches_that_failed_are_not_those_of_other_rows(monkeypatch):
         with pytest.raises(ValueError, match="too large"):
             model.fit_batches([TINY, TINY])
     rows = {"a": ["x", "y"] * 20, "b": ["u", "v"] * 20, "c": ["p"] * 40}
-    fresh = NonBEND(n_fits=1, random_state=0).fit(rows)
+    fresh = NonBEND(n_fits=1, random_state=0, schema="nominal").fit(rows)
     np.testing.assert_array_equal(model.fit(rows).transform(rows), fresh.transform(rows))

@@ -52,7 +52,7 @@ def test_distances_count_mismatches():
     ],
 )
 def test_names_are_unique(rows, names):
-    embedder = OneHot().fit(rows)
+    embedder = OneHot(schema="nominal").fit(rows)
     assert [*embedder.get_feature_names_out()] == names
     assert embedder.set_output(transform="polars").transform(rows).columns == names
 
@@ -60,7 +60,7 @@ def test_names_are_unique(rows, names):
 def test_too_many_values_for_one_dimension_each():
     ids = {"id": [f"u{i}" for i in range(25_000)], "k": ["a"] * 25_000}
     with pytest.raises(ValueError, match="column 'id' has 25000 values, and OneHot"):
-        OneHot().fit(ids)
+        OneHot(schema="nominal").fit(ids)
 
 
 # -- the autoencoder -------------------------------------------------------------------------------

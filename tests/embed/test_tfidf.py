@@ -41,7 +41,7 @@ def as_columns(rows):
     return {"tags": [cell for cell, _ in rows], "kind": [value for _, value in rows]}
 
 
-@parametrize_with_checks([SetTfidf(None)])
+@parametrize_with_checks([SetTfidf(None, schema="nominal")])
 def test_sklearn(estimator, check):
     check(estimator)
 
@@ -217,7 +217,7 @@ def test_unknown_values():
 
 def test_single_values_and_binary_weights():
     rows = {"color": ["red", "blue", "red"], "size": [1, 2, 1]}
-    hot = SetTfidf(weighting="binary").fit(rows)
+    hot = SetTfidf(weighting="binary", schema="nominal").fit(rows)
     assert hot.transform(rows).toarray().tolist() == [[0, 1, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0]]
     assert hot.inverse_transform(hot.transform(rows)) == rows
 

@@ -335,9 +335,9 @@ def test_vectors_of_a_metric_from_a_file(tmp_path):
 def test_too_many_values_for_a_table_of_pairs():
     X = {"id": [f"u{i}" for i in range(20_000)], "k": ["a", "b"] * 10_000}
     with pytest.raises(ValueError, match=r"column 'id' has 20000 values.*leave the column out"):
-        ValueMetric("hamming").fit(X)
+        ValueMetric("hamming", schema="nominal").fit(X)
     with pytest.raises(ValueError, match="column 'id' has 20000 values, and CKML"):
-        CKML().fit(X)
+        CKML(schema="nominal").fit(X)
 
 
 # -- measures of the user's own --------------------------------------------------------------------
@@ -402,7 +402,14 @@ def test_a_single_column_that_needs_others_is_warned_of(measure):
 
 
 @pytest.mark.parametrize(
-    "model", [ValueMetric(), ValueMetric("dilca"), CKML(), OneHot(), KModes(2)]
+    "model",
+    [
+        ValueMetric(schema="nominal"),
+        ValueMetric("dilca", schema="nominal"),
+        CKML(schema="nominal"),
+        OneHot(schema="nominal"),
+        KModes(2, metric=ValueMetric(schema="nominal")),
+    ],
 )
 def test_too_many_values_are_refused_before_pairs_are_counted(model, monkeypatch):
     rows = {name: [f"{name}{i}" for i in range(30_000)] for name in "ab"}

@@ -197,7 +197,7 @@ def test_a_query_on_a_connection_sees_what_its_session_sees(table, arrow, monkey
     source = (connection, f"SELECT * FROM {table} -- of this session")
     wanted = Counts.of(Table.of({"a": ["x", "y"], "b": [1, 2]}, numbers="nominal"))
     assert count(source, numbers="nominal") == wanted
-    assert UNTIE(n_clusters=2).fit(source).counts_ == wanted
+    assert UNTIE(n_clusters=2, schema="nominal").fit(source).counts_ == wanted
     assert connection.execute("SELECT count(*) FROM kept").fetchone() == (2,)  # still its own
     connection.execute("ROLLBACK")
     assert connection.execute("SELECT count(*) FROM kept").fetchone() == (0,)

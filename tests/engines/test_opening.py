@@ -31,7 +31,7 @@ def openings(monkeypatch):
 def test_an_opened_source_serves_everything(path, openings, tmp_path):
     source = open_source(path)
     assert source.types == {"price": "DOUBLE", "size": "VARCHAR"} and source.guessed
-    embedder = OneHot().fit(source)
+    embedder = OneHot(schema="nominal").fit(source)
     assert embedder.counts_ == count(source, numbers="nominal")
     assert transform(embedder, source, tmp_path / "v.csv", keep=["price"]) == 3
     assert read(source).num_rows == read(source, columns=["size"]).num_rows == 3

@@ -100,13 +100,13 @@ def test_text_that_looks_like_numbers_keeps_the_type_of_fit(tmp_path):
     fitted.write_text("code,size\n1,S\n2,L\nx,S\n")
     later = tmp_path / "later.csv"
     later.write_text("code,size\n1,S\n2,L\n")
-    embedder = OneHot(unknown="error").fit(fitted)
+    embedder = OneHot(unknown="error", schema="nominal").fit(fitted)
     assert embedder.counts_.labels[0] == ("1", "2", "x")
     transform(embedder, later, tmp_path / "out.csv")
     np.testing.assert_array_equal(embedder.transform(later), np.eye(5)[[0, 1]] + np.eye(5)[[4, 3]])
     embedder.partial_fit(later)
     assert embedder.counts_.labels[0] == ("1", "2", "x") and embedder.counts_.n == 5
-    numbers = OneHot().fit(later)
+    numbers = OneHot(schema="nominal").fit(later)
     assert numbers.counts_.labels[0] == (1, 2)
     with pytest.raises(ValueError, match=r"fit\.csv.*Line: 4.*'?x'?"):
         transform(numbers, fitted, tmp_path / "bad.csv")
@@ -303,7 +303,10 @@ def test_only_columns_that_repeat_are_written_as_dictionaries(tmp_path):
     rows = {f"c{i}": rng.integers(0, 23, 5000).astype(str) for i in range(9)}
     rows |= {"id": np.arange(5000).astype(str), "few": rng.integers(0, 3, 5000).astype(str)}
     fitted = {name: cells for name, cells in rows.items() if name.startswith("c")}
-    for model, repeats in ((OneHot(), True), (UNTIE(n_clusters=3), False)):
+    for model, repeats in (
+        (OneHot(schema="nominal"), True),
+        (UNTIE(n_clusters=3, schema="nominal"), False),
+    ):
         vectors = model.fit(fitted).transform(fitted)
         names = list(model.get_feature_names_out())
         for vector in (None, "vector"):

@@ -98,7 +98,7 @@ def test_kneighbors_equals_sorting_all_distances(metric):
 @pytest.mark.parametrize("values", [2, 30])
 def test_kneighbors_of_the_training_rows_leaves_them_out(values):
     X, y = draw(n=120, values=values, seed=3)
-    model = WeightedKNN(4).fit(X, y)
+    model = WeightedKNN(4, schema="nominal").fit(X, y)
     distances, indices = model.kneighbors()
     D = model.metric_.pairwise_distances(X)
     np.fill_diagonal(D, np.inf)
@@ -247,7 +247,7 @@ def test_a_column_of_many_values_is_not_decomposed(calls):
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.integers(0, 400, 3000), rng.integers(0, 4, (3000, 3))])
     with calls() as work:
-        model = WeightedKNN(1).fit(X, rng.integers(0, 2, 3000))
+        model = WeightedKNN(1, schema="nominal").fit(X, rng.integers(0, 2, 3000))
         distances, _ = model.kneighbors(X[:50], 1)
     assert not distances.any()
     assert not any(map(work.of, ("eigh", "svd", "cdist", "cdist_squared")))
@@ -334,7 +334,7 @@ def test_datetimes_are_numbers_to_the_metric_that_is_chosen():
     ):
         model = WeightedKNN(3).fit({name: cells[::2] for name, cells in rows.items()}, y[::2])
         assert isinstance(model.metric_, DistanceHierarchy)
-        assert model.metric_.schema_["when"].kind == "numeric"
+        assert model.metric_.schema_["when"].kind == "datetime"
         assert model.score({name: cells[1::2] for name, cells in rows.items()}, y[1::2]) > 0.7
 
 

@@ -64,13 +64,11 @@ def test_one_window_of_a_baseline_is_k_modes():
 
 
 @pytest.mark.parametrize("cls", BASELINES)
-def test_numbers_are_warned_of_by_the_name_of_their_column(cls):
-    """The codes that k-modes clusters are no numbers, and have no name that a user knows."""
-    names = {"name": [f"n{i}" for i in range(100)], "b": ["u", "v"] * 50}
-    cls(2, random_state=0).fit(names).partial_fit(names)
+def test_all_columns_are_categories_unless_a_schema_says_otherwise(cls):
     amounts = {"amount": np.arange(100) + 0.5, "b": ["u", "v"] * 50}
-    with pytest.warns(UserWarning, match=f"{cls.__name__} reads .* of 'amount' occur only once"):
-        cls(2, random_state=0).fit(amounts)
+    assert cls(2, random_state=0).fit(amounts).schema_["amount"].kind == "nominal"
+    with pytest.raises(ValueError, match=r"column 'amount' is numeric; .*schema='nominal'"):
+        cls(2, schema=None, random_state=0).fit(amounts)
 
 
 @pytest.mark.parametrize("continuity", [0.0, 1.0, 50.0])

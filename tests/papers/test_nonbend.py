@@ -44,7 +44,7 @@ def test_it_is_a_single_fit_with_weights():
     X = planted()
     engine = Gibbs(max_iter=20)  # which puts rows in one subspace each, as Algorithm 1 does
     weighted = NonBEND(engine, random_state=0).fit(X)
-    plain = tabweave.NonBEND(engine, n_fits=1, random_state=0).fit(X)
+    plain = tabweave.NonBEND(engine, n_fits=1, schema="nominal", random_state=0).fit(X)
     assert weighted.trace_ == plain.trace_
     for theta, name in zip(plain.theta_, plain.counts_.names, strict=True):
         a, b = (model.value_distances(name).to_numpy() for model in (plain, weighted))
@@ -71,7 +71,7 @@ def test_sklearn(estimator, check):
 def test_rows_are_in_one_subspace_each():
     """Algorithm 2, (5.26), (5.27): counts of the likeliest subspaces, written out row by row."""
     X = planted(n=120)
-    soft = tabweave.NonBEND(n_fits=1, random_state=0).fit(X)
+    soft = tabweave.NonBEND(n_fits=1, schema="nominal", random_state=0).fit(X)
     hard = NonBEND(random_state=0).fit(X)
     fit, (found,) = soft.fits_[0], hard.fits_
     n, alpha, alpha0 = fit.sizes, 1.0, 0.1

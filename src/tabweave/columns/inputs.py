@@ -35,7 +35,7 @@ def check_categorical(estimator: Any, schema: Schema | None) -> None:
     for column in schema.numeric if schema is not None else ():
         raise ValueError(
             f"column {column.name!r} is {column.kind}; {type(estimator).__name__} reads "
-            "categories: declare it nominal, or leave it out"
+            "categories: declare it nominal (schema='nominal'), or leave it out"
         )
 
 

@@ -120,7 +120,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
             The rows, of numbers only.
         y : ignored
         """
-        return self._add(X, first=True, whole=True).learn()
+        return self._add(X, first=True).learn()
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add rows to what was seen so far; same result as one ``fit`` on all of them.
@@ -130,9 +130,9 @@ class CoupledNumeric(TransformerMixin, Estimator):
         """
         return self._add(X, first=not hasattr(self, "moments_"))
 
-    def _add(self, X: Any, *, first: bool, whole: bool = False) -> Self:
+    def _add(self, X: Any, *, first: bool) -> Self:
         self._validate_params()
-        table = self._read(X, fitted=not first, whole=whole)
+        table = self._read(X, fitted=not first)
         require_rows(table)
         values = stacked(table)
         check_extremes(values, table.schema.names)
@@ -174,12 +174,12 @@ class CoupledNumeric(TransformerMixin, Estimator):
             raise AttributeError("rows were added after the last fit: call learn() first")
         return self._learned
 
-    def _read(self, X: Any, *, fitted: bool, whole: bool = False) -> Table:
+    def _read(self, X: Any, *, fitted: bool) -> Table:
         try:
             if fitted:
                 table = read_with_fitted_schema(self, X, numbers="numeric")
             else:
-                table = Table.of(X, self.schema, rules="whole" if whole else "first")
+                table = Table.of(X, self.schema)
         except TypeError as error:
             raise TypeError(
                 f"{error}; each argument must be converted from a string to a number"

@@ -471,7 +471,11 @@ class MFA(FAMD):
             categories = [name for name in names if name not in numbers]
             by_kind = {"categories": categories, "numbers": numbers}
             return {name: group for name, group in by_kind.items() if group}
-        groups = {str(name): list(group) for name, group in self.groups.items()}
+        dropped = set(self.schema_.given).difference(names)
+        groups = {
+            str(name): [column for column in group if column not in dropped]
+            for name, group in self.groups.items()
+        }
         listed = [column for group in groups.values() for column in group]
         if sorted(listed) != sorted(names) or not all(groups.values()):
             raise ValueError(

@@ -909,6 +909,7 @@ def _first_pass(
         if not table.n_rows:
             continue
         if sample is None:
+            check_categorical(model, table.schema)
             schema, sample = table.schema, take_rows(table, np.zeros(0, np.intp))
             remember_names(model, schema)
         counts = counts + Counts.of(table)

@@ -156,7 +156,7 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
             The rows. One list of sets is a column: ``{"tags": [["new", "sale"], ["new"]]}``.
         y : ignored
         """
-        return self._start(X, whole=True).learn()
+        return self._start(X).learn()
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add rows to those counted so far; same result as one ``fit`` on all of them.
@@ -168,9 +168,9 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         self._validate_params()
         return self._hold(self.counts_ + TermCounts.of(self._read(X), self.max_subset))
 
-    def _start(self, X: Any, *, whole: bool = False) -> Self:
+    def _start(self, X: Any) -> Self:
         self._validate_params()
-        table = Table.of(X, self.schema, rules="whole" if whole else "first")
+        table = Table.of(X, self.schema)
         check_categorical(self, table.schema)
         require_rows(table)
         remember_names(self, table.schema)

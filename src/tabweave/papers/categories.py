@@ -175,7 +175,7 @@ class CKML(ckml.CKML):
         variant: ckml.Variant = "object",
         *,
         kernel: str = "gaussian",
-        context: str = "relevance",
+        context: ckml.Order = "relevance",
         schema: Any = "nominal",
         unknown: str = "centroid",
         dtype: str = "float64",

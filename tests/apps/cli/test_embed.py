@@ -238,7 +238,8 @@ def test_what_a_survey_holds_is_told(folder):
     assert "noise" not in done.err  # sentences are compared by their spelling
     again = ("embed", "survey.csv", "-o", "v.csv", "-f")
     assert called(*again, "--missing", "Refused", cwd=folder).err == ""
-    assert "'says' has a different" in called(*again, "-m", "onehot", cwd=folder).err
+    one_hot = (*again, "--missing", "Refused", "-m", "onehot")
+    assert "'says' has a different" in called(*one_hot, cwd=folder).err
 
 
 def embed_with(methods, folder):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -15,7 +15,7 @@ import tabweave
 from tabweave.apps.cli.files import STDIN, located
 from tabweave.apps.cli.models import load_model
 from tabweave.apps.cli.options import Job, Misuse, listed
-from tabweave.apps.cli.show import note, plural, progress, working
+from tabweave.apps.cli.show import note, plural, working
 from tabweave.apps.methods import (
     FIRST,
     build,
@@ -32,7 +32,8 @@ from tabweave.columns.identifiers import warn_of_predictive
 from tabweave.columns.kinds import dropped_line
 from tabweave.columns.numeric import number_of, numbers_written
 from tabweave.columns.texts import PANDAS_MISSING_WORDS, looks_missing
-from tabweave.engines import estimate, family
+from tabweave.counts.unknown import spelled_columns
+from tabweave.engines import estimate
 from tabweave.engines.opening import fitted_columns, open_source, read
 from tabweave.engines.source import as_list
 from tabweave.io.register import KINDS
@@ -208,13 +209,12 @@ def check_columns(names: Iterable[str], columns: Iterable[str]) -> None:
 # -- What is told of rows
 
 
-def tell_columns(table: Any, *, spells: bool) -> None:
-    """Tell how columns were read, and which tell rows apart without telling what they are.
+def tell_noisy_columns(table: Any, spelled: Collection[str]) -> None:
+    """Tell which columns tell rows apart without telling what they are.
 
-    Strings that an embedder compares by how they are spelled tell more than that.
+    Strings that an embedder compares by how they are ``spelled`` tell more than that.
     """
-    tell_kinds(table)
-    explained = {c.column for c in table.kinds() if c.question or (spells and "spelling" in c.why)}
+    explained = {*spelled, *(c.column for c in table.kinds() if c.question)}
     for name, why in tabweave.report.read(table, None).left_out.items():
         if name not in explained:
             tell_noise(name, why)
@@ -470,7 +470,7 @@ class OpenJob:
             kinds=self.declared(rows) or None,
             n_clusters=n_clusters,
         )
-        tell_columns(table, spells=getattr(embedder, "_undeclared", "") == "rules")
+        tell_kinds(table)
         with working("learning"), naming_target(self.target):
             y = None if self.target is None else rows.targets(self.target)
             if y is not None:
@@ -481,6 +481,7 @@ class OpenJob:
             else:
                 embedder.fit(table, y)
                 vectors = getattr(embedder, "map_", None)
+        tell_noisy_columns(table, spelled_columns(embedder))
         if line := getattr(embedder, "_coupling_line", str)():
             note(line)
         return Learned(embedder, rows, table, vectors)
@@ -520,15 +521,10 @@ class OpenJob:
             return self._load(self.options.model)
         names = self.names
         large = self._too_large(names)
-        by_value = all(family(self.source.types[n]) in ("text", "bool") for n in names)
-        if large is None and (self.kinds or not by_value):
+        if large is None:
             return None
         embedder = self._built()
-        by_rules = getattr(embedder, "_undeclared", "") == "rules"
         is_counted = learns_from_counts(embedder)
-        if large is None:  # text may hold dates: rows will show
-            return self._counted(embedder, names) if is_counted and not by_rules else None
-        is_counted = is_counted and (by_value or by_rules)
         if not is_counted or self.kinds or names != list(self.source.types):
             raise MemoryError(
                 f"{self.source.name}: all rows take about {_gigabytes(large.rows_bytes)}, "
@@ -549,18 +545,6 @@ class OpenJob:
         note(f"{self.source.name}: {bound}")
         fits = bound.available is None or 2 * (bound.rows_bytes or 0) <= bound.available
         return None if fits else bound
-
-    def _counted(self, embedder: Any, names: list[str]) -> Any:
-        """The embedder, fitted to counts of the values."""
-        classes = self.target if embedder.__sklearn_tags__().target_tags.required else None
-        with progress() as show, naming_target(self.target):
-            counts = tabweave.count(self.source, columns=names, y=classes, progress=show)
-        if not counts.n:
-            raise ValueError(f"{self.source.name!r} has columns but no rows")
-        for name, size in zip(counts.names, counts.sizes, strict=True):
-            if size > 20 and size >= 0.9 * counts.n:
-                tell_noise(name, "has a different value in almost every row")
-        return embedder.fit_counts(counts)
 
     # -- reading ---------------------------------------------------------------------------
 

@@ -191,7 +191,7 @@ class MCA(Factorial, ValueEmbedder):
     tables_ : ValueTables
         The coordinates of the values; a row is their sum.
     numbers_ : Curves or None
-        The coordinates of declared numbers, grades and dates; None without any.
+        The coordinates of numbers, grades and dates; None without any.
     counts_ : Counts
         The Burt matrix, which is all that was kept.
     axes_ : FactorAxes

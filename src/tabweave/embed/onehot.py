@@ -45,8 +45,9 @@ class OneHot(ValueEmbedder):
 
     Parameters
     ----------
-    schema : Schema or mapping of column to kind, optional
-        The kinds of the columns that it names; the others are inferred.
+    schema : Schema, mapping of column to kind, or kind, optional
+        The kinds of the columns that it names; the others are inferred, as :meth:`kinds` says.
+        ``"nominal"`` takes all columns as categories.
     unknown : {"centroid", "error"}, default="centroid"
         What to do with values not seen in fit: use the column's centroid, or raise an error.
     dtype : {"float64", "float32"}, default="float64"
@@ -59,7 +60,7 @@ class OneHot(ValueEmbedder):
     tables_ : ValueTables
         The representation.
     numbers_ : Curves or None
-        The coordinates of declared numbers, grades and dates; None without any.
+        The coordinates of numbers, grades and dates; None without any.
     space_ : Space
         What each column contributes to a row: vectors, distances and explanations come from it.
     schema_ : Schema
@@ -197,7 +198,7 @@ class OneHotAutoencoder(TabularInput, ClassNamePrefixFeaturesOutMixin, Transform
         Parameters
         ----------
         X : frame, array, mapping of columns or list of dicts
-            The rows; every column is read as categories unless ``schema`` says otherwise.
+            The rows.
         y : ignored
             Here for scikit-learn's pipelines.
         """

@@ -72,7 +72,7 @@ class ValueMetric(ValueEmbedder):
     tables_ : ValueTables
         The vector of each value, by classical scaling of its column.
     numbers_ : Curves or None
-        The coordinates of declared numbers, grades and dates; None without any.
+        The coordinates of numbers, grades and dates; None without any.
     distortion_ : ndarray of shape (columns,)
         How far squared distances of the vectors are from the dissimilarities: the largest error
         in a column over its largest dissimilarity; 0 where the vectors are exact.

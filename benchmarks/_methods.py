@@ -100,7 +100,7 @@ class TableSpec:
 
 
 def _measure(name: str) -> Callable[[int], Any]:
-    return lambda k: ValueMetric(name)
+    return lambda k: ValueMetric(name, schema="nominal")
 
 
 def _modes(name: str, make: Callable[[int], Any] | None = None, **options: Any) -> Plan:
@@ -130,11 +130,13 @@ def _as_published(name: str) -> Callable[[int], Any]:
 
 
 def _roots(variant: str, order: str = "relevance") -> Callable[[int], Any]:
-    return lambda k: ValueMetric(partial(published_roots, variant=variant, order=order))
+    return lambda k: ValueMetric(
+        partial(published_roots, variant=variant, order=order), schema="nominal"
+    )
 
 
 def _squares(order: str) -> Callable[[int], Any]:
-    return lambda k: ValueMetric(partial(published_squares, order=order))
+    return lambda k: ValueMetric(partial(published_squares, order=order), schema="nominal")
 
 
 BASELINES: dict[str, tuple[str, Callable[[int], Any]]] = {
@@ -153,7 +155,7 @@ READINGS = {
     "cKML, column order": _modes("ckml-roots-by-column", _roots("object", "column")),
     "cKML Σd²": _modes("ckml"),
     "cKML distribution": _modes("ckml", centers="distribution"),
-    "cKML kernel k-means": _means("ckml-repaired", lambda k: CKML()),
+    "cKML kernel k-means": _means("ckml-repaired", lambda k: CKML(schema="nominal")),
 }
 READ_AS = dict.fromkeys(READINGS, "cKML")
 KMODES_NOTES = (
@@ -289,9 +291,9 @@ VECTORS = {
         lambda k: [papers.UNTIE(k, random_state=seed) for seed in range(10)],
         share=False,
     ),
-    "one-hot": _means("one-hot", lambda k: OneHot()),
+    "one-hot": _means("one-hot", lambda k: OneHot(schema="nominal")),
     "Couplings": _means("couplings", lambda k: Couplings()),
-    "CDE": _means("cde", lambda k: CDE(random_state=0)),
+    "CDE": _means("cde", lambda k: CDE(random_state=0, schema="nominal")),
 }
 TABLES["7.1"] = TableSpec(
     "clustering of representations, F",
@@ -344,7 +346,9 @@ TABLES["7.3"] = TableSpec(
     "UNTIE with six sets of kernels, F",
     "F",
     {
-        name: _means(f"untie-{name}", lambda k, n=name: UNTIE(k, kernels=_kernel_set(n)))
+        name: _means(
+            f"untie-{name}", lambda k, n=name: UNTIE(k, kernels=_kernel_set(n), schema="nominal")
+        )
         for name in SETS
     },
     notes=("Two sets, as in Figure 7.12, which prints no numbers.",),
@@ -352,9 +356,9 @@ TABLES["7.3"] = TableSpec(
 )
 CLASSIFIERS = ("SVM", "KNN", "RF", "LR")
 EMBEDDED: dict[str, Callable[[int], Any]] = {
-    "UNTIE": lambda k: UNTIE(None),
+    "UNTIE": lambda k: UNTIE(None, schema="nominal"),
     "UNTIE, projected": UNTIE,
-    "CDE": lambda k: CDE(random_state=0),
+    "CDE": lambda k: CDE(random_state=0, schema="nominal"),
 }
 
 
@@ -415,16 +419,21 @@ def _or_one_hot(name: str, make: Callable[[int], Any]) -> Plan:
     """Plan a measure that validation may exchange for one-hot, as it may HELIC."""
     options = {"n_inner": 5}
     made = f"{name}-or-one-hot"
-    return Plan("thesis-nearest-cv-spaced", made, lambda k: [make(k), OneHot()], options)
+    return Plan(
+        "thesis-nearest-cv-spaced", made, lambda k: [make(k), OneHot(schema="nominal")], options
+    )
 
 
 def _pulls(k: int) -> list[Any]:
-    return [HELIC(random_state=0), HELIC(pull=float("inf"), random_state=0)]
+    return [
+        HELIC(random_state=0, schema="nominal"),
+        HELIC(pull=float("inf"), random_state=0, schema="nominal"),
+    ]
 
 
 HELICS = {
     "HELIC": Plan("thesis-nearest-cv-spaced", "helic-mu", _pulls, {"n_inner": 5}),
-    "HELIC, fixed": _nearest_cv("helic", lambda k: HELIC(random_state=0)),
+    "HELIC, fixed": _nearest_cv("helic", lambda k: HELIC(random_state=0, schema="nominal")),
     "HELIC as printed": Plan(
         "thesis-nearest-cv-spaced",
         "helic-bounded",
@@ -434,9 +443,9 @@ HELICS = {
     "HELIC as printed, raw": _nearest_cv(
         "helic-printed", lambda k: papers.HELIC(kernel_family(), random_state=0)
     ),
-    "HC": _nearest_cv("hc", lambda k: HELIC("hc")),
-    "HELIC-linear": _nearest_cv("helic-linear", lambda k: HELIC("linear", random_state=0)),
-    "one-hot": _nearest_cv("one-hot", lambda k: OneHot()),
+    "HC": _nearest_cv("hc", lambda k: HELIC("hc", schema="nominal")),
+    "HELIC-linear": _nearest_cv("helic-linear", lambda k: HELIC("linear", random_state=0, schema="nominal")),
+    "one-hot": _nearest_cv("one-hot", lambda k: OneHot(schema="nominal")),
 }
 RANDOM = {
     f"{name}, random": replace(plan, protocol="thesis-nearest-cv")
@@ -518,7 +527,7 @@ class Binarized(OneHot):
 
 
 TREE = Plan("thesis-nearest-tree-spaced", "one-hot-binarized", lambda k: Binarized())
-ONE_HOT_TREE = Plan("thesis-nearest-tree-spaced", "one-hot", lambda k: OneHot())
+ONE_HOT_TREE = Plan("thesis-nearest-tree-spaced", "one-hot", lambda k: OneHot(schema="nominal"))
 SAME_RULE = {m: f"{m}, same rule" for m in FIVE}
 READ_CHOSEN = {f"{m}, k chosen": m for m in FIVE} | {own: m for m, own in SAME_RULE.items()}
 READ_CHOSEN |= dict.fromkeys(("Hamming, random", "Hamming, two axes"), "Hamming")
@@ -529,7 +538,7 @@ TABLES["5.2"] = TableSpec(
         "NB-G": _whole("nonbend-gibbs", nonbend.fits("gibbs", nonbend.Halfway)),
         "NB-V": _whole("nonbend-vi", nonbend.fits("vi", nonbend.Halfway)),
         "AE": _whole("autoencoder", nonbend.autoencoder),
-        "CDE": _whole("cde", lambda k: CDE(random_state=0)),
+        "CDE": _whole("cde", lambda k: CDE(random_state=0, schema="nominal")),
         **{m: _nearest(*named) for m, named in FIVE.items()},
         "Hamming": TREE,
         "Hamming, random": replace(TREE, part="random"),

@@ -49,7 +49,7 @@ def as_published(method: str, **options: Any) -> Callable[[int], Any]:
 
 
 def autoencoder(k: int) -> OneHotAutoencoder:
-    return OneHotAutoencoder(random_state=0)
+    return OneHotAutoencoder(random_state=0, schema="nominal")
 
 
 NOTES = (

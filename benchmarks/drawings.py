@@ -28,21 +28,25 @@ from tabweave.papers import monte_carlo_splits, stream_windows
 
 Make = Callable[[int], Any]
 MEASURES: dict[str, Make] = {
-    "COS": lambda k: ValueMetric("cos"),
-    "Ahmad": lambda k: ValueMetric("ahmad"),
-    "DILCA": lambda k: ValueMetric("dilca"),
+    "COS": lambda k: ValueMetric("cos", schema="nominal"),
+    "Ahmad": lambda k: ValueMetric("ahmad", schema="nominal"),
+    "DILCA": lambda k: ValueMetric("dilca", schema="nominal"),
     "Rough": lambda k: papers.ValueMetric("rough"),
 }
 VECTORS: dict[str, Make] = {
-    "CDE": lambda k: CDE(random_state=0),
+    "CDE": lambda k: CDE(random_state=0, schema="nominal"),
     "AE": autoencoder,
-    "one-hot": lambda k: OneHot(),
+    "one-hot": lambda k: OneHot(schema="nominal"),
 }
 MAPS: dict[str, tuple[str, str, dict[str, Make]]] = {
     "4.3": (
         "wisconsin",
         "MDS",
-        {"cKML": lambda k: papers.CKML(), **MEASURES, "Hamming": lambda k: OneHot()},
+        {
+            "cKML": lambda k: papers.CKML(),
+            **MEASURES,
+            "Hamming": lambda k: OneHot(schema="nominal"),
+        },
     ),
     "5.5": (
         "three_of_9",

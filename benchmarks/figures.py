@@ -76,21 +76,27 @@ FACTORS = {
     "connect4": (67557, 42, 3, 3.0, 3, 6.9),
 }
 MEASURES: dict[str, Callable[[int], Any]] = {
-    "COS": lambda k: ValueMetric("cos"),
-    "DILCA": lambda k: ValueMetric("dilca"),
-    "Ahmad": lambda k: ValueMetric("ahmad"),
+    "COS": lambda k: ValueMetric("cos", schema="nominal"),
+    "DILCA": lambda k: ValueMetric("dilca", schema="nominal"),
+    "Ahmad": lambda k: ValueMetric("ahmad", schema="nominal"),
     "Rough": lambda k: papers.ValueMetric("rough"),
-    "Hamming": lambda k: OneHot(),
+    "Hamming": lambda k: OneHot(schema="nominal"),
 }
 CURVES: dict[str, tuple[tuple[str, ...], dict[str, Callable[[int], Any]]]] = {
-    "4.2": (("dna_promoter", "dermatology", "breast_cancer_w"), {"cKML": lambda k: CKML()}),
+    "4.2": (
+        ("dna_promoter", "dermatology", "breast_cancer_w"),
+        {"cKML": lambda k: CKML(schema="nominal")},
+    ),
     "6.3": (
         ("breast_cancer_w", "krvskp", "led24"),
-        {"HELIC": lambda k: HELIC(random_state=0)},
+        {"HELIC": lambda k: HELIC(random_state=0, schema="nominal")},
     ),
     "7.3": (
         ("dermatology", "dna_nominal", "splice"),
-        {"UNTIE": lambda k: UNTIE(None), "CDE": lambda k: CDE(random_state=0)},
+        {
+            "UNTIE": lambda k: UNTIE(None, schema="nominal"),
+            "CDE": lambda k: CDE(random_state=0, schema="nominal"),
+        },
     ),
 }
 
@@ -193,10 +199,10 @@ class Given(HELIC):
 
 STREAMED: dict[str, Callable[[int], Any]] = {
     "UNICORN": UNICORN,
-    "CDE": lambda k: CDE(random_state=0),
-    "COS": lambda k: ValueMetric("cos"),
-    "DILCA": lambda k: ValueMetric("dilca"),
-    "one-hot": lambda k: OneHot(),
+    "CDE": lambda k: CDE(random_state=0, schema="nominal"),
+    "COS": lambda k: ValueMetric("cos", schema="nominal"),
+    "DILCA": lambda k: ValueMetric("dilca", schema="nominal"),
+    "one-hot": lambda k: OneHot(schema="nominal"),
 }
 WINDOWS = {"dna_nominal": 250, "krvskp": 250, "led24": 250}  # of Table 8.1
 
@@ -260,7 +266,7 @@ def ratings(report: Report) -> None:
     for seed in range(1):
         data = make_ratings(604, 395, 10_002, random_state=seed)
         held = np.random.default_rng(seed).random(len(data.ratings)) < 0.1
-        sides = {"N-BMF": None, "D-BMF": OneHot(), "BMF": False}
+        sides = {"N-BMF": None, "D-BMF": OneHot(schema="nominal"), "BMF": False}
         for method, embedder in sides.items():
             groups: list[Any] = [None, None]
             if embedder is not False:

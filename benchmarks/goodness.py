@@ -85,10 +85,13 @@ def by_distance(name: str) -> tuple[dict[str, np.ndarray], np.ndarray]:
     order = np.random.default_rng(0).permutation(data.n_rows)
     train, test = order[: len(order) // 2], order[len(order) // 2 :]
     models = {
-        "HELIC": HELIC(random_state=0),
+        "HELIC": HELIC(random_state=0, schema="nominal"),
         "HELIC as printed": papers.HELIC(random_state=0),
-        "MTDLE": ValueMetric("mtdle"),
-        **{m: ValueMetric(m.lower()) for m in ("COS", "DILCA", "Ahmad", "Hamming")},
+        "MTDLE": ValueMetric("mtdle", schema="nominal"),
+        **{
+            m: ValueMetric(m.lower(), schema="nominal")
+            for m in ("COS", "DILCA", "Ahmad", "Hamming")
+        },
         "Rough": papers.ValueMetric("rough"),
     }
     out = {}
@@ -105,11 +108,17 @@ def by_similarity(name: str) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """
     data = load(name)
     models = {
-        **{m: ValueMetric(m.lower()) for m in ("COS", "DILCA", "Ahmad", "Hamming")},
-        "CDE": CDE(random_state=0),
-        "one-hot": OneHot(),
+        **{
+            m: ValueMetric(m.lower(), schema="nominal")
+            for m in ("COS", "DILCA", "Ahmad", "Hamming")
+        },
+        "CDE": CDE(random_state=0, schema="nominal"),
+        "one-hot": OneHot(schema="nominal"),
     }
-    out = {"UNTIE": UNTIE(None).fit(data.X).pairwise_kernel(data.X), "UNTIE as printed": S(data)}
+    out = {
+        "UNTIE": UNTIE(None, schema="nominal").fit(data.X).pairwise_kernel(data.X),
+        "UNTIE as printed": S(data),
+    }
     for method, model in models.items():
         out[method] = -model.fit(data.X).pairwise_distances(data.X)
     return out, data.y

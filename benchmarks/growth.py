@@ -20,7 +20,7 @@ CODES = {f"x{j}": "nominal" for j in range(N_COLUMNS)}  # whole numbers that are
 METHODS = {
     "Weave()": Weave(schema=CODES),
     "Weave(n_clusters=8)": Weave(n_clusters=8, schema=CODES),
-    "UNTIE(n_clusters=8)": UNTIE(n_clusters=8),
+    "UNTIE(n_clusters=8)": UNTIE(n_clusters=8, schema="nominal"),
 }
 
 
@@ -75,8 +75,10 @@ def supervised(report: Report, many: int) -> None:
     digits = led24(many, random_state=0)
     codes = np.asfortranarray(digits.X.astype(np.uint8))
     report.section(f"With classes, led24: {FEW:,} and {many:,} rows × 24 columns")
-    few = best_of(lambda: HELIC(random_state=0).fit(codes[:FEW], digits.y[:FEW]), 3)
-    full = best_of(lambda: HELIC(random_state=0).fit(codes, digits.y), 3)
+    few = best_of(
+        lambda: HELIC(random_state=0, schema="nominal").fit(codes[:FEW], digits.y[:FEW]), 3
+    )
+    full = best_of(lambda: HELIC(random_state=0, schema="nominal").fit(codes, digits.y), 3)
     report.line(f"HELIC: {few:.3f} s at {FEW:,} rows, {full:.3f} s at {many:,} rows")
     report.at_most("HELIC, ratio of the two", full / few, 3)
     model = SupervisedWeave(schema={f"x{j}": "nominal" for j in range(codes.shape[1])})

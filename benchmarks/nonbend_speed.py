@@ -187,7 +187,7 @@ def a_million_rows(report: Report, n: int) -> None:
     codes = planted(n, 20, 10, 12).astype(np.uint8)
     report.section(f"{n:,} × 20, 10 values, 12 planted subspaces")
     for settings in ({"n_fits": 1}, {"n_fits": 1, "method": VI(merge=True)}):
-        model = NonBEND(random_state=0, **settings)
+        model = NonBEND(random_state=0, **settings, schema="nominal")
         start = time.perf_counter()
         model.fit(codes)
         seconds = time.perf_counter() - start

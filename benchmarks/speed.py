@@ -105,7 +105,7 @@ def transforming(report: Report, codes: np.ndarray) -> None:
     frame = categorical_frame(codes)
     report.section(f"Transform of {len(codes):,} rows against copying its output twice")
     for dtype in ("float32", "float64"):
-        embedder = OneHot(dtype=dtype).fit(frame)
+        embedder = OneHot(dtype=dtype, schema="nominal").fit(frame)
         out = embedder.transform(frame)
         ours = best_of(lambda e=embedder: e.transform(frame))
         twice = best_of(lambda o=out: (o.copy(), None)[1] or o.copy())

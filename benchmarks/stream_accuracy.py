@@ -157,18 +157,18 @@ OURS = {
     "UNICORN, recent": _own(StreamClusterer),
 }
 BASELINES: dict[str, Callable[[int], Any]] = {
-    "CDE": lambda k: CDE(random_state=0),
-    "COS": lambda k: ValueMetric("cos"),
-    "DILCA": lambda k: ValueMetric("dilca"),
-    "AE": lambda k: OneHotAutoencoder(random_state=0),
-    "one-hot": lambda k: OneHot(),
+    "CDE": lambda k: CDE(random_state=0, schema="nominal"),
+    "COS": lambda k: ValueMetric("cos", schema="nominal"),
+    "DILCA": lambda k: ValueMetric("dilca", schema="nominal"),
+    "AE": lambda k: OneHotAutoencoder(random_state=0, schema="nominal"),
+    "one-hot": lambda k: OneHot(schema="nominal"),
 }
 REPRESENTATIONS = {
     **OURS,
     "UNICORN as printed": _on(lambda k: papers.UNICORN()),
     "UNICORN as printed, raw": _on(lambda k: papers.UNICORN(kernels=kernel_family())),
     "UNICORN to the letter": _on(lambda k: papers.UNICORN(literal=True, kernels=kernel_family())),
-    "UNICORN-S": _on(lambda k: UNICORN(k, decay=0)),
+    "UNICORN-S": _on(lambda k: UNICORN(k, decay=0, schema="nominal")),
     **{name: _on(make) for name, make in BASELINES.items()},
     **{f"{name}, warm": _warm(make) for name, make in BASELINES.items() if name != "AE"},
     "AE, warm": lambda k, n_init: WarmKMeansOn(BASELINES["AE"](k), k, n_init),

@@ -120,7 +120,7 @@ def counted(codes: np.ndarray, n_windows: int, refresh: int) -> tuple[Windowed, 
 
 
 def drifting(codes: np.ndarray, n_windows: int) -> tuple[UNICORN, list[float]]:
-    stream = UNICORN(23)
+    stream = UNICORN(23, schema="nominal")
     memory = []
     for i, window in enumerate(windows_of(codes, n_windows)):
         stream.partial_fit(window)
@@ -176,8 +176,8 @@ def sample(rng: np.random.Generator, changed: Collection[int]) -> Counts:
 def work(path: Path, codes: np.ndarray) -> None:
     """Stream for ever, a checkpoint after every window, going on from the last one."""
     first = np.asarray(codes[:SIZE])
-    Windowed(OneHot()).fit(first).partial_fit(first)  # load what is compiled first
-    stream = Windowed(OneHot())
+    Windowed(OneHot(schema="nominal")).fit(first).partial_fit(first)  # load what is compiled first
+    stream = Windowed(OneHot(schema="nominal"))
     if path.exists():
         stream.resume(path)
     position = stream.n_windows_ if path.exists() else 0
@@ -208,7 +208,7 @@ def kills(report: Report, codes: np.ndarray, n_kills: int) -> None:
             lost += resumed < confirmed
             confirmed = max(confirmed, confirmed_now)
             leftovers = max(leftovers, len(list(Path(folder).glob("*.part"))))
-        stream = Windowed(OneHot()).resume(path)
+        stream = Windowed(OneHot(schema="nominal")).resume(path)
         expected = Counts()
         for i in range(stream.n_windows_):
             table = Table.of(codes[place(i, len(codes))], numbers="nominal")

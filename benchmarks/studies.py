@@ -68,7 +68,7 @@ def parameters(report: Report, n: int) -> None:
         report,
         "HELIC, pull (λ's place; Figure 6.10)",
         (1e-4, 1e-3, 1e-2, 0.1, 1.0, np.inf),
-        lambda pull: nearest_f(digits, HELIC(pull=pull, random_state=SEED)),
+        lambda pull: nearest_f(digits, HELIC(pull=pull, random_state=SEED, schema="nominal")),
     )
     study(
         report,
@@ -80,13 +80,13 @@ def parameters(report: Report, n: int) -> None:
         report,
         "UNICORN, decay",
         (0.0, 0.5, 0.8, 1.0),
-        lambda decay: stream_f(digits, UNICORN(10, decay=decay)),
+        lambda decay: stream_f(digits, UNICORN(10, decay=decay, schema="nominal")),
     )
     study(
         report,
         "UNTIE, temperature",
         (0.03, 0.1, 0.3, 1.0, 3.0),
-        lambda t: cluster_f(woven, UNTIE(6, temperature=t)),
+        lambda t: cluster_f(woven, UNTIE(6, temperature=t, schema="nominal")),
     )
     study(
         report,
@@ -98,19 +98,23 @@ def parameters(report: Report, n: int) -> None:
         report,
         "UNTIE, kernels (Figure 7.12)",
         list(KERNELS),
-        lambda name: cluster_f(woven, UNTIE(6, kernels=KERNELS[name])),
+        lambda name: cluster_f(woven, UNTIE(6, kernels=KERNELS[name], schema="nominal")),
     )
     study(
         report,
         "Non-BEND, α₀",
         (0.01, 0.1, 1.0, 5.0),
-        lambda a: cluster_f(digits, NonBEND(alpha0=a, n_fits=3, random_state=SEED)),
+        lambda a: cluster_f(
+            digits, NonBEND(alpha0=a, n_fits=3, random_state=SEED, schema="nominal")
+        ),
     )
     study(
         report,
         "Non-BEND, α",
         (0.1, 1.0, 10.0, 50.0),
-        lambda a: cluster_f(digits, NonBEND(alpha=a, n_fits=3, random_state=SEED)),
+        lambda a: cluster_f(
+            digits, NonBEND(alpha=a, n_fits=3, random_state=SEED, schema="nominal")
+        ),
     )
     study(
         report, "CoupledNumeric, L", (1, 2, 3, 5, 10), lambda L: cluster_f(waves, CoupledNumeric(L))
@@ -168,10 +172,10 @@ def stream_f(data: Any, embedder: Any) -> float:
 def convergence(report: Report, n: int, picture: str | None) -> None:
     digits = led24(n, random_state=SEED)
     report.section("Convergence")
-    helic = HELIC(random_state=SEED).fit(digits.X, digits.y)
-    model = NonBEND(n_fits=1, random_state=SEED).fit(digits.X)
+    helic = HELIC(random_state=SEED, schema="nominal").fit(digits.X, digits.y)
+    model = NonBEND(n_fits=1, random_state=SEED, schema="nominal").fit(digits.X)
     traces = {
-        "UNTIE (objective)": UNTIE(10).fit(digits.X).objective_,
+        "UNTIE (objective)": UNTIE(10, schema="nominal").fit(digits.X).objective_,
         "HELIC (loss)": np.atleast_1d(helic.objective_),
         "Non-BEND (−ELBO)": -np.array(model.trace_),
     }
@@ -190,12 +194,12 @@ def convergence(report: Report, n: int, picture: str | None) -> None:
 # -- scalability --------------------------------------------------------------------------------
 
 METHODS = {
-    "one-hot": lambda: OneHot(),
-    "DILCA": lambda: ValueMetric("dilca"),
+    "one-hot": lambda: OneHot(schema="nominal"),
+    "DILCA": lambda: ValueMetric("dilca", schema="nominal"),
     "Weave": lambda: Weave(),
-    "UNTIE": lambda: UNTIE(8),
-    "CDE": lambda: CDE(random_state=SEED),
-    "Non-BEND": lambda: NonBEND(VI(max_iter=20), n_fits=1, random_state=SEED),
+    "UNTIE": lambda: UNTIE(8, schema="nominal"),
+    "CDE": lambda: CDE(random_state=SEED, schema="nominal"),
+    "Non-BEND": lambda: NonBEND(VI(max_iter=20), n_fits=1, random_state=SEED, schema="nominal"),
 }
 
 
@@ -233,7 +237,9 @@ def kernels(report: Report) -> None:
     shown = []
     for n in (1, 4, 14, 28):
         family = couplings.kernel_family([2.0 ** (e / 2 - 5) for e in range(n)], ())
-        shown.append(f"{n}: {seconds(lambda f=family: UNTIE(8, kernels=f), codes):.3f} s")
+        shown.append(
+            f"{n}: {seconds(lambda f=family: UNTIE(8, kernels=f, schema='nominal'), codes):.3f} s"
+        )
     report.line(f"\nUNTIE by number of kernels: {', '.join(shown)}")
 
 

@@ -180,7 +180,7 @@ def bench_pairwise(python: str | None = None, n: int = 10_000) -> None:
         np.save(Path(folder) / "X.npy", X)
         peer = run_peer("gower", Path(folder), python)
         corner = np.load(Path(folder) / "corner.npy") if peer else None
-    for metric in (ValueMetric("hamming"), OneHot()):
+    for metric in (ValueMetric("hamming", schema="nominal"), OneHot(schema="nominal")):
         metric.fit(X)
         seconds, D = best_of(lambda metric=metric: metric.pairwise_distances(X))
         note = ""

@@ -444,7 +444,9 @@ HELICS = {
         "helic-printed", lambda k: papers.HELIC(kernel_family(), random_state=0)
     ),
     "HC": _nearest_cv("hc", lambda k: HELIC("hc", schema="nominal")),
-    "HELIC-linear": _nearest_cv("helic-linear", lambda k: HELIC("linear", random_state=0, schema="nominal")),
+    "HELIC-linear": _nearest_cv(
+        "helic-linear", lambda k: HELIC("linear", random_state=0, schema="nominal")
+    ),
     "one-hot": _nearest_cv("one-hot", lambda k: OneHot(schema="nominal")),
 }
 RANDOM = {

@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import normalized_mutual_info_score
 
 from tabweave.datasets import Dataset
-from tabweave.embed.value_metric import value_codes
+from tabweave.embed.value_metric import value_codes, value_lookups
 from tabweave.evaluate import clustering_f
 from tabweave.papers import PROTOCOLS, Protocol
 
@@ -40,7 +40,7 @@ def thesis_k_modes(data: Dataset, metric: Any, *, n_starts: int = 100, seed: int
 
     table = Table.of(data.X, numbers="nominal")
     fitted = metric.fit(table)
-    lookups, _ = fitted.lookups()
+    lookups, _ = value_lookups(fitted)
     offsets = np.concatenate([[0], np.cumsum([len(own) for own in lookups])])
     rows = np.stack(value_codes(fitted, table), axis=1) + offsets[:-1]
     square = np.zeros((offsets[-1], max(map(len, lookups))))

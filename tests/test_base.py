@@ -50,6 +50,7 @@ from tabweave.base import ValueEmbedder
 from tabweave.columns import table as table_module
 from tabweave.columns.inputs import numbers_only, read_with_fitted_schema
 from tabweave.columns.targets import target_array
+from tabweave.embed.value_metric import value_lookups
 from tabweave.space.curves import turned_towards
 from tabweave.space.space import Explanation
 from tabweave.space.value_tables import ValueTables
@@ -358,7 +359,7 @@ class TestOutput:
         for call in ("transform", "pairwise_distances", "pairwise_kernel"):
             with pytest.raises((NotFittedError, AttributeError)):
                 getattr(OneHot(), call)(ROWS)
-        for call in (OneHot().get_feature_names_out, OneHot().lookups):
+        for call in (OneHot().get_feature_names_out, OneHot().learn):
             with pytest.raises(NotFittedError):
                 call()
         with pytest.raises(NotFittedError):
@@ -412,13 +413,13 @@ class TestDistances:
 
     def test_lookups_add_up(self):
         embedder = Diary(schema="nominal").fit(ROWS)
-        tables, root = embedder.lookups()
+        tables, root = value_lookups(embedder)
         codes = embedder.tables_.codes(Table.of(ROWS, embedder.schema_))
         total = sum(t[c][:, c] for t, c in zip(tables, codes, strict=True))
         assert root
         np.testing.assert_allclose(np.sqrt(total), embedder.pairwise_distances(ROWS, ROWS.copy()))
         with pytest.raises(ValueError, match="do not add up"):
-            Diary(combine="sum", schema="nominal").fit(ROWS).lookups()
+            value_lookups(Diary(combine="sum", schema="nominal").fit(ROWS))
 
 
 class TestExplain:

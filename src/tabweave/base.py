@@ -250,13 +250,9 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
             The two rows.
         """
         left, right = (read_row(self, row) for row in (a, b))
-        shares = self._shares(left, right)
+        shares = self.learn().space_.shares(left, right, unknown=self.unknown)
         order = [name for name in self.schema_.names if name in shares]
         return Explanation({n: shares[n].item() for n in dict.fromkeys([*order, *shares])})
-
-    def _shares(self, left: Table, right: Table) -> dict[str, np.ndarray]:
-        """Return each column's share in the distance of row i to row i of another table."""
-        return self.learn().space_.shares(left, right, unknown=self.unknown)
 
     def value_distances(self, column: str) -> Any:
         """Return the distances between the values of a column, as a labelled pandas frame."""
@@ -286,8 +282,6 @@ class ValueEmbedder(Embedder):
     too. ``partial_fit`` only counts: learning waits for :meth:`learn`, or for the first method that
     needs what is learned.
     """
-
-    _missing_is_value: ClassVar[bool] = False  # In every column, whatever it says itself.
 
     tables_: ValueTables
     numbers_: Curves | None
@@ -358,20 +352,6 @@ class ValueEmbedder(Embedder):
             return self.tables_
         return Joined([self.tables_, self.numbers_] if self.tables_.tables else [self.numbers_])
 
-    def lookups(self) -> tuple[list[np.ndarray], bool]:
-        """Return what distances are made of: per column a table over its values, unknown last.
-
-        The distance of two rows is the sum over columns of the entries of their values, or its
-        root if the second result is True. Tasks that compare many rows work on these tables.
-        """
-        tables = self.learn().space_
-        if not isinstance(tables, ValueTables) or tables.combine == "sum":
-            raise ValueError(
-                f"distances of {type(self).__name__} do not add up over tables of values, one a "
-                "column: numbers, discriminants and projections have none; use transform"
-            )
-        return tables.squares(), True
-
 
 def learn_columns(embedder: ValueEmbedder) -> None:
     """Let a method learn from counts, and add what comes with the columns."""
@@ -382,7 +362,6 @@ def learn_columns(embedder: ValueEmbedder) -> None:
             counts,
             embedder.schema_,
             int(state.get("n_bins", N_BINS)),
-            missing_is_value=embedder._missing_is_value,
         )
     embedder._counted = counted
     coupled = counted.coupled(counts)
@@ -390,7 +369,7 @@ def learn_columns(embedder: ValueEmbedder) -> None:
     if learned is None:
         return
     if isinstance(learned, ValueTables):
-        learned = with_numbers(learned, coupled, counts, counted)
+        learned = with_numbers(learned, coupled, counts, embedder._counted)
     if state.get("_earlier") is not None:
         learned = turned_towards(learned, state["_earlier"], counts)
     embedder.tables_, embedder.numbers_ = learned
@@ -477,7 +456,6 @@ class RowEmbedder(ValueEmbedder):
                     counts,
                     counted_schema(counts),
                     N_BINS,
-                    missing_is_value=self._missing_is_value,
                     constants=True,
                 )
             columns = self._row_columns

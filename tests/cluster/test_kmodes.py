@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave import OneHot, Schema, Table
 from tabweave.cluster import KModes
-from tabweave.embed.value_metric import ValueMetric, read_categories
+from tabweave.embed.value_metric import ValueMetric, read_categories, value_lookups
 
 
 def nominal(codes):
@@ -127,7 +127,7 @@ def test_cost_and_transform_equal_distances_to_centers(metric):
 def test_distribution_is_the_mean_distance_to_its_values(noise):
     X = draw(seed=6, noise=noise)
     model = KModes(3, metric="of", centers="distribution", random_state=0).fit(nominal(X))
-    tables, _ = model.metric_.lookups()
+    tables, _ = value_lookups(model.metric_)
     wanted = np.zeros((len(X), 3))
     for c, center in enumerate(model.cluster_centers_):
         for a, labels in enumerate(model.metric_.counts_.labels):
@@ -141,7 +141,7 @@ def test_distribution_is_the_mean_distance_to_its_values(noise):
 def test_medoid_is_the_best_value():
     X = draw(seed=7)
     model = KModes(2, metric="eskin", centers="medoid", random_state=0).fit(nominal(X))
-    tables, _ = model.metric_.lookups()
+    tables, _ = value_lookups(model.metric_)
     labels = model.metric_.counts_.labels
     for c in range(2):
         for a in range(X.shape[1]):

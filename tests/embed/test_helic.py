@@ -22,6 +22,7 @@ from tabweave.embed.helic import (
     most_distinct,
     uniform,
 )
+from tabweave.embed.value_metric import value_lookups
 from tabweave.neighbors.knn import WeightedKNN
 
 
@@ -104,7 +105,7 @@ def test_distances_are_the_weighted_sum_of_the_blocks():
         omega = np.concatenate([list(w.values()) for w in model.weights_.values()])
         squares = sum(
             table[model.pairs_.left[:, a], model.pairs_.right[:, a]]
-            for a, table in enumerate(model.lookups()[0])
+            for a, table in enumerate(value_lookups(model)[0])
         )
         np.testing.assert_allclose(squares, explicit @ omega, atol=1e-10)
         vectors = model.transform(X)
@@ -142,7 +143,7 @@ def test_hc_puts_the_spaces_side_by_side():
         points = [p.matrix + np.outer(p.left, p.right) for p in coupling_spaces(counts, a).values()]
         rows = np.hstack(points)
         expected = ((rows[:, None] - rows[None]) ** 2).sum(axis=2)
-        np.testing.assert_allclose(model.lookups()[0][a][:-1, :-1], expected, atol=1e-10)
+        np.testing.assert_allclose(value_lookups(model)[0][a][:-1, :-1], expected, atol=1e-10)
     again = HELIC("hc").fit_counts(counts)
     np.testing.assert_allclose(again.transform(X), model.transform(X))
 

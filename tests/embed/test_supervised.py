@@ -16,6 +16,7 @@ from tabweave.columns.table import take_rows
 from tabweave.counts.couplings import class_ties
 from tabweave.embed import supervised
 from tabweave.embed.supervised import _PENALTIES, aligned, most_coefficients
+from tabweave.embed.value_metric import value_lookups
 from tabweave.engines.reading import read_fitted
 
 
@@ -407,7 +408,7 @@ def test_what_is_refused():
         with pytest.raises(ValueError, match=f"'{name}' parameter of SupervisedWeave"):
             SupervisedWeave(**parameters).fit(rows, y)
     with pytest.raises(ValueError, match="distances of SupervisedWeave do not add up"):
-        SupervisedWeave().fit(rows, y).lookups()
+        value_lookups(SupervisedWeave().fit(rows, y))
 
 
 def test_tables_of_one_kind():

@@ -14,7 +14,7 @@ from tabweave import Counts, Table
 from tabweave.cluster import KModes
 from tabweave.embed.ckml import CKML
 from tabweave.embed.onehot import OneHot
-from tabweave.embed.value_metric import ValueMetric
+from tabweave.embed.value_metric import ValueMetric, value_lookups
 from tabweave.engines.reading import needs_classes
 from tabweave.measures import MEASURES
 from tabweave.neighbors.knn import WeightedKNN
@@ -68,7 +68,7 @@ def test_explanations_add_up(name):
 @pytest.mark.parametrize("name", TABLED)
 def test_lookups_hold_the_unknown_value_last(name):
     metric = fitted(name)
-    tables, rooted = metric.lookups()
+    tables, rooted = value_lookups(metric)
     assert rooted is False
     for a, (table, d) in enumerate(zip(tables, metric.dissimilarities_, strict=True)):
         f = metric.counts_.value_counts[metric.counts_.span(a)]
@@ -169,10 +169,10 @@ def test_chunks_give_the_same_as_the_whole(name):
     whole = ValueMetric(name).fit(ROWS)
     np.testing.assert_array_equal(chunked.pairwise_distances(ROWS), whole.pairwise_distances(ROWS))
     np.testing.assert_array_equal(
-        ValueMetric(name).fit_counts(Counts.of(ROWS)).lookups()[0][0]
+        value_lookups(ValueMetric(name).fit_counts(Counts.of(ROWS)))[0][0]
         if name in TABLED
         else whole.numerators_[0],
-        whole.lookups()[0][0] if name in TABLED else chunked.numerators_[0],
+        value_lookups(whole)[0][0] if name in TABLED else chunked.numerators_[0],
     )
 
 
@@ -251,7 +251,7 @@ def test_other_measures_ignore_y():
 @pytest.mark.parametrize("name", RATIOS)
 def test_ratios_have_no_lookups(name):
     with pytest.raises(ValueError, match=f"'{name}' are ratios.*use pairwise_distances"):
-        fitted(name).lookups()
+        value_lookups(fitted(name))
 
 
 @pytest.mark.parametrize("name", PAIRWISE)
@@ -264,7 +264,7 @@ def test_pairwise_measures_offer_distances_only(name):
         "pairwise_kernel": lambda: metric.pairwise_kernel(ROWS),
         "explain": lambda: metric.explain(ROWS[0], ROWS[1]),
         "value_distances": lambda: metric.value_distances("x0"),
-        "lookups": metric.lookups,
+        "lookups": lambda: value_lookups(metric),
         "get_feature_names_out": metric.get_feature_names_out,
     }
     for use in uses.values():
@@ -279,7 +279,7 @@ def test_nothing_works_before_fit():
         with pytest.raises(NotFittedError):
             use(ROWS)
     with pytest.raises(NotFittedError):
-        ValueMetric().lookups()
+        value_lookups(ValueMetric())
 
 
 def test_empty_counts_are_refused():

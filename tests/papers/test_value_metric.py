@@ -6,6 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tabweave
 from tabweave import KModes, Table, ValueMetric, WeightedKNN, papers
+from tabweave.embed.value_metric import value_lookups
 from tabweave.papers import CKML
 
 ROWS = [["a", "x"], ["a", "y"], ["b", "y"], ["a", "y"], ["c", "y"]]
@@ -118,7 +119,7 @@ def test_the_published_numbers_are_everywhere():
     first, second = ([c[i] for c in rows.values()] for i in (2, 9))
     shares = model.explain(first, second)
     assert list(shares) == list(rows) and sum(shares.values()) == pytest.approx(d[2, 9] ** 2)
-    tables, root = model.lookups()
+    tables, root = value_lookups(model)
     assert root and np.array_equal(tables[1], model.squares_[1])
     assert np.allclose(model.value_distances("c1").to_numpy() ** 2, tables[1][:-1, :-1])
     x = model.transform(rows)
@@ -133,7 +134,7 @@ def test_with_nothing_to_clip_both_agree():
     plain, as_published = tabweave.CKML("intra").fit(rows), CKML("intra").fit(rows)
     assert np.allclose(plain.pairwise_distances(rows), as_published.pairwise_distances(rows))
     assert np.allclose(plain.distortion_, 0) and not plain.psd_clip_.any()
-    for (a, _), (b, _) in zip([plain.lookups()], [as_published.lookups()], strict=True):
+    for (a, _), (b, _) in zip([value_lookups(plain)], [value_lookups(as_published)], strict=True):
         assert all(np.allclose(x, y) for x, y in zip(a, b, strict=True))  # unknown row too
 
 

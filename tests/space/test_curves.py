@@ -17,6 +17,7 @@ from tabweave import (
     load,
 )
 from tabweave.columns.column import Column
+from tabweave.embed.value_metric import value_lookups
 from tabweave.space.numbers import Numbering
 
 LEVELS = ("low", "mid", "high")
@@ -127,7 +128,7 @@ def test_tables_of_one_kind(rows):
 def test_distances_of_numbers_are_not_in_a_table(rows):
     for model in (OneHot(), Weave(), ValueMetric("of")):
         with pytest.raises(ValueError, match="do not add up over tables of values"):
-            model.set_params(schema=SCHEMA).fit(rows).lookups()
+            value_lookups(model.set_params(schema=SCHEMA).fit(rows))
 
 
 def test_the_density_of_rows_is_that_of_categories(rows):

@@ -221,7 +221,6 @@ class MCA(Factorial, ValueEmbedder):
     """
 
     _principal: ClassVar[bool] = True
-    _missing_is_value: ClassVar[bool] = True  # a category of its own, as in the indicator matrix
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -248,6 +247,7 @@ class MCA(Factorial, ValueEmbedder):
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_no_sets(counts, "MCA")
+        self._counted = self._counted.where_missing_is_a_value()  # as in the indicator matrix
         k = max(len(counts.names), 1)
         features = FactorFeatures.of(counts, None).scaled(
             np.full(len(counts.value_counts), k**-0.5)

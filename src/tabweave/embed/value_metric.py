@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from tabweave._compat import warn_caller
 from tabweave.base import Embedder, ValueEmbedder
 from tabweave.columns.column import Schema
 from tabweave.columns.table import Table, check_feature_names, remember_names, require_rows
+from tabweave.columns.vocabulary import Unknown, Vocabulary
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets, check_table_size, check_values
 from tabweave.counts.unknown import check_types, report_unknown, value_vocabulary
@@ -87,7 +88,7 @@ class ValueMetric(ValueEmbedder):
     add up over columns: the Gram matrix of a column is −½ J d J, J centring, with negative
     eigenvalues set to 0. So vectors are exact when d is of negative type, as it is for
     ``hamming``, ``eskin``, ``goodall1`` to ``goodall4``, ``gambaryan``, ``rough``, ``smirnov``.
-    `pairwise_distances`, `explain`, `value_distances` and `lookups` do not use the vectors;
+    `pairwise_distances`, `explain` and `value_distances` do not use the vectors;
     `pairwise_kernel` does.
 
     *Ratios.* ``lin``, ``lin1`` and ``anderberg`` divide two sums over columns; distances are one
@@ -231,9 +232,11 @@ class ValueMetric(ValueEmbedder):
         self._check_tabled()
         if self.numbers_ is not None:
             return super().space_
-        return Dissimilarities(
-            self._compared.vocabulary, lambda: self.lookups()[0], lambda: self.tables_
-        )
+        options = self._compared.vocabulary, self._lookups, lambda: self.tables_
+        if self.measure_.form == "ratio":
+            halves = self.numerators_, self.denominators_
+            return Ratios(*options, lambda: [self._with_unknown(half) for half in halves])
+        return Dissimilarities(*options)
 
     @property
     def distortion_(self) -> np.ndarray:
@@ -249,19 +252,14 @@ class ValueMetric(ValueEmbedder):
 
     def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
         """Sums of dissimilarities between the rows of X and of Y (or X), exactly."""
-        form = self.learn().measure_.form
-        if form == "table" or self.numbers_ is not None:
+        if self.learn().measure_.form != "pairwise":
             return super().pairwise_distances(X, Y)
         left, right = read_pair(self, X, Y)
-        codes = value_codes(self, left)
-        other_codes = codes if right is None else value_codes(self, right)
-        if form == "pairwise":
-            present, both = self._compared.present(self._counted.gaps), (codes, other_codes)
-            out = self.measure_.function(present, *(self._without_gaps(side) for side in both))
-            if right is None:
-                np.fill_diagonal(out, 0)
-            return out
-        out = one_minus(*(lookup_sum(codes, other_codes, half) for half in self._ratio_lookups()))
+        vocabulary = self._compared.vocabulary
+        codes = vocabulary.codes(left, self.unknown)
+        other_codes = codes if right is None else vocabulary.codes(right, self.unknown)
+        present, both = self._compared.present(self._counted.gaps), (codes, other_codes)
+        out = self.measure_.function(present, *(self._without_gaps(side) for side in both))
         if right is None:
             np.fill_diagonal(out, 0)
         return out
@@ -278,37 +276,20 @@ class ValueMetric(ValueEmbedder):
             out.append(column)
         return out
 
-    def _shares(self, left: Table, right: Table) -> dict[str, np.ndarray]:
-        if self.learn().measure_.form != "ratio" or self.numbers_ is not None:
-            return super()._shares(left, right)
-        pairs = list(zip(value_codes(self, left), value_codes(self, right), strict=True))
-        above, below = (
-            np.array([table[pair] for table, pair in zip(half, pairs, strict=True)])
-            for half in self._ratio_lookups()
-        )
-        shares = (below - above) / np.maximum(below.sum(axis=0), np.finfo(float).tiny)
-        return dict(zip(self._compared.names, shares, strict=True))
-
     def value_distances(self, column: str) -> Any:
         """Dissimilarities of the values of a column, as a labelled pandas frame."""
         self.learn()._check_tabled()
         i = self._compared.vocabulary.index(column)
         return labelled(self.dissimilarities_[i], column, self._compared.labels[i])
 
-    def lookups(self) -> tuple[list[np.ndarray], bool]:
-        """Dissimilarities of each column, unknown last, and False: no root is taken."""
-        self.learn()._check_tabled()
-        if self.numbers_ is not None:
-            return super().lookups()
+    def _lookups(self) -> list[np.ndarray]:
+        """Dissimilarities of each column, unknown last."""
         if self.measure_.form == "ratio":
             raise ValueError(
                 f"distances of measure {self.measure_.name!r} are ratios of two sums over columns "
                 "and do not add up; use pairwise_distances, or transform for an approximation"
             )
-        return self._with_unknown(self.dissimilarities_), False
-
-    def _ratio_lookups(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        return self._with_unknown(self.numerators_), self._with_unknown(self.denominators_)
+        return self._with_unknown(self.dissimilarities_)
 
     def _with_unknown(self, tables: Sequence[np.ndarray]) -> list[np.ndarray]:
         gaps, out = set(self._counted.gaps), []
@@ -337,6 +318,39 @@ class ValueMetric(ValueEmbedder):
                 f"expected a measure with a value table, got {self.measure_.name!r}, which looks "
                 "at several columns at a time and has no value table; use pairwise_distances"
             )
+
+
+class Ratios(Dissimilarities):
+    """Columns compared by one minus a ratio of two sums of table entries.
+
+    ``halves`` returns, per column, the tables of numerators and those of denominators.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, tables: Any, vectors: Any, halves: Any) -> None:
+        super().__init__(vocabulary, tables, vectors)
+        self.halves = cache(halves)
+
+    def summands(
+        self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
+    ) -> np.ndarray:
+        """One minus the ratios between rows."""
+        codes = self.vocabulary.codes(A, unknown)
+        others = codes if B is None or B is A else self.vocabulary.codes(B, unknown)
+        out = one_minus(*(lookup_sum(codes, others, half) for half in self.halves()))
+        if others is codes:
+            np.fill_diagonal(out, 0)
+        return out
+
+    def shares(self, A: Table, B: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
+        """Each column's share in one minus the ratio."""
+        codes = (self.vocabulary.codes(rows, unknown) for rows in (A, B))
+        pairs = list(zip(*codes, strict=True))
+        above, below = (
+            np.array([table[pair] for table, pair in zip(half, pairs, strict=True)])
+            for half in self.halves()
+        )
+        shares = (below - above) / np.maximum(below.sum(axis=0), np.finfo(float).tiny)
+        return dict(zip(self.names, shares, strict=True))
 
 
 # -- between a measure's tables and a lookup: checks, the unknown value, distortion
@@ -517,7 +531,11 @@ def read_categories(metric: Embedder, X: Any, schema: Schema, *, whole: bool = F
 
 
 def value_lookups(metric: ValueEmbedder) -> tuple[list[np.ndarray], bool]:
-    """Metric's tables of pairs of values; raise ValueError where there are none."""
+    """What distances are made of: per column a table over its values, unknown last.
+
+    The distance of two rows is the sum over columns of the entries of their values, or its root if
+    the second result is True. Raises ValueError where there are no such tables.
+    """
     for column in metric.schema_.columns:
         if column.is_set:
             raise ValueError(f"column {column.name!r} holds sets, which have no table of values")
@@ -533,7 +551,19 @@ def value_lookups(metric: ValueEmbedder) -> tuple[list[np.ndarray], bool]:
             f"column {metric.counts_.names[worst]!r} has {sizes[worst] - 1} values, too many for a "
             "table of all pairs; leave it out or group its values"
         )
-    tables, root = metric.lookups()
+    space = metric.learn().space_
+    if isinstance(space, Dissimilarities):
+        tables, root = space.tables(), space.root
+    elif isinstance(space, ValueTables) and space.combine != "sum":
+        tables, root = space.squares(), True
+    else:
+        raise ValueError(
+            f"distances of {type(metric).__name__} do not add up over tables of values, one a "
+            "column: numbers, discriminants and projections have none; use transform"
+        )
+    by_name = dict(zip(space.names, tables, strict=True))
+    columns = zip(metric.counts_.names, sizes.tolist(), strict=True)  # constant ones differ by 0
+    tables = [by_name.get(name, np.zeros((size, size))) for name, size in columns]
     return [np.ascontiguousarray(table, np.float64) for table in tables], root
 
 

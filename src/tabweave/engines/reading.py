@@ -206,7 +206,11 @@ def hold_counts(embedder: Embedder, counts: Counts, *, align: bool = False) -> E
 def fitted_kinds(embedder: Any) -> Kinds:
     """Return what each column was read as, why, and which were dropped."""
     schema = embedder.schema_
-    varying = {column.name for column in varying_columns(embedder.counts_, schema)}
+    counted = embedder.__dict__.get("_counted")
+    if counted is None:
+        varying = {column.name for column in varying_columns(embedder.counts_, schema)}
+    else:
+        varying = set(counted.owners.values())
     out = [
         _finding(embedder, column)
         if column.name in varying

@@ -60,7 +60,7 @@ from tabweave.space.value_tables import Dissimilarities, ValueTables, lookup_sum
 class ValueMetric(value_metric.ValueMetric):
     """Compare rows by the sum over columns of 1 − S, S the similarity that was published.
 
-    ``pairwise_distances``, ``value_distances``, ``explain`` and ``lookups`` give these numbers: of
+    ``pairwise_distances``, ``value_distances`` and ``explain`` give these numbers: of
     ``rough``, ``goodall1`` to ``goodall4``, ``gambaryan`` and ``cos_intra`` they are not 0 between
     equal rows, of ``smirnov`` they can be negative. The vectors are those of 1 − S with a diagonal
     of 0. Measures that were published as distances, or whose matches are worth 1, are the same as
@@ -99,8 +99,6 @@ class ValueMetric(value_metric.ValueMetric):
     red     1.0  0.67
     """
 
-    _missing_is_value: ClassVar[bool] = True
-
     def __init__(
         self,
         measure: Any = "hamming",
@@ -112,12 +110,13 @@ class ValueMetric(value_metric.ValueMetric):
         super().__init__(measure, schema=schema, unknown=unknown, dtype=dtype)
 
     def _learn(self, counts: Counts) -> None:
+        self._counted = self._counted.where_missing_is_a_value()
         super()._learn(counts)
         similarity = self.measure_.similarity
         if similarity is not None:
-            self.dissimilarities_ = [1 - s for s in similarity(self.counts_)]
+            self.dissimilarities_ = [1 - s for s in similarity(self._compared)]
             zeroed = [np.maximum(on_match(0.0, d), 0.0) for d in self.dissimilarities_]
-            self._scaling = value_metric.Scaling(zeroed, self.counts_, [])
+            self._scaling = value_metric.Scaling(zeroed, self._compared, [])
 
     def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
         """Sums of 1 − S between the rows of X and of Y (or X)."""
@@ -126,15 +125,15 @@ class ValueMetric(value_metric.ValueMetric):
         left, right = read_pair(self, X, Y)
         codes = value_metric.value_codes(self, left)
         others = codes if right is None else value_metric.value_codes(self, right)
-        return lookup_sum(codes, others, self.lookups()[0])
+        return lookup_sum(codes, others, value_metric.value_lookups(self)[0])
 
 
 @storable
 class CKML(ckml.CKML):
     """Compare rows by the coupled kernel metric, its negative eigenvalues included.
 
-    ``pairwise_distances``, ``value_distances``, ``explain`` and ``lookups`` give the published
-    numbers, Eq. (4.5); ``transform`` and ``pairwise_kernel`` the nearest that vectors can have, see
+    ``pairwise_distances``, ``value_distances`` and ``explain`` give the published numbers,
+    Eq. (4.5); ``transform`` and ``pairwise_kernel`` the nearest that vectors can have, see
     ``distortion_``. Set-valued columns are an error.
 
     Parameters
@@ -168,8 +167,6 @@ class CKML(ckml.CKML):
     True
     """
 
-    _missing_is_value: ClassVar[bool] = True
-
     def __init__(
         self,
         variant: ckml.Variant = "object",
@@ -187,20 +184,19 @@ class CKML(ckml.CKML):
         return float(KERNELS[self.kernel](1.0))
 
     def _learn(self, counts: Counts) -> ValueTables:
+        self._counted = self._counted.where_missing_is_a_value()
         check_no_sets(counts, "CKML as published")
         return super()._learn(counts)
 
     @property
     def space_(self) -> Space:
-        """Eq. (4.5), and the vectors beside it; the vectors, if there are numbers."""
+        """Eq. (4.5): squared distances of values, and the vectors nearest to them."""
         if self.numbers_ is not None:
             return super().space_
-        squares, vectors = self.squares_, self.tables_
-        return Dissimilarities(self.counts_.vocabulary, lambda: squares, lambda: vectors, root=True)
-
-    def lookups(self) -> tuple[list[np.ndarray], bool]:
-        """Per column the squared distances of its values, unknown last, and True: a root."""
-        return list(self.learn().squares_), True
+        vocabulary = self._counted.coupled(self.counts_).vocabulary
+        return Dissimilarities(
+            vocabulary, lambda: list(self.squares_), lambda: self.tables_, root=True
+        )
 
 
 # -- UNTIE as published [Zhu 2019, ch. 7]: Eq. (7.22), whose minimum is ω = 0 ---------------------
@@ -280,7 +276,6 @@ class UNTIE(DistinctRowEmbedder):
     True
     """
 
-    _missing_is_value: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "n_clusters": [Interval(Integral, 2, None, closed="left")],
@@ -313,6 +308,7 @@ class UNTIE(DistinctRowEmbedder):
         return "draws batches of rows" if self.batch_size is not None else ""
 
     def _learn(self, counts: Counts) -> ValueTables:
+        self._counted = self._counted.where_missing_is_a_value()
         check_clusters(self.n_clusters, counts)
         self.landmarks_: dict[str, int] = {}
         kernels = family_of(self.kernels)
@@ -564,7 +560,6 @@ class HELIC(helic.HELIC):
     3
     """
 
-    _missing_is_value: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "kernels": [Mapping, StrOptions({"linear"}), None],
@@ -615,6 +610,10 @@ class HELIC(helic.HELIC):
         self.weights_ = named_weights(counts, names, means)
         rows = [np.sqrt(w) * f for f, w in zip(features, weights, strict=True)]  # Eq. (6.18)
         return ValueTables.from_features(rows, counts)
+
+    def _learn(self, counts: Counts) -> ValueTables:
+        self._counted = self._counted.where_missing_is_a_value()
+        return super()._learn(counts)
 
 
 def hinge(
@@ -792,7 +791,6 @@ class UNICORN(unicorn.UNICORN):
     True
     """
 
-    _missing_is_value: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "delta": [Interval(Real, 0, None, closed="left")],
@@ -831,6 +829,7 @@ class UNICORN(unicorn.UNICORN):
         super()._advance(counts)
 
     def _learn(self, counts: Counts) -> ValueTables:
+        self._counted = self._counted.where_missing_is_a_value()
         self.landmarks_ = {}
         kernels, prior = family_of(self.kernels), self._prior
         columns = [kernel_columns(counts, a, kernels) for a in range(len(counts.names))]
@@ -1025,7 +1024,6 @@ class NonBEND(nonbend.NonBEND):
     (1, 2)
     """
 
-    _missing_is_value: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         name: [*allowed, dict] if name == "alpha0" else allowed
         for name, allowed in nonbend.NonBEND._parameter_constraints.items()
@@ -1068,6 +1066,10 @@ class NonBEND(nonbend.NonBEND):
 
     def _grams(self, fit: Fit, prior: Prior) -> list[np.ndarray]:
         return theta_grams(fit, prior) if self.embedding == "theta" else weighted_grams(fit, prior)
+
+    def _learn(self, counts: Counts) -> ValueTables:
+        self._counted = self._counted.where_missing_is_a_value()
+        return super()._learn(counts)
 
 
 def pseudo_counts(

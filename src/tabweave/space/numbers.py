@@ -586,10 +586,9 @@ class CountedColumns:
         schema: Schema,
         n_bins: int,
         *,
-        missing_is_value: bool = False,
         constants: bool = False,
     ) -> CountedColumns:
-        """Take the columns that vary, or constants, too; missing may be a value in all of them."""
+        """Take the columns that vary, or constants, too."""
         columns = list(schema.columns) if constants else varying_columns(counts, schema)
         owners = {
             part: column.name
@@ -600,15 +599,17 @@ class CountedColumns:
         gaps = [part for part, owner in owners.items() if owner in expected]
         valued = [c.name for c in columns if c.has_values and not c.is_ordered]
         numbering = Numbering.of(counts, n_bins)
-        return cls(owners, valued, [] if missing_is_value else gaps, numbering)
+        return cls(owners, valued, gaps, numbering)
 
     @cached_property
     def numbered(self) -> list[str]:
         """The columns, or parts of them, that lie on curves."""
         return [part for part in self.owners if part not in self.valued]
 
-    def where_missing_is_a_value(self, columns: Collection[str]) -> CountedColumns:
-        """The same with missing as one more value of some columns."""
+    def where_missing_is_a_value(self, columns: Collection[str] | None = None) -> CountedColumns:
+        """The same with missing as one more value of some columns, or of all."""
+        if columns is None:
+            return replace(self, gaps=[])
         return replace(self, gaps=[part for part in self.gaps if self.owners[part] not in columns])
 
     def coupled(self, counts: Counts) -> Counts:

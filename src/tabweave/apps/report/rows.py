@@ -283,4 +283,5 @@ def column_shares(
 ) -> dict[str, np.ndarray]:
     """Each column's share in the distance of each pair of rows."""
     sides = (read_queries(model, take_rows(table, rows)) for rows in (left_rows, right_rows))
-    return model._shares(*sides)
+    shares: dict[str, np.ndarray] = model.learn().space_.shares(*sides, unknown=model.unknown)
+    return shares

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import warn_caller
 from tabweave.base import Embedder, ValueEmbedder
@@ -536,6 +537,7 @@ def value_lookups(metric: ValueEmbedder) -> tuple[list[np.ndarray], bool]:
     The distance of two rows is the sum over columns of the entries of their values, or its root if
     the second result is True. Raises ValueError where there are no such tables.
     """
+    check_is_fitted(metric, "counts_")
     for column in metric.schema_.columns:
         if column.is_set:
             raise ValueError(f"column {column.name!r} holds sets, which have no table of values")

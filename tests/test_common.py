@@ -33,6 +33,7 @@ NOMINAL = {
     "KModes": {"metric": tabweave.ValueMetric(schema="nominal")},
     "NonBEND": {"schema": "nominal"},
     "SetTfidf": {"schema": "nominal"},
+    "StreamClusterer": {"embedder": tabweave.UNICORN(schema="nominal")},
 }
 ESTIMATORS = [cls(**NOMINAL.get(cls.__name__, {})) for cls in CLASSES]
 

@@ -26,6 +26,7 @@ from tabweave._compat import HasMethods, Interval, StrOptions, one_thread
 from tabweave.base import Estimator, TabularInput, ValueEmbedder
 from tabweave.cluster.kmodes import KModes
 from tabweave.columns.column import Schema
+from tabweave.columns.inputs import check_categorical
 from tabweave.columns.nominal import Codes
 from tabweave.columns.table import Table, remember_names
 from tabweave.columns.vocabulary import Vocabulary, positions, union
@@ -128,6 +129,7 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         embedder = self._new_embedder()
         inner = embedder._new_embedder() if hasattr(embedder, "embedder") else embedder
         table = read_rows(inner, X)
+        check_categorical(self, table.schema)
         space = ProfileSpace.of(table)
         embedder.fit(table)
         self.embedder_, self._space = embedder, space

@@ -195,3 +195,13 @@ def peak_of_reading(book):
     done = subprocess.run(words, capture_output=True, text=True, check=True, env=env)
     message, megabytes = done.stdout.splitlines()
     return message, float(megabytes)
+
+
+def test_a_zip_of_an_unknown_version_or_with_a_password_is_refused_by_name(tmp_path):
+    path = packed(tmp_path, "a,b\n1,2\n", ".zip")
+    content = path.read_bytes()
+    start = content.rindex(b"PK\1\2", 0, content.rindex(b"PK\1\2"))  # of the file in the directory
+    for at, value in ((6, 226), (8, content[start + 8] | 1)):  # version needed, flags
+        path.write_bytes(content[: start + at] + bytes([value]) + content[start + at + 1 :])
+        with pytest.raises(ValueError, match=r"rows\.csv\.zip: expected a complete \.zip file: "):
+            read(path)

@@ -52,7 +52,10 @@ PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 BLOCK_BYTES = 1 << 20  # What is read of a file at a time.
 MAX_UNPACKED_BYTES = 1 << 36  # A packed file that the user has chosen may hold so much.
 MAX_BOOK_BYTES = 1 << 29  # A workbook may unpack to so much.
-_DAMAGE = (gzip.BadGzipFile, zipfile.BadZipFile, lzma.LZMAError, EOFError, zlib.error)
+_DAMAGE = (
+    *(gzip.BadGzipFile, zipfile.BadZipFile, lzma.LZMAError, EOFError, zlib.error),
+    RuntimeError,  # of zip files with a password, or of a method or version that Python lacks
+)
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF16_LE: "utf-16",

@@ -14,8 +14,8 @@ Class = TypeVar("Class", bound=type)
 
 
 @dataclass(frozen=True)
-class Embedder:
-    """One embedder.
+class RegisteredEmbedder:
+    """What is known of one embedder.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Embedder:
     page: str = ""
 
 
-EMBEDDERS: Register[Embedder] = Register("embedder", "tabweave.embed")
+EMBEDDERS: Register[RegisteredEmbedder] = Register("embedder", "tabweave.embed")
 
 
 def embedder(
@@ -80,7 +80,7 @@ def embedder(
     reference : str
         Where it was published.
     reads, needs_y, cross_fits, offered
-        As in :class:`Embedder`.
+        As in :class:`RegisteredEmbedder`.
     page : str, optional
         Its page below ``docs/systems``, if it shares one; else the page has its name.
     """
@@ -93,7 +93,7 @@ def embedder(
             "offered": offered,
             "page": page or name,
         }
-        entry = Embedder(name, cls, summary, reference, **flags)
+        entry = RegisteredEmbedder(name, cls, summary, reference, **flags)
         return EMBEDDERS.add(cls, entry, name, summary, **flags)
 
     return register

@@ -128,7 +128,7 @@ SYSTEMS = [
     System(
         "HELIC (`papers.HELIC`)",
         [("Table 6.1, kNN, F", thesis("6.1", "HELIC as printed"))],
-        "k of {{1, 3, 5, 7}} by inner splits; three splits of the sets at hand, print has 20",
+        "k of {{1, 3, 5, 7}} by inner splits; three splits of each set, print has 20",
     ),
     System(
         "UNTIE (`papers.UNTIE`)",

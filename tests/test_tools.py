@@ -2,7 +2,9 @@
 
 import importlib.util
 import json
+import os
 import re
+import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
@@ -103,13 +105,23 @@ def test_what_once_broke_a_promise(path):
     tool("fuzz").DOORS[path.parent.name][1](path.read_bytes())
 
 
-@pytest.mark.parametrize("door", ["tables", "files", "text", "damaged", "requests"])
+@pytest.mark.parametrize("door", ["tables", "files", "text", "requests"])
 def test_a_few_throws_at_every_door(door):
     for package in ("pandas", "polars", "pyarrow", "fastapi", "httpx"):
         pytest.importorskip(package)
     throw, last = tool("fuzz").thrower(door, most=10)
     throw(0)
     assert last[0]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="files are read in forked processes")
+def test_damaged_files_are_thrown_by_a_process_without_threads():
+    pytest.importorskip("adbc_driver_sqlite", reason="reads SQLite")
+    words = ["--doors", "damaged", "--most", "1", "--seed", "7"]
+    command = [sys.executable, str(ROOT / "tools" / "fuzz.py"), *words]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert "nothing broke" in done.stdout, done.stdout + done.stderr
 
 
 def test_what_breaks_a_promise_is_made_small(monkeypatch):

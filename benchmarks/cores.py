@@ -3,6 +3,7 @@
     python benchmarks/cores.py                      # all steps, as many cores as there are
     python benchmarks/cores.py --threads 1 8 --only count fit
     python benchmarks/cores.py --scale 0.1          # a tenth of the rows
+    taskset -c 0 python benchmarks/cores.py --bound 8  # what one core tells of eight
 
 Each number of cores is a process of its own that may use that many and no more. Tables are the
 same everywhere; what was learned is compared to the bit. The table on standard output is what
@@ -122,6 +123,73 @@ def predict(scale: float) -> Step:
 STEPS = (count, fit, kmodes, classifier, imputer, transform, queries, predict)
 
 
+# -- what one core tells ---------------------------------------------------------------------------
+
+
+class Shares:
+    """Stands in for the pool: pieces of work one after the other, and how long each took.
+
+    ``shared`` are processor seconds in pieces of work, ``critical`` those that they take at best
+    on so many threads: their mean, or the longest piece if that is longer.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self.within: list[list[float]] = []  # what pieces that are not done yet have shared out
+        self.shared = self.critical = 0.0
+
+    def in_threads(self, work: Callable[[Any], Any], items: Any) -> list[Any]:
+        """Do the work here, and note what it took."""
+        results, seconds, longest = [], 0.0, 0.0
+        for item in items:
+            self.within.append([0.0, 0.0])
+            start = time.process_time()
+            results.append(work(item))
+            taken = time.process_time() - start
+            shared, critical = self.within.pop()
+            seconds, longest = seconds + taken, max(longest, taken - shared + critical)
+        critical = max(seconds / self.threads, longest)
+        if self.within:
+            self.within[-1][0] += seconds
+            self.within[-1][1] += critical
+        else:
+            self.shared, self.critical = self.shared + seconds, self.critical + critical
+        return results
+
+
+def bounds(options: argparse.Namespace) -> None:
+    """Print, for each step, which share of it threads do, and how much faster it can be at best."""
+    from tabweave import _compat
+
+    print(f"| processor ms on one core | all | in the pool | at best on {options.bound} | times |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    pool = _compat.in_threads
+    for step in STEPS:
+        if step.__name__ not in options.only:
+            continue
+        work, _ = step(options.scale)
+        work()  # compiled loops are loaded
+        found = []
+        _compat.n_threads = lambda: options.bound
+        for _ in range(options.repeats):
+            shares = Shares(options.bound)
+            modules = [m for m in sys.modules.values() if vars(m).get("in_threads") is pool]
+            for module in modules:
+                module.in_threads = shares.in_threads
+            start = time.process_time()
+            work()
+            whole = time.process_time() - start
+            for module in modules:
+                module.in_threads = pool
+            found.append((whole, shares.shared, whole - shares.shared + shares.critical))
+        whole, shared, best = min(found)
+        print(
+            f"| {(step.__doc__ or '').rstrip('.')} | {1e3 * whole:.0f} | {shared / whole:.0%} | "
+            f"{1e3 * best:.0f} | {whole / best:.1f} |",
+            flush=True,
+        )
+
+
 # -- a process for each number of cores ------------------------------------------------------------
 
 
@@ -195,8 +263,12 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[step.__name__ for step in STEPS])
     parser.add_argument("--scale", type=float, default=1.0, help="of the rows")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--bound", type=int, help="on one core: what so many could do at best")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.bound:
+        bounds(options)
+        return
     if options.child:
         print(json.dumps(measured(options.only, options.scale, options.repeats)))
         return

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tabweave
@@ -207,3 +207,43 @@ def test_a_fit_that_raises_leaves_the_model_as_it_was(name):
     if hasattr(before, "toarray"):
         before, after = before.toarray(), after.toarray()
     np.testing.assert_array_equal(after, before)
+
+
+# -- any number of threads -----------------------------------------------------------------------
+
+
+def mixed_rows(n=300):
+    """Columns of categories and of numbers that follow a hidden group; a class and a target."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 3, n)
+    rows = {f"c{i}": (group * (i + 1) + rng.integers(0, 2, n)).astype(str) for i in range(4)}
+    rows["x"] = np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n) + group)
+    return rows, np.array(["u", "v", "w"])[group], group + rng.normal(size=n)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_what_is_learned_does_not_depend_on_the_number_of_threads(cls, monkeypatch, tmp_path):
+    """Slabs of rows are as many as threads here, however few rows there are."""
+    rows, labels, numbers = mixed_rows()
+    monkeypatch.setattr("tabweave._compat.MIN_ROWS_FOR_THREADS", 40)
+    monkeypatch.setattr("tabweave.counts.counting.MIN_ROWS_FOR_THREADS", 40)
+    files = []
+    for n in (1, 2, 5):
+        monkeypatch.setattr("tabweave._compat.n_threads", lambda n=n: n)
+        model = cls()
+        if "random_state" in model.get_params():
+            model.set_params(random_state=0)
+        y = numbers if is_regressor(model) else labels
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                model.fit(rows, y)
+            except TypeError:  # it reads numbers alone, or several tables
+                with suppress(TypeError):
+                    model.fit(np.abs(numbers)[:, None] ** np.array([0.5, 1.0, 2.0]), y)
+        if not vars(model).keys() - model.get_params().keys():
+            pytest.skip("reads other tables")
+        model.save(tmp_path / "model")
+        files.append((tmp_path / "model").read_bytes())
+    assert files[0] == files[1] == files[2]

@@ -66,10 +66,16 @@ class TestRoundTrip:
             "f": [0.5, 1.5, 2.0],
         }
         model = OneHot(schema=dict.fromkeys(rows, "nominal")).fit(rows)
-        exported = tabweave.export.onnx(model)
+        exported = tabweave.export.onnx(model, missing="<none>")
         types = [i.type.tensor_type.elem_type for i in exported.graph.input]
         assert types == [8, 7, 9, 11]  # string, int64, bool, double
-        agrees(model, {"t": ["b", "new"], "i": [3, 9], "b": [True, False], "f": [2.0, 9.5]})
+        rows = {
+            "t": ["b", "new", ""],
+            "i": [3, 9, -4],
+            "b": [True, False, True],
+            "f": [2.0, 9.5, 0.5],
+        }
+        agrees(model, rows, missing="<none>")
 
     def test_every_kind(self, kinds):
         """Datetimes are given as seconds, and numbers in text as numbers: ONNX reads no text."""
@@ -149,6 +155,33 @@ def test_missing_text_is_said_by_a_text():
     exported = tabweave.export.onnx(Weave().fit({"a": ["x", "y", None]}))
     props = {p.key: p.value for p in exported.metadata_props}
     assert props["missing"] == "" and json.loads(props["names"]) == ["a_0"]
+
+
+@pytest.mark.parametrize("cells", [["x", "y"], ["x", "y", ""], ["x", "y", None], ["x", "", None]])
+@pytest.mark.parametrize("unknown", ["centroid", "error"])
+@pytest.mark.parametrize("missing", ["expected", "value", "error"])
+@pytest.mark.parametrize(
+    "reading", [{}, {"empty_is_missing": True}, {"missing_words": ("NA", "-")}]
+)
+def test_empty_text_and_words_are_as_transform_reads_them(cells, unknown, missing, reading):
+    """Cell by cell, NaN where ``transform`` raises; a value that says missing is refused."""
+    schema = Schema({"a": "nominal"}, missing=missing, **reading)
+    if missing == "error" and (None in cells or ("" in cells and "empty_is_missing" in reading)):
+        with pytest.raises(ValueError, match="is missing; fill it"):
+            OneHot(schema=schema).fit({"a": cells})
+        return
+    model = OneHot(schema=schema, unknown=unknown).fit({"a": cells})
+    if "" in cells and "empty_is_missing" not in reading:
+        with pytest.raises(ValueError, match=r"column 'a' has the value '', .*missing="):
+            tabweave.export.onnx(model)
+    asked = ["x", "", None, "new", "NA", "-"]
+    found = run(tabweave.export.onnx(model, missing="<none>"), {"a": asked}, missing="<none>")
+    for cell, vector in zip(asked, found, strict=True):
+        try:
+            (expected,) = model.transform({"a": np.array([cell], object)})
+        except ValueError:
+            expected = np.full(len(vector), np.nan)
+        np.testing.assert_allclose(vector, expected, rtol=1e-6, err_msg=repr(cell))
 
 
 def test_values_that_are_refused_are_nan():

@@ -281,12 +281,12 @@ def test_enums_and_identifiers_are_text():
 
 def test_moments_as_text_or_timestamp():
     rows = {"at": ["2024-01-01T10:00:00", "2024-01-01T10:00:00.500000", None]}
-    model = OneHot().fit(rows)
+    model = OneHot(schema={"at": "nominal"}).fit(rows)
     agrees(in_duckdb(model, rows), model, rows)
     agrees(in_duckdb(model, rows, {"at": "TIMESTAMP"}), model, rows)
     agrees(in_duckdb(model, rows, types={"at": "VARCHAR"}), model, rows)
     zoned = {"at": ["2024-01-01T10:00:00+00:00", "2024-01-01T11:30:00+01:00"]}
-    model = OneHot().fit(zoned)
+    model = OneHot(schema={"at": "nominal"}).fit(zoned)
     agrees(in_duckdb(model, zoned, {"at": "TIMESTAMPTZ"}), model, zoned)
 
 
@@ -311,7 +311,7 @@ def test_units_and_times_of_day_as_people_write_them(run):
 
 
 def test_types_say_what_the_values_do_not():
-    model = OneHot().fit({"day": ["2024-01-01", "2024-01-02"]})
+    model = OneHot(schema={"day": "nominal"}).fit({"day": ["2024-01-01", "2024-01-02"]})
     script = tabweave.export.sql(model, types={"day": "date"})
     assert '"value" DATE PRIMARY KEY' in script and "DATE '2024-01-02'" in script
     with pytest.raises(ValueError, match=r"column 'day': expected a number, got '2024-01-01'"):
@@ -357,6 +357,14 @@ def test_empty_text_may_be_missing():
     schema = Schema({"a": "nominal"}, empty_is_missing=True)
     rows = {"a": ["x", "", "y", None, "z"]}
     model = Weave(schema=schema).fit({"a": ["x", "y", "y", ""]})
+    agrees(in_duckdb(model, rows), model, rows)
+    agrees(in_sqlite(model, rows), model, rows)
+
+
+def test_words_may_be_missing():
+    schema = Schema({"a": "nominal"}, missing="value", missing_words=("NA", "it's"))
+    rows = {"a": ["x", "NA", "y", None, "it's", "new", ""]}
+    model = OneHot(schema=schema).fit({"a": ["x", "y", "y", "NA"]})
     agrees(in_duckdb(model, rows), model, rows)
     agrees(in_sqlite(model, rows), model, rows)
 
@@ -426,10 +434,10 @@ def test_unfitted_and_odd_arguments():
 
 
 def test_limits_of_the_systems():
-    wide = OneHot().fit([[f"{i}{j}" for i in range(70)] for j in range(2)])
+    wide = OneHot().fit([[f"v{i}{j}" for i in range(70)] for j in range(2)])
     with pytest.raises(ValueError, match=r"the query has 71 tables, sqlite takes 64"):
         tabweave.export.sql(wide, "sqlite")
-    deep = OneHot().fit({"a": [str(i) for i in range(1700)]})
+    deep = OneHot(schema={"a": "nominal"}).fit({"a": [str(i) for i in range(1700)]})
     with pytest.raises(ValueError, match=r"has 1700 columns, postgres takes 1600"):
         tabweave.export.sql(deep, "postgres")
 
@@ -590,7 +598,8 @@ def test_whole_numbers_that_float_holds():
 
 
 def test_two_labels_that_a_kind_makes_one_are_refused():
-    model = OneHot().fit({"a": ["2020-01-01T00:00:00Z", "2020-01-01T00:00:00+00:00"]})
+    rows = {"a": ["2020-01-01T00:00:00Z", "2020-01-01T00:00:00+00:00"]}
+    model = OneHot(schema={"a": "nominal"}).fit(rows)
     with pytest.raises(ValueError, match="column 'a': as timestamptz two of its values are equal"):
         tabweave.export.sql(model, dialect="duckdb", types={"a": "timestamptz"})
 
@@ -662,7 +671,8 @@ def test_what_postgres_cannot_hold_is_refused():
     signs = tabweave.OneHot().fit({"a": ["x" * 2000, "é" * 1400], "b": ["p", "q"]})
     with pytest.raises(ValueError, match=r"'éééé.*'\.\.\. of 2,800"):  # in bytes the longest
         tabweave.export.sql(signs, "postgres")
-    wide = tabweave.OneHot().fit({"a": [f"v{i}" for i in range(1100)]})
+    rows = {"a": [f"v{i}" for i in range(1100)]}
+    wide = OneHot(schema={"a": "nominal"}).fit(rows)
     with pytest.raises(ValueError, match="column 'a': expected at most 1,000 dimensions"):
         tabweave.export.sql(wide, "postgres")
 

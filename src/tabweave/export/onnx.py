@@ -28,7 +28,9 @@ def onnx(embedder: Any, path: str | PathLike[str] | None = None, *, missing: str
     path : str or path, optional
         A file to write the model to, too.
     missing : str, default=""
-        What stands for a missing cell in inputs of text, which have no other way to say it.
+        What stands for a missing cell in inputs of text, which have no other way to say it. Where
+        a column has this very text as a value, as empty text may be, another must be given. Text
+        that the schema reads as missing is missing in the graph, too.
 
     Returns
     -------
@@ -116,12 +118,15 @@ class OnnxGraph:
 
     def _looked_up(self, part: Lookup) -> str:
         """Add input → label encoder → gather; the name of what comes out."""
-        keys, default = _keys(part, self.missing)
+        keys = self._keys(part)
         cells = self._input(part.column, keys.dtype)
         if keys.dtype.kind == "b":
             cells = self._node("Cast", cells, to=self.proto.INT64)
             keys = keys.astype(np.int64)
-        options: dict[str, Any] = {"values_int64s": range(len(keys)), "default_int64": default}
+        has_missing = _has_own_row(part)
+        indices = np.minimum(np.arange(len(keys)), len(part.labels))  # all others are missing
+        default = len(part.labels) + has_missing
+        options: dict[str, Any] = {"values_int64s": indices, "default_int64": default}
         if keys.dtype.kind == "O":
             options["keys_strings"] = keys.tolist()
         elif keys.dtype.kind == "i":
@@ -129,15 +134,40 @@ class OnnxGraph:
         else:
             options = {
                 "keys_tensor": self.arrays.from_array(keys, "keys"),
-                "values_tensor": self.arrays.from_array(np.arange(len(keys)), "indices"),
+                "values_tensor": self.arrays.from_array(indices, "indices"),
                 "default_tensor": self.arrays.from_array(np.array([default]), "default"),
             }
         index = self._node("LabelEncoder", cells, domain="ai.onnx.ml", **options)
         null = np.full(part.width, np.nan)
         missing, unknown = (null if row is None else row for row in (part.missing, part.unknown))
-        others = [missing, unknown] if len(keys) > len(part.labels) else [unknown]
+        others = [missing, unknown] if has_missing else [unknown]
         table = self._constant(np.vstack([part.rows, *others]), self.plan.dtype)
         return self._node("Gather", table, index)
+
+    def _keys(self, part: Lookup) -> np.ndarray:
+        """The keys of a label encoder: the labels, then what is missing if that has its own row."""
+        types = {type(label) for label in part.labels}
+        if len(types) > 1 and not types <= {int, float}:
+            names = ", ".join(sorted(t.__name__ for t in types))
+            raise ValueError(
+                f"column {part.column!r} has values of several types ({names}), and an input has "
+                "one; make it text before fit"
+            )
+        if bytes in types:
+            raise ValueError(
+                f"column {part.column!r} has bytes, which ONNX does not read; decode them"
+            )
+        return self._text_keys(part) if types <= {str} else _number_keys(part)
+
+    def _text_keys(self, part: Lookup) -> np.ndarray:
+        if self.missing in part.labels:
+            raise ValueError(
+                f"column {part.column!r} has the value {self.missing!r}, which stands for missing; "
+                "give another text as missing="
+            )
+        missing = {self.missing, *self.plan.missing_texts}.difference(part.labels)
+        extra = sorted(missing) if _has_own_row(part) else []
+        return np.array([*part.labels, *extra], dtype=object)
 
     def _line(self, part: Line) -> str:
         cells = self._input(part.column, np.dtype(np.float64))
@@ -202,44 +232,21 @@ class OnnxGraph:
         return name
 
 
-def _keys(part: Lookup, token: str) -> tuple[np.ndarray, int]:
-    """The keys of a label encoder, that of missing last, and the index of the unknown."""
-    types = {type(label) for label in part.labels}
-    if len(types) > 1 and not types <= {int, float}:
-        names = ", ".join(sorted(t.__name__ for t in types))
-        raise ValueError(
-            f"column {part.column!r} has values of several types ({names}), and an input has one; "
-            "make it text before fit"
-        )
-    if bytes in types:
-        raise ValueError(f"column {part.column!r} has bytes, which ONNX does not read; decode them")
-    if types <= {str}:
-        return _text_keys(part, token)
-    has_missing = _has_own_row(part)
+def _number_keys(part: Lookup) -> np.ndarray:
+    """The numbers or booleans of a label encoder, NaN last if a missing cell has its own row."""
+    types, has_missing = {type(label) for label in part.labels}, _has_own_row(part)
     numbers: list[Any] = list(part.labels)
     if not has_missing and types == {bool}:
-        return np.array(numbers, dtype=bool), len(numbers)
+        return np.array(numbers, dtype=bool)
     if not has_missing and types == {int} and all(abs(n) < 2**63 for n in numbers):
-        return np.array(numbers, dtype=np.int64), len(numbers)
+        return np.array(numbers, dtype=np.int64)
     for n in numbers:
         if type(n) is int and not is_float(n):
             raise ValueError(
                 f"column {part.column!r}: expected numbers of float64, got {n}; int64 does not "
                 "hold the others, or has no way to say missing: make the column text before fit"
             )
-    keys = np.array([*numbers, np.nan] if has_missing else numbers, dtype=np.float64)
-    return keys, len(keys)
-
-
-def _text_keys(part: Lookup, token: str) -> tuple[np.ndarray, int]:
-    if not _has_own_row(part):
-        return np.array(part.labels, dtype=object), len(part.labels)
-    if token in part.labels:
-        raise ValueError(
-            f"column {part.column!r} has the value {token!r}, which stands for missing; "
-            "give another text as missing="
-        )
-    return np.array([*part.labels, token], dtype=object), len(part.labels) + 1
+    return np.array([*numbers, np.nan] if has_missing else numbers, dtype=np.float64)
 
 
 def _has_own_row(part: Lookup) -> bool:

@@ -24,7 +24,7 @@ class Plan:
     steps: list[Step]
     names: list[str]
     dtype: np.dtype
-    empty_is_missing: bool
+    missing_texts: tuple[str, ...]  # which the schema reads as missing
     columns: dict[str, Column] = field(default_factory=dict)  # what the embedder reads
 
     @property
@@ -69,7 +69,8 @@ def plan_of(embedder: Any, *, sets: bool = False) -> Plan:
     if schema.missing == "error":
         steps = [_strict(step) for step in steps]
     columns = {column.name: column for column in schema.columns}
-    plan = Plan(steps, names, np.dtype(embedder.dtype), schema.empty_is_missing, columns)
+    missing_texts = ("",) * schema.empty_is_missing + schema.missing_words
+    plan = Plan(steps, names, np.dtype(embedder.dtype), missing_texts, columns)
     for part in plan.lookups if not sets else ():
         if schema[part.column].is_set:
             raise ValueError(

@@ -289,8 +289,9 @@ class SqlWriter:
         cell, kind = self._cell(part.column), self.kinds[part.column]
         if kind == "number":
             cell = self._without_nan(cell)
-        if self.plan.empty_is_missing and kind in ("text", "any"):
-            cell = f"NULLIF({cell}, '')"
+        texts = self.plan.missing_texts if kind in ("text", "any") else ()
+        for text in dict.fromkeys(texts):
+            cell = f"NULLIF({cell}, {self.dialect.text(text)})"
         return f"{cell} IS NULL"
 
     def _without_nan(self, cell: str) -> str:

@@ -39,7 +39,7 @@ test: $(VENV)/.dev   ## the fast tests
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
 # Where the data comes in, every line and branch is run; what cannot be says why beside it.
-CORE := src/tabweave/base.py,src/tabweave/columns/*,src/tabweave/counts/*,src/tabweave/space/*,src/tabweave/io/*
+CORE := src/tabweave/base.py,src/tabweave/embed/base.py,src/tabweave/columns/*,src/tabweave/counts/*,src/tabweave/space/*,src/tabweave/io/*
 test-all: $(VENV)/.dev  ## every test, slow ones too, and how much of the code they run
 	$(BIN)/python -m pytest -n auto --cov=tabweave --cov-report=term:skip-covered --cov-fail-under=90
 	$(BIN)/python -m coverage report -m --skip-covered --fail-under=100 --include='$(CORE)'

@@ -23,9 +23,9 @@ from tabweave import (
     Weave,
     papers,
 )
-from tabweave.base import ValueEmbedder
 from tabweave.counts import couplings
 from tabweave.counts.couplings import kernel_family
+from tabweave.embed.base import ValueEmbedder
 from tabweave.measures.coupled import published_roots, published_squares
 
 

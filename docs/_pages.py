@@ -61,8 +61,8 @@ ROUTING = (
 ALONE = "---\norphan: true\n---\n\n"
 # Public, though in no list of its room.
 MORE = (
-    "base.Embedder",
-    "base.ValueEmbedder",
+    "embed.base.Embedder",
+    "embed.base.ValueEmbedder",
     "space.space.Space",
     "embed.hierarchy.Tree",
     "embed.nonbend.Gibbs",

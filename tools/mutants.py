@@ -75,7 +75,9 @@ TESTS = {
     "updates.py": ["tests/test_updates.py", "tests/test_threads.py"],
     "io": ["tests/io/test_archive.py", "tests/io/test_codec.py", "tests/io/test_files.py",
            "tests/io/test_register.py", "tests/io/test_store.py"],
-    "base.py": ["tests/test_base.py", "tests/test_threads.py", "tests/embed/test_onehot.py"],
+    "base.py": ["tests/embed/test_base.py"],
+    "embed/base.py": ["tests/embed/test_base.py", "tests/test_threads.py",
+                          "tests/embed/test_onehot.py"],
 }  # fmt: skip
 _FAILED = 3  # how a forked process ends that did not do its work
 _HANGS = 60.0  # seconds without work after which a process waits for ever

@@ -33,20 +33,20 @@ class StandIn:
                     start = starts[number * sides + side]
                     np.add.at(totals, start + pair + codes[right, :n_rows], np.uint64(1))
 
-    def scan(self, plan, queries, limits, names, step):
+    def scan(self, layout, queries, limits, names, step):
         self.launched.append(("scan", step))
-        assert len(limits) % (32 * plan.per_lane) == 0
-        assert plan.first_entry[plan.n_shared] * 128 * plan.per_lane <= self.shared_bytes
-        nodes = np.arange(0, len(plan), step)
+        assert len(limits) % (32 * layout.per_lane) == 0
+        assert layout.first_entry[layout.n_shared] * 128 * layout.per_lane <= self.shared_bytes
+        nodes = np.arange(0, len(layout), step)
         total = np.zeros((len(nodes), len(limits)), np.float32)
-        for g, first in enumerate(plan.first_entry[:-1]):
-            total += queries.tables[first + plan.codes[nodes, g]]
-        for c in range(plan.line.shape[1]):
-            if plan.has_products:
-                total += queries.rounded[c] * plan.line[nodes, c][:, None]
+        for g, first in enumerate(layout.first_entry[:-1]):
+            total += queries.tables[first + layout.codes[nodes, g]]
+        for c in range(layout.line.shape[1]):
+            if layout.has_products:
+                total += queries.rounded[c] * layout.line[nodes, c][:, None]
                 continue
-            difference = queries.rounded[c] - plan.line[nodes, c][:, None]
-            total += np.abs(difference) if plan.power == 1 else difference * difference
+            difference = queries.rounded[c] - layout.line[nodes, c][:, None]
+            total += np.abs(difference) if layout.power == 1 else difference * difference
         found = np.zeros((len(limits), CAPACITY), np.int32)
         n_found = np.zeros(len(limits), np.uint32)
         for query, limit in enumerate(limits):

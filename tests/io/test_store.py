@@ -40,11 +40,11 @@ from tabweave import (
     Windowed,
     papers,
 )
-from tabweave.base import ValueEmbedder
 from tabweave.cluster import StreamClusterer
 from tabweave.counts import counting
 from tabweave.counts.couplings import gaussian
 from tabweave.embed import EMBEDDERS
+from tabweave.embed.base import ValueEmbedder
 from tabweave.embed.onehot import OneHotAutoencoder
 from tabweave.io import store
 from tabweave.io import store as _store
@@ -531,7 +531,7 @@ FORGERIES = {
     "program": lambda h, s, a: h["value"]["object"].__setitem__(
         0, "tabweave.apps.cli.__main__.app"
     ),
-    "undeclared class": put("schema", {"object": ["tabweave.base.ValueEmbedder", {}]}),
+    "undeclared class": put("schema", {"object": ["tabweave.embed.base.ValueEmbedder", {}]}),
     "undeclared function": put("schema", {"function": "tabweave.io.store.replacing"}),
     "imported name": put("schema", {"function": "tabweave.embed.weave.Counts"}),
     "measure": put("schema", {"function": "measure none"}),
@@ -621,7 +621,7 @@ def test_forged_parts_deep_inside_are_refused(tmp_path):
     model.save(tmp_path / "m")
     with pytest.raises(ValueError, match="m is damaged: expected cells of"):
         tabweave.load(tmp_path / "m")
-    model = KModes(2).fit(ROWS)
+    model = KModes(2).fit(tabweave.Table.of(ROWS, NOMINAL))
     layout = next(v for v in vars(model).values() if type(v).__name__ == "ValueLayout")
     layout.offsets[1] += 1000
     model.save(tmp_path / "m")

@@ -935,7 +935,7 @@ def test_duplicates_are_all_near_pairs(name, share):
     embedder, drawn = EMBEDDERS[name]
     rows = part(drawn(), range(120))
     index = SimilarityIndex(embedder).fit(rows).remove([5])
-    if isinstance(index.embedder_, tabweave.base.Embedder):
+    if isinstance(index.embedder_, tabweave.embed.base.Embedder):
         distances = index.embedder_.pairwise_distances(rows)
     else:
         distances = cdist(*[np.asarray(index.embedder_.transform(rows))] * 2)

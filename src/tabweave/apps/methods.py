@@ -45,8 +45,8 @@ def learns_from_classes(method: str) -> bool:
 
 def learns_from_counts(embedder: Any) -> bool:
     """Whether counts of the values are all that an embedder needs."""
-    base, rows = import_module("tabweave.base"), import_module("tabweave.base")
-    return isinstance(embedder, base.ValueEmbedder) and not rows.learns_from_rows(embedder)
+    base = import_module("tabweave.embed.base")
+    return isinstance(embedder, base.ValueEmbedder) and not base.learns_from_rows(embedder)
 
 
 def described(where: Where) -> dict[str, str]:

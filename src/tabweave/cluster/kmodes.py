@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions, in_threads, njit, row_slabs, seed_of
-from tabweave.base import Estimator, TabularInput, ValueEmbedder
+from tabweave.base import Estimator, TabularInput
 from tabweave.columns.column import Schema
 from tabweave.columns.decision import MIN_ROWS_TO_INFER
 from tabweave.columns.table import (
@@ -32,6 +32,7 @@ from tabweave.columns.table import (
 )
 from tabweave.columns.vocabulary import Label, positions, slices
 from tabweave.counts.counts import Counts, checked_weight
+from tabweave.embed.base import ValueEmbedder
 from tabweave.embed.nonbend import Prior, WeightedRows, expect, first_fit
 from tabweave.embed.value_metric import (
     fit_metric,

@@ -23,13 +23,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import HasMethods, Interval, StrOptions, one_thread
-from tabweave.base import Estimator, TabularInput, ValueEmbedder
+from tabweave.base import Estimator, TabularInput
 from tabweave.cluster.kmodes import KModes
 from tabweave.columns.column import Schema
 from tabweave.columns.inputs import check_categorical
 from tabweave.columns.nominal import Codes
 from tabweave.columns.table import Table, remember_names
 from tabweave.columns.vocabulary import Vocabulary, positions, union
+from tabweave.embed.base import ValueEmbedder
 from tabweave.embed.unicorn import UNICORN
 from tabweave.embed.windowed import Resumable, check_window_columns
 from tabweave.engines.reading import read_fitted, read_rows

@@ -16,9 +16,9 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from tabweave._compat import Interval, fix_signs, one_thread
-from tabweave.base import ValueEmbedder
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import symmetric_uncertainty
+from tabweave.embed.base import ValueEmbedder
 from tabweave.embed.register import embedder
 from tabweave.space.value_tables import ValueTables, compacted
 

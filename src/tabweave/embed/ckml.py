@@ -12,7 +12,6 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 
 from tabweave._compat import StrOptions
-from tabweave.base import ValueEmbedder
 from tabweave.columns.table import Table
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import (
@@ -21,6 +20,7 @@ from tabweave.counts.couplings import (
     check_values,
     symmetric_uncertainty,
 )
+from tabweave.embed.base import ValueEmbedder
 from tabweave.embed.register import embedder
 from tabweave.measures.coupled import (
     KERNELS,

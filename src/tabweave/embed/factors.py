@@ -21,7 +21,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from tabweave._compat import Interval, StrOptions, eigh, fix_signs, require
-from tabweave.base import Embedder, Estimator, ValueEmbedder
+from tabweave.base import Estimator
 from tabweave.columns.column import Schema
 from tabweave.columns.frames import in_memory
 from tabweave.columns.inputs import numbers_only
@@ -31,6 +31,7 @@ from tabweave.columns.vocabulary import Label
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets
 from tabweave.counts.spectra import CrossMoments
+from tabweave.embed.base import Embedder, ValueEmbedder
 from tabweave.embed.register import embedder
 from tabweave.embed.weave import summed_space
 from tabweave.engines import count_with, is_source

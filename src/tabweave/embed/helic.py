@@ -25,13 +25,13 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from tabweave._compat import Interval, StrOptions, seed_of
-from tabweave.base import RowEmbedder, ValueEmbedder
 from tabweave.columns.nominal import Codes
 from tabweave.columns.table import Table, distinct_rows
 from tabweave.columns.vocabulary import Label, positions, union
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import Factors, check_no_sets, named_weights
+from tabweave.embed.base import RowEmbedder, ValueEmbedder
 from tabweave.embed.register import embedder
 from tabweave.io.register import storable
 from tabweave.space.value_tables import ValueTables, gram_factor

@@ -25,14 +25,15 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions, n_threads, one_blas_thread, require, seed_of
-from tabweave.base import Embedder, Estimator, TabularInput, readable
+from tabweave.base import Estimator, TabularInput
 from tabweave.columns.column import Column, Schema
+from tabweave.columns.inputs import check_discrete
 from tabweave.columns.nominal import Codes, check_codes
 from tabweave.columns.table import Table, distinct_rows, remember_names, require_rows
-from tabweave.columns.targets import check_discrete
 from tabweave.columns.vocabulary import Label
 from tabweave.counts.counts import Counts, counted_schema
 from tabweave.counts.couplings import partners, shares
+from tabweave.embed.base import Embedder, readable
 from tabweave.embed.register import embedder
 from tabweave.engines.reading import hold_counts, read_fitted, read_rows, start_counts
 from tabweave.io.register import storable

@@ -20,7 +20,6 @@ from scipy.special import betaln, digamma, gammaln
 from sklearn.utils import check_random_state
 
 from tabweave._compat import Interval, StrOptions, in_threads, njit, validate_parameter_constraints
-from tabweave.base import RowEmbedder, ValueEmbedder
 from tabweave.columns.column import Schema
 from tabweave.columns.inputs import check_categorical
 from tabweave.columns.sets import check_offsets
@@ -28,6 +27,7 @@ from tabweave.columns.table import Table, append_rows, distinct_rows, remember_n
 from tabweave.columns.vocabulary import Vocabulary
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_table_size
+from tabweave.embed.base import RowEmbedder, ValueEmbedder
 from tabweave.embed.register import embedder
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.engines.reading import read_fitted, read_rows

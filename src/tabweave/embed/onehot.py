@@ -19,11 +19,12 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, Options, StrOptions
-from tabweave.base import Estimator, TabularInput, ValueEmbedder
+from tabweave.base import Estimator, TabularInput
 from tabweave.columns.table import Table, remember_names
 from tabweave.columns.vocabulary import Label
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_table_size, check_values
+from tabweave.embed.base import ValueEmbedder
 from tabweave.embed.register import embedder
 from tabweave.space.value_tables import ValueTables
 

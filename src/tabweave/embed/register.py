@@ -29,7 +29,7 @@ class RegisteredEmbedder:
         Where it was published.
     reads : {"categories", "numbers", "sets", "mixed"}
         The columns its method is for; an embedder of categories reads all others as well, as
-        :class:`~tabweave.base.ValueEmbedder` does.
+        :class:`~tabweave.embed.base.ValueEmbedder` does.
     needs_y : bool
         Whether it needs classes.
     cross_fits : bool

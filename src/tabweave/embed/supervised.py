@@ -21,18 +21,18 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, blas_threads, eigh, in_threads, warn_caller
-from tabweave.base import N_BINS, ValueEmbedder
 from tabweave.columns.column import Schema
 from tabweave.columns.frames import object_array
+from tabweave.columns.inputs import check_target, check_unit, target_array
 from tabweave.columns.numeric import Knots, ladder
 from tabweave.columns.spelling import Spelling
 from tabweave.columns.table import Table, take_rows
-from tabweave.columns.targets import check_target, check_unit, target_array
 from tabweave.columns.vocabulary import positions
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts, checked_weight
 from tabweave.counts.couplings import Factors, class_gap_uncertainty, class_ties
 from tabweave.counts.spectra import centred_product, of_means, scatter
+from tabweave.embed.base import N_BINS, ValueEmbedder
 from tabweave.embed.register import embedder
 from tabweave.embed.weave import (
     MIN_DEPENDENCE,

@@ -17,12 +17,12 @@ import numpy as np
 from scipy import sparse
 
 from tabweave._compat import Interval
-from tabweave.base import ValueEmbedder
 from tabweave.columns.table import require_rows
 from tabweave.columns.vocabulary import Vocabulary, union
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import chosen_kernels
 from tabweave.counts.merging import expand
+from tabweave.embed.base import ValueEmbedder
 from tabweave.embed.register import embedder
 from tabweave.embed.untie import column_kernels, dependence, landmarked, represented
 from tabweave.embed.weave import mean_one

@@ -17,11 +17,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tabweave._compat import Interval
-from tabweave.base import ValueEmbedder
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import Factors, corrected_uncertainty, information
 from tabweave.counts.spectra import leading_axes, projected, responses
+from tabweave.embed.base import ValueEmbedder
 from tabweave.embed.register import embedder
 from tabweave.embed.weave import check_clusters, mean_one
 from tabweave.space.value_tables import ValueTables, coded

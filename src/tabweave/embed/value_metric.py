@@ -17,13 +17,13 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import warn_caller
-from tabweave.base import Embedder, ValueEmbedder
 from tabweave.columns.column import Schema
 from tabweave.columns.table import Table, check_feature_names, remember_names, require_rows
 from tabweave.columns.vocabulary import Unknown, Vocabulary
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets, check_table_size, check_values
 from tabweave.counts.unknown import check_types, report_unknown, value_vocabulary
+from tabweave.embed.base import Embedder, ValueEmbedder
 from tabweave.embed.register import embedder
 from tabweave.engines.reading import read_pair
 from tabweave.engines.reading import read_rows as read_rows_of

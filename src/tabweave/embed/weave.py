@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tabweave._compat import Interval, in_threads, warn_caller
-from tabweave.base import N_BINS, ValueEmbedder
 from tabweave.columns.column import Schema
 from tabweave.columns.spelling import MAX_UNSPELLED_VALUES, Spelling, spelling_of
 from tabweave.columns.table import Table
@@ -36,6 +35,7 @@ from tabweave.counts.couplings import (
     information,
 )
 from tabweave.counts.spectra import leading_axes
+from tabweave.embed.base import N_BINS, ValueEmbedder
 from tabweave.embed.register import embedder
 from tabweave.space.curves import (
     Curve,

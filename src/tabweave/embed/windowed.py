@@ -18,11 +18,12 @@ from sklearn.base import TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval
-from tabweave.base import Estimator, ValueEmbedder, learns_from_rows
+from tabweave.base import Estimator
 from tabweave.columns.column import Schema
 from tabweave.columns.frames import joined_name
 from tabweave.columns.table import Table, remember_names
 from tabweave.counts.counts import Counts, append, checked_weight
+from tabweave.embed.base import ValueEmbedder, learns_from_rows
 from tabweave.embed.register import embedder
 from tabweave.embed.weave import Weave
 from tabweave.engines.reading import hold_counts, needs_classes, read_fitted, read_rows

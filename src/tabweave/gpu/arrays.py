@@ -161,39 +161,39 @@ class Cuda:
         kernel((n_blocks, len(jobs)), (threads,), arguments, shared_mem=4 * max(cells))
 
     def scan(
-        self, plan: Plan, queries: DeviceQueries, limits: Any, names: Any, step: int
+        self, layout: ScanLayout, queries: DeviceQueries, limits: Any, names: Any, step: int
     ) -> tuple[Any, Any]:
         """Nodes within the limit of each query, and how many there are; see ``SCAN``."""
         xp, n_queries = self.xp, len(limits)
-        n_nodes = -(-len(plan) // step)
-        held = plan.per_lane * plan.line.shape[1]  # numbers that a lane keeps in registers
+        n_nodes = -(-len(layout) // step)
+        held = layout.per_lane * layout.line.shape[1]  # numbers that a lane keeps in registers
         threads = 1024 if held <= 24 else 512 if held <= 96 else 384 if held <= 128 else 256
-        tile = plan.tile_nodes
+        tile = layout.tile_nodes
         kernel = self._kernel(
             SCAN,
             "scan",
             THREADS=threads,
             TILE=tile,
-            PER_LANE=plan.per_lane,
-            GROUPS=len(plan.groups),
-            GROUPS_PADDED=plan.codes.shape[1],
-            SHARED_GROUPS=plan.n_shared,
-            SHARED_ENTRIES=int(plan.first_entry[plan.n_shared]),
-            COORDINATES=plan.line.shape[1],
-            POWER=plan.power,
-            PRODUCTS=int(plan.has_products),
+            PER_LANE=layout.per_lane,
+            GROUPS=len(layout.groups),
+            GROUPS_PADDED=layout.codes.shape[1],
+            SHARED_GROUPS=layout.n_shared,
+            SHARED_ENTRIES=int(layout.first_entry[layout.n_shared]),
+            COORDINATES=layout.line.shape[1],
+            POWER=layout.power,
+            PRODUCTS=int(layout.has_products),
             CAPACITY=CAPACITY,
         )
         found = xp.empty((n_queries, CAPACITY), np.int32)
         n_found = xp.zeros(n_queries, np.uint32)
-        n_blocks = n_queries // (32 * plan.per_lane)
+        n_blocks = n_queries // (32 * layout.per_lane)
         n_slabs = max(1, min(-(-132 * 4 // n_blocks), -(-n_nodes // tile)))
         named = (0 if names is None else names, np.int64(n_nodes), np.int64(step))
         asked = queries.tables, queries.rounded, limits, np.int64(n_queries)
-        first_entry = xp.asarray(plan.first_entry, np.int32)
-        arguments = (*asked, plan.codes, plan.line, *named, first_entry, found, n_found)
-        entries = 128 * plan.per_lane * int(plan.first_entry[plan.n_shared])
-        shared = entries + 2 * tile * plan.node_bytes
+        first_entry = xp.asarray(layout.first_entry, np.int32)
+        arguments = (*asked, layout.codes, layout.line, *named, first_entry, found, n_found)
+        entries = 128 * layout.per_lane * int(layout.first_entry[layout.n_shared])
+        shared = entries + 2 * tile * layout.node_bytes
         kernel((n_blocks, n_slabs), (threads,), arguments, shared_mem=shared)
         return found, n_found
 
@@ -246,7 +246,7 @@ class DeviceNodes:
     line: Any
     power: int
     root: bool
-    plan: Plan
+    layout: ScanLayout
 
     @classmethod
     def of(cls, device: Any, nodes: Any) -> DeviceNodes | None:
@@ -258,19 +258,19 @@ class DeviceNodes:
         codes = xp.asarray(nodes.codes)
         line = xp.ascontiguousarray(xp.asarray(nodes.line).T)
         offsets = np.concatenate([[0], np.cumsum(nodes.widths)])
-        plan = Plan.of(device, nodes, codes, line)
-        if 8 * plan.node_bytes > TILE_BYTES:
+        layout = ScanLayout.of(device, nodes, codes, line)
+        if 8 * layout.node_bytes > TILE_BYTES:
             return None
         widths, first = xp.asarray(nodes.widths, np.int32), xp.asarray(offsets, np.int32)
         groups = xp.asarray(nodes.groups, np.int32)
-        return cls(widths, first, groups, codes, line, nodes.power, nodes.root, plan)
+        return cls(widths, first, groups, codes, line, nodes.power, nodes.root, layout)
 
     def __len__(self) -> int:
         return len(self.line)
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ScanLayout:
     """Nodes as the scan reads them: columns joined to as few lookups as shared memory holds.
 
     Attributes
@@ -305,7 +305,7 @@ class Plan:
     per_lane: int
 
     @classmethod
-    def of(cls, device: Any, nodes: Any, joint: Any, line: Any) -> Plan:
+    def of(cls, device: Any, nodes: Any, joint: Any, line: Any) -> ScanLayout:
         """Join columns, and round coordinates less their mean."""
         xp, (n_nodes, n_coordinates) = device.xp, line.shape
         per_lane = 2 if 0 < n_coordinates <= 64 else 1
@@ -438,25 +438,25 @@ class DeviceQueries:
         cls, device: Any, nodes: DeviceNodes, values: np.ndarray, points: np.ndarray
     ) -> DeviceQueries:
         """Copy queries to a device, and find how far float32 may be off for each."""
-        xp, plan = device.xp, nodes.plan
-        n_queries = -(-len(points) // (32 * plan.per_lane)) * 32 * plan.per_lane
+        xp, layout = device.xp, nodes.layout
+        n_queries = -(-len(points) // (32 * layout.per_lane)) * 32 * layout.per_lane
         values, points = (_padded(xp, rows, n_queries) for rows in (values, points))
-        tables = xp.zeros((len(plan.parts), n_queries), np.float64)
-        for part in plan.parts.T:
+        tables = xp.zeros((len(layout.parts), n_queries), np.float64)
+        for part in layout.parts.T:
             known = part >= 0
             tables += values[xp.asarray(np.where(known, part, 0))] * xp.asarray(known)[:, None]
         least, share = xp.zeros(n_queries), xp.zeros(n_queries)
-        for first, last in zip(plan.first_entry, plan.first_entry[1:], strict=False):
+        for first, last in zip(layout.first_entry, layout.first_entry[1:], strict=False):
             least += tables[first:last].min(axis=0)
             share += xp.abs(tables[first:last]).max(axis=0)
-        share *= rounding(len(plan.groups) + len(points))
-        centred = points - plan.centre[:, None]
+        share *= rounding(len(layout.groups) + len(points))
+        centred = points - layout.centre[:, None]
         norms = (centred * centred).sum(axis=0)
-        rounded = xp.zeros((plan.line.shape[1], n_queries), np.float32)
-        rounded[: len(points)] = -2 * centred if plan.has_products else centred
-        if plan.has_products:
+        rounded = xp.zeros((layout.line.shape[1], n_queries), np.float32)
+        rounded[: len(points)] = -2 * centred if layout.has_products else centred
+        if layout.has_products:
             rounded[len(points)] = 1
-        error = 2.0**-22 * (xp.abs(rounded) + plan.largest[:, None]).astype(np.float64)
+        error = 2.0**-22 * (xp.abs(rounded) + layout.largest[:, None]).astype(np.float64)
         slack = error.sum(axis=0) if nodes.power == 1 else xp.sqrt((error**2).sum(axis=0))
         return cls(values, points, tables.astype(np.float32), rounded, norms, least, slack, share)
 
@@ -465,9 +465,9 @@ class DeviceQueries:
         is_found = xp.isfinite(kth)
         total = xp.where(is_found, kth, 0)
         total = total**2 * (1 + 2.0**-50) if nodes.root else total
-        error = rounding(len(nodes.plan.groups) + len(self.points))
+        error = rounding(len(nodes.layout.groups) + len(self.points))
         reach = xp.maximum(total - self.least, 0)
-        if nodes.plan.has_products:
+        if nodes.layout.has_products:
             add = (error - 1) * self.norms
         elif nodes.power == 1:
             add = self.slack
@@ -515,7 +515,7 @@ def nearest(
     out, rows = np.empty((n_queries, k)), np.empty((n_queries, k), np.int64)
     unfinished = np.zeros(n_queries, bool)
     called = None if names is None else device.xp.asarray(names)
-    n_values = len(nodes.plan.parts) + int(nodes.plan.parts.max(initial=0))
+    n_values = len(nodes.layout.parts) + int(nodes.layout.parts.max(initial=0))
     size = max(64, min(1 << 14, (1 << 28) // max(1, n_values)))
     for start in range(0, n_queries, size):
         block = slice(start, min(start + size, n_queries))
@@ -538,7 +538,7 @@ def _nearest(
     limits[n_queries:] = -np.inf  # those that fill a warp look for nothing
     tries = 0
     while True:
-        found, n_found = device.scan(nodes.plan, queries, limits, names, step)
+        found, n_found = device.scan(nodes.layout, queries, limits, names, step)
         distances, rows = device.rank(nodes, queries, found, n_found, names, k)
         too_many = n_found > CAPACITY
         if step == 1 and (tries == 2 or not bool(too_many.any())):

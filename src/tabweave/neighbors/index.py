@@ -19,9 +19,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import HasMethods, Interval, StrOptions, html_table, require
-from tabweave.base import Embedder, Estimator, TabularInput
+from tabweave.base import Estimator, TabularInput
 from tabweave.columns.table import Table, remember_names, take_rows
 from tabweave.columns.vocabulary import Unknown
+from tabweave.embed.base import Embedder
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.io.store import load as store_load

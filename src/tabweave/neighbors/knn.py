@@ -20,8 +20,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions, in_threads, njit
-from tabweave.base import Embedder, Estimator, TabularInput
+from tabweave.base import Estimator, TabularInput
 from tabweave.columns.column import Schema
+from tabweave.columns.inputs import check_class_labels
 from tabweave.columns.nominal import check_codes
 from tabweave.columns.table import (
     Table,
@@ -32,8 +33,8 @@ from tabweave.columns.table import (
     require_rows,
     take_rows,
 )
-from tabweave.columns.targets import check_class_labels
 from tabweave.columns.vocabulary import Unknown, slices
+from tabweave.embed.base import Embedder
 from tabweave.embed.hierarchy import DistanceHierarchy
 from tabweave.embed.value_metric import fit_metric, read_asked
 from tabweave.io.register import storable

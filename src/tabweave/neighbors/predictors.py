@@ -22,6 +22,7 @@ from tabweave._compat import Interval, StrOptions, in_threads, seed_of
 from tabweave.base import Estimator, TabularInput
 from tabweave.columns.column import Schema
 from tabweave.columns.identifiers import warn_of_predictive
+from tabweave.columns.inputs import check_class_labels, target_numbers
 from tabweave.columns.table import (
     Table,
     canonical_codes,
@@ -30,7 +31,6 @@ from tabweave.columns.table import (
     require_rows,
     take_rows,
 )
-from tabweave.columns.targets import check_class_labels, target_numbers
 from tabweave.columns.vocabulary import slices
 from tabweave.counts.counting import available_memory
 from tabweave.counts.counts import checked_weight

@@ -19,7 +19,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import require, warn_caller
-from tabweave.base import Embedder
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.frames import (
     RowLabels,
@@ -35,6 +34,7 @@ from tabweave.columns.numeric import Numbers
 from tabweave.columns.table import Table, append_rows, as_rows, require_rows, take_rows
 from tabweave.columns.vocabulary import Label, Unknown, positions
 from tabweave.counts.unknown import report_unknown, spelled_columns, value_vocabulary
+from tabweave.embed.base import Embedder
 from tabweave.embed.weave import Weave
 from tabweave.engines.frames import fitted_names
 from tabweave.io.register import storable

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from tabweave.columns.targets import check_target, target_array
+from tabweave.columns.inputs import check_target, target_array
 from tabweave.space.scan import Nodes, Queries, Ranking, nearest_nodes
 
 # Relative difference up to which two squared distances, or two sums of weights, count as equal.

@@ -17,7 +17,6 @@ from scipy.linalg import block_diag
 from scipy.optimize import linprog
 
 from tabweave._compat import Interval, StrOptions, seed_of
-from tabweave.base import ValueEmbedder
 from tabweave.columns.vocabulary import canonical, positions
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
@@ -25,6 +24,7 @@ from tabweave.counts.couplings import check_no_sets, chosen_kernels, named_weigh
 from tabweave.counts.merging import expand
 from tabweave.counts.spectra import responses
 from tabweave.embed import ckml, helic, nonbend, unicorn, value_metric
+from tabweave.embed.base import ValueEmbedder
 from tabweave.embed.helic import RowPairs, ValuePairs, coupling_spaces
 from tabweave.embed.nonbend import (
     VI,

@@ -23,8 +23,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, seed_of
-from tabweave.base import Estimator, ValueEmbedder
+from tabweave.base import Estimator
 from tabweave.columns.vocabulary import canonical
+from tabweave.embed.base import ValueEmbedder
 from tabweave.embed.nonbend import NonBEND
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.register import storable

@@ -22,8 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 from tabweave._compat import Interval, StrOptions, seed_of
 from tabweave.base import Estimator, TabularInput
 from tabweave.columns.column import Schema
+from tabweave.columns.inputs import check_class_labels, check_target, target_array, target_numbers
 from tabweave.columns.table import Table, check_feature_names, remember_names, require_rows
-from tabweave.columns.targets import check_class_labels, check_target, target_array, target_numbers
 from tabweave.io.register import storable
 from tabweave.sources.container import Sources, blend, check_form, positions_in
 from tabweave.sources.tables import (

@@ -31,8 +31,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tabweave._compat import HasMethods, Interval, StrOptions, eigh, fix_signs, one_thread, seed_of
 from tabweave.base import Estimator
-from tabweave.columns.inputs import numbers_only
-from tabweave.columns.targets import check_class_labels, target_array, target_numbers
+from tabweave.columns.inputs import check_class_labels, numbers_only, target_array, target_numbers
 from tabweave.columns.vocabulary import canonical
 from tabweave.io.register import storable
 from tabweave.sources.coca import cells, column_means

@@ -18,8 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from tabweave.columns.frames import as_column, categories, columns_of
+from tabweave.columns.inputs import target_array
 from tabweave.columns.table import Table
-from tabweave.columns.targets import target_array
 from tabweave.columns.vocabulary import Label, canonical, identity, positions
 from tabweave.io.register import storable
 

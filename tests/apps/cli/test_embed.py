@@ -13,8 +13,8 @@ from scipy.spatial.distance import pdist
 
 import tabweave
 from tabweave.apps.methods import embedders, learns_from_classes, offered
-from tabweave.base import ValueEmbedder
 from tabweave.embed import EMBEDDERS
+from tabweave.embed.base import ValueEmbedder
 from tabweave.engines import read
 from tabweave.measures import MEASURES
 

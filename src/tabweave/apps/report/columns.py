@@ -11,7 +11,6 @@ from scipy.spatial.distance import squareform
 
 from tabweave.apps.report.html import cell, rounded, shown
 from tabweave.apps.report.reading import Reading, as_values
-from tabweave.base import Embedder
 from tabweave.columns.cells import Cells
 from tabweave.columns.nominal import Codes, label_ranks
 from tabweave.columns.numeric import Numbers
@@ -19,6 +18,7 @@ from tabweave.columns.sets import Sets
 from tabweave.columns.vocabulary import Vocabulary
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import corrected_uncertainty, information
+from tabweave.embed.base import Embedder
 from tabweave.embed.hierarchy import dissimilarity
 from tabweave.plots import circle_order
 from tabweave.space.points import summed_differences

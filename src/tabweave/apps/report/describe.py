@@ -46,7 +46,6 @@ from tabweave.apps.report.rows import (
     describe_neighbors,
     near_layout,
 )
-from tabweave.base import Embedder
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.kinds import dropped_line
 from tabweave.columns.nominal import Codes
@@ -56,6 +55,7 @@ from tabweave.columns.table import Table, distinct_rows, sampled_rows, take_rows
 from tabweave.columns.texts import looks_missing
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import chance_information, information
+from tabweave.embed.base import Embedder
 from tabweave.embed.value_metric import ValueMetric
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.engines.reading import needs_classes

@@ -46,10 +46,9 @@ from tabweave import (
 from tabweave._compat import seed_of
 from tabweave.apps.methods import embedder_title
 from tabweave.apps.report.describe import column_weights
-from tabweave.base import ValueEmbedder
 from tabweave.columns import table as table_module
-from tabweave.columns.inputs import numbers_only, read_with_fitted_schema
-from tabweave.columns.targets import target_array
+from tabweave.columns.inputs import numbers_only, read_with_fitted_schema, target_array
+from tabweave.embed.base import ValueEmbedder
 from tabweave.embed.value_metric import value_lookups
 from tabweave.space.curves import turned_towards
 from tabweave.space.space import Explanation

@@ -357,3 +357,14 @@ def test_the_work_of_a_search_is_what_the_lists_hold():
 def test_letters_of_every_script_are_letters(text, spelled):
     labels = [text.format(i) for i in range(spelling.MAX_UNSPELLED_VALUES + 1)]
     assert spelling.is_spelled(labels) is spelled
+
+
+def test_neighbors_by_spelling_leave_the_string_itself_out():
+    spelled = Spelling(tuple(f"{stem}{i}" for stem in ("karlo", "mundi") for i in range(12)))
+    asked = np.array([3, 15])
+    near = spelled.neighbors(asked).toarray()
+    cosines = (spelled.matrix[asked] @ spelled.matrix.T).toarray()
+    assert near.shape == (2, 24) and not near[[0, 1], asked].any()
+    np.testing.assert_array_equal((near > 0).sum(axis=1), 8)
+    np.testing.assert_allclose(near[near > 0], cosines[near > 0], rtol=1e-6)
+    assert not near[0, 12:].any() and not near[1, :12].any()

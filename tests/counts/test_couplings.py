@@ -24,6 +24,7 @@ from tabweave.counts.couplings import (
     context,
     copies,
     information,
+    neighbor_information,
     partners,
     shares,
     symmetric_uncertainty,
@@ -723,3 +724,41 @@ def test_sets_share_nothing_with_shuffled_columns():
         mean, variance = chance_information(counts)
         left.append((mutual - mean)[0, 1] / np.sqrt(variance[0, 1]))
     assert abs(np.mean(left)) < 0.5 and 0.6 < np.std(left) < 1.6
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+def test_what_near_values_tell_is_how_often_their_rows_agree(storage):
+    """Against loops over pairs of rows."""
+    rng = np.random.default_rng(0)
+    rows = rows_of(3, n=40, sizes=(6, 3, 4))
+    for i in (2, 5, 11):
+        rows["c1"][i] = None
+    counts = Counts.of(Table.of(rows)).present({"c1"})
+    if storage == "sparse":
+        counts = replace(counts, pairs=sparse.csr_array(counts.pairs))
+    nearness = rng.random((6, 6)) * (rng.random((6, 6)) < 0.7)
+    np.fill_diagonal(nearness, 0)
+    nearness[4] = 0  # near to nothing: does not look
+    asked = np.array([0, 2, 4, 5])
+    told, variance = neighbor_information(counts, 0, asked, sparse.csr_array(nearness[asked]))
+    code = [counts.labels[0].index(v) for v in rows["c0"]]
+    for b in (1, 2):
+        cells = rows[f"c{b}"]
+        given = [i for i in range(40) if cells[i] is not None]
+        shares, squares, lookers = 0.0, 0.0, 0
+        for i in given:
+            if code[i] not in asked:
+                continue
+            near = {j: nearness[code[i], code[j]] for j in given}
+            total = sum(near.values())
+            if total:
+                lookers += 1
+                shares += sum(w for j, w in near.items() if cells[j] == cells[i]) / total
+                squares += sum(w * w for w in near.values()) / total**2
+        f = np.unique([cells[i] for i in given], return_counts=True)[1] / len(given)
+        n = len(given)
+        chance = sum(c * n * (c * n - 1) for c in f) / (n * (n - 1))
+        unit = -(f * np.log(f)).sum() / (1 - chance)
+        assert told[b] == pytest.approx(unit * (shares / lookers - chance))
+        pair = sum(f**2) + sum(f**2) ** 2 - 2 * sum(f**3)
+        assert variance[b] == pytest.approx(unit**2 * 2 * squares / lookers**2 * pair)

@@ -46,9 +46,11 @@ from tabweave.embed.weave import (
     spelled_factors,
     tie_weights,
     ties,
+    told_by_spelling,
 )
 from tabweave.engines import transform
 from tabweave.engines.reading import count_table, read_fitted
+from tabweave.evaluate import precision_at_k
 from tabweave.space.curves import Curve, two_knots
 
 
@@ -999,6 +1001,58 @@ def test_columns_of_more_than_129_strings_are_spelled(n):
     asked = {**kinds, "few": Column("few", spelling=True), "word": Column("word", spelling=False)}
     model = Weave(schema=asked).fit(rows)
     assert list(model.tables_.spelling) == ["few"]
+
+
+def rows_with_strings(seed, telling, n=400):
+    """Rows of three groups, on which three columns depend and two coins do not, and strings."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 3, n)
+    stems = np.array(["kar", "bol", "mun"])[group if telling else rng.integers(0, 3, n)]
+    strings = [stem + "".join(rng.choice(list("abcdefghijklmnop"), 6)) for stem in stems]
+    noisy = [np.where(rng.random(n) < 0.6, group, rng.integers(0, 3, n)) for _ in range(3)]
+    columns = {f"x{i}": codes.astype(str) for i, codes in enumerate(noisy)}
+    coins = {f"coin{i}": rng.integers(0, 2, n).astype(str) for i in range(2)}
+    return {"text": strings, **columns, **coins}, group
+
+
+KINDS_WITH_STRINGS = {"text": "nominal"}
+
+
+def test_strings_that_tell_by_their_spelling_weigh_more_and_random_ones_nothing():
+    """Though none occurs twice; 20 seeds."""
+    deviations, precisions = [], []
+    for seed in range(20):
+        rows, _ = rows_with_strings(seed, telling=False)
+        random = Weave(schema=KINDS_WITH_STRINGS).fit(rows)
+        others = {name: column for name, column in rows.items() if name != "text"}
+        alone = Weave().fit(others).weights_
+        assert random.weights_["text"] < 1.05 * min(random.weights_.values())
+        # Random strings switch no other column off, nor on.
+        ratios = [random.weights_[name] / alone[name] for name in others]
+        assert max(ratios) / min(ratios) < 1.1
+        told, variance = told_by_spelling(random.counts_, random.tables_.spelling)
+        deviations.append(told[0, 1:] / np.sqrt(variance[0, 1:]))
+        rows, group = rows_with_strings(seed, telling=True)
+        telling = Weave(schema=KINDS_WITH_STRINGS).fit(rows)
+        weights = telling.weights_
+        assert weights["text"] > 1.3 * max(weights["coin0"], weights["coin1"])
+        floor = {"text": weights["coin0"] / weights["text"]}
+        level = Weave(schema=KINDS_WITH_STRINGS, weights=floor).fit(rows)
+        precisions.append(
+            [precision_at_k(m.pairwise_distances(rows), group, k=10) for m in (telling, level)]
+        )
+    assert abs(np.mean(deviations)) < 0.3 and 0.8 < np.std(deviations) < 1.2
+    ours, at_the_floor = np.mean(precisions, axis=0)
+    assert ours > at_the_floor
+
+
+def test_two_columns_of_strings_tell_each_other_alike_in_any_order():
+    rows, _ = rows_with_strings(0, telling=True, n=200)
+    rows["name"] = [text[:3] + str(i) for i, text in enumerate(rows["text"])]
+    kinds = {"text": "nominal", "name": "nominal"}
+    weights = Weave(schema=kinds).fit(rows).weights_
+    turned = Weave(schema=kinds).fit({name: rows[name] for name in reversed(rows)}).weights_
+    assert weights == pytest.approx({name: turned[name] for name in weights})
 
 
 def test_values_that_are_spelled_alike_do_not_differ_by_spelling():

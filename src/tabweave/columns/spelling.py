@@ -26,6 +26,7 @@ from tabweave.io.register import storable
 MAX_UNSPELLED_VALUES = 129  # Columns of more values are compared by their spelling, too.
 BUCKET_BITS = 16  # N-grams are hashed to numbers of so many bits.
 N_BUCKETS = 1 << BUCKET_BITS
+N_NEIGHBORS = 8  # A string is judged by so many of those that are spelled most like it.
 SKETCH_WIDTH = 256  # Dimensions in which n-grams are added up.
 BLOCK_SIMILARITIES = 1 << 24  # Similarities that are computed at a time.
 _ASCII_SIGN = re.compile("[A-Za-z0-9]")
@@ -91,15 +92,29 @@ class Spelling:
 
     def similar(self, labels: Sequence[Label], k: int) -> tuple[np.ndarray, np.ndarray]:
         """The index of the k strings most alike to each of others, and their cosines."""
-        points, size = self.points(labels), len(self.labels)
-        shape = len(labels), min(k, size)
+        return self._most_alike(self.points(labels), k)
+
+    def neighbors(self, asked: np.ndarray) -> Any:
+        """How alike some values' nearest by spelling are, themselves left out: a sparse matrix.
+
+        Rows are the values asked for by index, columns all values, entries cosines.
+        """
+        index, cosines = self._most_alike(self.matrix[asked], N_NEIGHBORS + 1)
+        cosines = np.where(index == asked[:, None], 0, np.maximum(cosines, 0))
+        rows = np.repeat(np.arange(len(asked)), index.shape[1])
+        cells = (cosines.ravel(), (rows, index.ravel()))
+        return sparse.csr_array(cells, shape=(len(asked), len(self.labels)))
+
+    def _most_alike(self, points: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+        size = len(self.labels)
+        shape = points.shape[0], min(k, size)
         index, cosines = np.zeros(shape, np.intp), np.zeros(shape)
         if self.encoder is None:
             values = self._transposed
             point_arrays, value_arrays = ((m.indptr, m.indices, m.data) for m in (points, values))
             _nearest(*point_arrays, *value_arrays, np.zeros(size, np.float32), index, cosines)
             return index, cosines
-        for part in slices(len(labels), size, BLOCK_SIMILARITIES):
+        for part in slices(shape[0], size, BLOCK_SIMILARITIES):
             index[part], cosines[part] = _largest(points[part] @ self.matrix.T, shape[1])
         return index, cosines
 
@@ -109,7 +124,7 @@ class Spelling:
         The weights of a string add up to the square of its largest cosine, in proportion to a high
         power of them; what is left to 1 is that of the column's centroid.
         """
-        index, cosines = self.similar(labels, k=8)
+        index, cosines = self.similar(labels, N_NEIGHBORS)
         power = 8  # so high that the most alike decides
         weights = np.maximum(cosines, 0) ** power
         total = weights.sum(axis=1, keepdims=True)

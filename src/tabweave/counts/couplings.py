@@ -377,6 +377,48 @@ def _sum_meetings(margins: np.ndarray, logs: np.ndarray, moments: np.ndarray) ->
             moments[1, i] = max(s2 - s1 * s1 - line * line / varies, 0.0) / rest
 
 
+def neighbor_information(
+    counts: Counts, column: int, asked: np.ndarray, nearest: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """What values near a column's own tell of each other column, in nats, and its variance.
+
+    A row with one of the values ``asked`` looks at the rows with those near its value, its own left
+    out, by their nearness. They agree with it on another column b in a share A of cases, and in
+    ``P = Σ c (c - 1) / n (n - 1)`` if b is shuffled, c the counts of its values. They tell
+    ``H_b (A - P) / (1 - P)``: nothing in expectation if columns are independent, and all of b's
+    entropy if they always agree. The variance is that of pairs of rows which are drawn alone.
+
+    Parameters
+    ----------
+    counts : Counts
+        The counts of pairs of values.
+    column : int
+        The number of the column.
+    asked : array of int
+        The values that look, by index in their column.
+    nearest : sparse array of shape (asked, values)
+        How near each value is to those asked, 0 for itself.
+    """
+    owner = counts.column_of_value
+    in_column = sparse.csr_array(
+        (np.ones(len(owner)), (np.arange(len(owner)), owner)), shape=(len(owner), len(counts.sizes))
+    )
+    rows = sparse.csr_array(counts.pairs[counts.span(counts.names[column])], dtype=np.float64)
+    cells, looking = (rows @ in_column).toarray(), rows[asked]
+    near = (nearest @ rows).multiply(looking).tocsr()
+    reached = nearest @ cells
+    scale = np.where(reached > 0, 1 / divisor(reached), 0)
+    lookers = divisor((cells[asked] * (reached > 0)).sum(axis=0))
+    agree = ((near @ in_column).toarray() * scale).sum(axis=0) / lookers
+    spread = (cells[asked] * scale**2 * (nearest.power(2) @ cells)).sum(axis=0) / lookers**2
+    n = cells.sum(axis=0)
+    f = np.asarray(rows.sum(axis=0)).ravel() / divisor(n)[owner]
+    entropy, twice, thrice = np.stack([entr(f), f**2, f**3]) @ in_column
+    chance = np.maximum((n * twice - 1) / np.maximum(n - 1, 1), 0)
+    unit = np.where(reached.any(axis=0), entropy / np.where(chance < 1, 1 - chance, 1), 0)
+    return unit * (agree - chance), unit**2 * 2 * spread * (twice + twice**2 - 2 * thrice)
+
+
 def gap_uncertainty(counts: Counts) -> np.ndarray:
     """The symmetric uncertainty of each column's gaps with the values of each other column.
 

@@ -33,6 +33,7 @@ from tabweave.counts.couplings import (
     corrected_uncertainty,
     gap_uncertainty,
     information,
+    neighbor_information,
 )
 from tabweave.counts.spectra import leading_axes
 from tabweave.embed.base import N_BINS, ValueEmbedder
@@ -152,7 +153,10 @@ class Weave(ValueEmbedder):
     names or of noise, gains nothing by them. The trust ``t_a`` is 0 if chance explains how the
     column depends on others, or if all dependence is weak (SU⁺ up to 1/20, s up to 1/8), and
     otherwise rises to 1 (see :func:`ties`), so that a full grid of combinations is embedded as by
-    one-hot.
+    one-hot. For a column that is compared by spelling, what strings spelled alike tell of other
+    columns is added to ``MI - E[MI]``, the string itself left out and corrected for chance: names
+    that tell a group by a part of them count for that, though none occurs twice; random strings
+    gain nothing.
 
     A column of 3 to 128 values takes one dimension per value: the symmetric root of its Gram
     matrix, of all vectors with these distances the nearest to one-hot; where t_a is 0, it is
@@ -236,12 +240,12 @@ class Weave(ValueEmbedder):
         self.gaps_ = informative_gaps(counts, self._counted, self.schema_)
         self._counted = counted = self._counted.where_missing_is_a_value(self.gaps_)
         present = counts.present(counted.gaps)
-        tied, trusted, copied = ties(present, counted.groups(counts))
+        spelling = spellings(counts, counted.valued, self.schema_)
+        tied, trusted, copied = ties(present, counted.groups(counts), spelling)
         self.level_ = why_level(counts, len(self.schema_), trusted)
         weights = tie_weights(tied, trusted, copied)
         factors = checked_weights(self.weights, self.schema_.given)
         self.weights_, part_weights = split_weights(counted, counts, weights, factors)
-        spelling = spellings(counts, counted.valued, self.schema_)
         learned = ColumnCouplings(present, int(self.max_landmarks), spelling)
 
         def factors_of(name: str) -> Factors:
@@ -430,7 +434,9 @@ def countable(table: Table) -> Table:
     return Table(replace(table.schema, coupled=False), table.columns, table.n_rows)
 
 
-def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def ties(
+    counts: Counts, groups: Sequence[str] = (), spelling: Mapping[str, Spelling] | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return how far columns depend on others, the trust in that, and how many copies each has.
 
     Columns of one of the ``groups`` are parts of the same, and not compared.
@@ -448,6 +454,9 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
     dependence is real but weak: trust is 0 if no ``SU⁺_ab`` is above 1/20 and no sum of them above
     1/8, and whole from 0.06 or 1/4 on. A column of cells that are unique has ``z_ab = 0`` with all
     others: it has no trust, and takes none from them.
+
+    Where columns have a ``spelling``, ``MI - E[MI]`` and its variance have those of
+    :func:`told_by_spelling` added: strings that hardly repeat are judged by those spelled alike.
     """
     if len(counts.names) < 2 or not is_coupled(counts):
         nothing = np.zeros(len(counts.names))
@@ -460,6 +469,11 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
         moment[same] = 0
     alike = copies(counts, mutual, marginal, expected)
     copied = alike.sum(axis=1)
+    if spelling:
+        told, uncertain = told_by_spelling(counts, spelling)
+        least = np.minimum(marginal, marginal.T)
+        mutual = np.where(same, 0, expected + np.minimum(mutual - expected + told, least))
+        variance = np.where(same, 0, variance + uncertain)
     shared = corrected_uncertainty(counts, mutual, marginal, expected)
     tied = (shared * (1 - alike)) @ (1 / (1 + copied))
     z = (mutual - expected) / np.sqrt(np.maximum(variance, _ROUNDING))
@@ -468,6 +482,30 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
     # From 0 to 1 between 1/20 and 0.06, or between 1/8 and 1/4.
     strong = max(5 * (shared.max() / MIN_DEPENDENCE - 1), shared.sum(axis=1).max() / _WEAK_SUM - 1)
     return tied, trust * np.clip(strong, 0, 1), copied
+
+
+def told_by_spelling(
+    counts: Counts, spelling: Mapping[str, Spelling]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what strings spelled alike tell of other columns, in nats, and its variance.
+
+    At most 512 strings of a column are asked, at equal steps. For two columns of strings it is the
+    mean of both directions; of sets nothing, since elements of a row would tell what it has.
+    """
+    told, variance = np.zeros((2, len(counts.names), len(counts.names)))
+    directions = np.zeros_like(told)
+    for name, spelled in spelling.items():
+        a = counts.names.index(name)
+        if counts.schema is not None and counts.schema.categorical[a].is_set:
+            continue
+        at = positions(spelled.labels, counts.labels[a])
+        asked = np.unique(np.linspace(0, len(at) - 1, couplings.MAX_LANDMARKS).astype(np.intp))
+        nearest = spelled.neighbors(at[asked])[:, at]
+        told[a], variance[a] = neighbor_information(counts, a, asked, nearest)
+        directions[a] += 1
+        directions[:, a] += 1
+    scale = np.maximum(directions, 1)
+    return (told + told.T) / scale, (variance + variance.T) / scale
 
 
 def evidence(counts: Counts, column: int, smoothing: float) -> float:

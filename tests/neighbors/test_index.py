@@ -701,7 +701,7 @@ def test_rows_without_structure_take_more_breadth(large):
     codes = np.random.default_rng(0).integers(0, 12, (6000, 12)).astype(str)
     hard = SimilarityIndex(OneHot(), backend="faiss-hnsw", links=8).fit(codes)
     easy = SimilarityIndex(OneHot(), backend="faiss-hnsw", links=8).fit(part(large, range(6000)))
-    assert hard.breadth_ > 2 * easy.breadth_
+    assert hard.breadth_ >= 2 * easy.breadth_
 
 
 def test_a_breadth_is_kept_until_the_graph_is_built_anew(large, measured, tmp_path):

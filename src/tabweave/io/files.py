@@ -9,6 +9,7 @@ from __future__ import annotations
 import bz2
 import codecs
 import csv
+import errno
 import glob
 import gzip
 import lzma
@@ -76,26 +77,35 @@ def replacing(path: str | PathLike[str]) -> Iterator[Path]:
     remove_leftovers(path, older_than=60)
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
     try:
-        with _created(temporary, path) as lock:
+        with open(temporary, "xb") as lock:
             if path.exists():
                 shutil.copymode(path, temporary)
             hold(lock)
             yield temporary
-            with open(temporary, "rb+") as file:
-                os.fsync(file.fileno())
+            _flush(temporary)
         if path.exists():
             shutil.copymode(path, temporary)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and _is_of(error, temporary):  # by the name the user knows
+            raise OSError(error.errno, f"cannot write: {error.strerror}", str(path)) from None
         raise
 
 
-def _created(temporary: Path, path: Path) -> IO[bytes]:
+def _flush(path: Path) -> None:
+    """Have what was written to a file on the disk."""
     try:
-        return open(temporary, "xb")
-    except OSError as error:  # by the name that the user knows
-        raise OSError(error.errno, f"cannot write: {error.strerror}", str(path)) from None
+        with open(path, "rb+") as file:
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def _is_of(error: OSError, temporary: Path) -> bool:
+    """Whether an error is of a file being written; that no space is left names no file."""
+    no_space = error.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", None))
+    return error.filename == str(temporary) or (no_space and error.filename is None)
 
 
 def remove_leftovers(path: str | PathLike[str], older_than: float = 0.0) -> None:

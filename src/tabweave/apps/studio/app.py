@@ -138,7 +138,7 @@ class Studio:
         path = self.folder / f"{name}.csv"
         if not path.exists():
             data = getattr(datasets, name)()
-            with path.open("w", newline="", encoding="utf-8") as file:
+            with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
                 writer = csv.writer(file)
                 writer.writerow([*data.columns, BUILT_IN[name]])
                 writer.writerows(zip(*data.columns.values(), data.y, strict=True))

@@ -21,8 +21,8 @@ def test_fit_and_transform_cross_few_files(calls):
     with calls() as transforming:
         model.transform(FRAME)
     # Compiled loops and LAPACK are entered through _compat, as numba and NumPy are; every public
-    # method through updates.
-    doors = {"tabweave._compat", "tabweave.updates"}
+    # method through updates, and scikit-learn asks base for tags.
+    doors = {"tabweave._compat", "tabweave.updates", "tabweave.base"}
     # A kind of column is a file, whichever kinds a table has.
     doors |= {
         f"tabweave.columns.{kind}"
@@ -30,4 +30,5 @@ def test_fit_and_transform_cross_few_files(calls):
     }
     fitted, transformed = (work.modules("tabweave") - doors for work in (fitting, transforming))
     assert len(fitted) <= 14, sorted(fitted)
-    assert len(transformed) <= 11, sorted(transformed)  # what is unknown is judged in a file
+    # What is unknown is judged in a file, and the arrays of a space are one.
+    assert len(transformed) <= 12, sorted(transformed)

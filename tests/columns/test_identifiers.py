@@ -68,7 +68,7 @@ def test_a_file_says_so_as_a_frame_does(tmp_path):
 
 def test_a_regression_on_a_row_count_says_so_and_the_remedy_works():
     x, noise = np.arange(100), RNG.normal(size=100)
-    with pytest.raises(ValueError, match=r"schema=\{'x': 'numeric'\}, or --kind x=numeric"):
+    with pytest.raises(ValueError, match=r"as in schema=\{'x': 'numeric'\}"):
         WeaveRegressor().fit({"x": x}, 3.0 * x)
     with pytest.warns(UserWarning, match=r"'x' was dropped .* schema=\{'x': 'numeric'\}"):
         WeaveRegressor(random_state=0).fit({"x": x, "noise": noise}, 3.0 * x)

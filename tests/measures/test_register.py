@@ -27,7 +27,7 @@ def random_rows(seed):
 
 
 def fitted(name, rows, y):
-    return ValueMetric(name).fit(rows, y if MEASURES[name].needs_y else None)
+    return ValueMetric(name, schema="nominal").fit(rows, y if MEASURES[name].needs_y else None)
 
 
 def test_the_names_of_the_design_are_there():
@@ -121,7 +121,7 @@ def test_metrics_satisfy_the_triangle_inequality(name, seed):
 def test_nothing_to_compare_is_no_error(name, rows):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        d = ValueMetric(name).fit(rows).pairwise_distances(rows)
+        d = ValueMetric(name, schema="nominal").fit(rows).pairwise_distances(rows)
     np.testing.assert_array_equal(d, np.zeros((len(rows), len(rows))))
 
 

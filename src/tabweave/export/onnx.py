@@ -52,7 +52,7 @@ def onnx(embedder: Any, path: str | PathLike[str] | None = None, *, missing: str
     --------
     >>> import numpy as np, tabweave
     >>> rows = {"color": ["red", "blue", "red"], "size": [1, 2, 2]}
-    >>> model = tabweave.export.onnx(tabweave.OneHot().fit(rows))
+    >>> model = tabweave.export.onnx(tabweave.OneHot(schema="nominal").fit(rows))
     >>> import onnxruntime
     >>> session = onnxruntime.InferenceSession(model.SerializeToString())
     >>> rows = {"color": np.array(["red", "pink"]), "size": np.array([2, 1])}

@@ -26,7 +26,6 @@ from tabweave.io.register import storable
 MAX_UNSPELLED_VALUES = 129  # Columns of more values are compared by their spelling, too.
 BUCKET_BITS = 16  # N-grams are hashed to numbers of so many bits.
 N_BUCKETS = 1 << BUCKET_BITS
-N_NEIGHBORS = 8  # A string is judged by so many of those that are spelled most like it.
 SKETCH_WIDTH = 256  # Dimensions in which n-grams are added up.
 BLOCK_SIMILARITIES = 1 << 24  # Similarities that are computed at a time.
 _ASCII_SIGN = re.compile("[A-Za-z0-9]")
@@ -94,12 +93,12 @@ class Spelling:
         """The index of the k strings most alike to each of others, and their cosines."""
         return self._most_alike(self.points(labels), k)
 
-    def neighbors(self, asked: np.ndarray) -> Any:
-        """How alike some values' nearest by spelling are, themselves left out: a sparse matrix.
+    def neighbors(self, asked: np.ndarray, k: int = 8) -> Any:
+        """How alike the k nearest of some values by spelling are to them, themselves left out.
 
-        Rows are the values asked for by index, columns all values, entries cosines.
+        A sparse matrix: rows are the values asked for by index, columns all values.
         """
-        index, cosines = self._most_alike(self.matrix[asked], N_NEIGHBORS + 1)
+        index, cosines = self._most_alike(self.matrix[asked], k + 1)
         cosines = np.where(index == asked[:, None], 0, np.maximum(cosines, 0))
         rows = np.repeat(np.arange(len(asked)), index.shape[1])
         cells = (cosines.ravel(), (rows, index.ravel()))
@@ -124,7 +123,7 @@ class Spelling:
         The weights of a string add up to the square of its largest cosine, in proportion to a high
         power of them; what is left to 1 is that of the column's centroid.
         """
-        index, cosines = self.similar(labels, N_NEIGHBORS)
+        index, cosines = self.similar(labels, k=8)
         power = 8  # so high that the most alike decides
         weights = np.maximum(cosines, 0) ** power
         total = weights.sum(axis=1, keepdims=True)

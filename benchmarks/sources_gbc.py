@@ -4,7 +4,8 @@ Run ``python benchmarks/sources_gbc.py``; cells already measured are kept in ``b
 ``--measure mfeat`` measures one task only, so that several can run side by side; ``--large`` trains
 on 500,000 rows of 20 sources and notes time and memory. ``--graphs drawn`` (or a task, or
 ``report``) compares GBC with every member of its team on graphs it was not tuned to, and
-``--speed`` its time with that of joined LightGBM. ``--choice 20`` compares rules of fusion.
+``--speed`` its time with that of joined LightGBM. ``--choice 20`` compares rules of fusion,
+``--small 3`` priors for few labels.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from _gbc_data import TASKS
 from _gbc_graphs import measure_drawn, measure_real, report_members, version
 from _gbc_report import write_published, write_report
 from _gbc_runs import ABLATION_SPLITS, SHARES, SPLITS, measure, measure_counts
+from _gbc_small import write_small
 from _report import Report
 from tabweave import GBCClassifier, Sources
 from tabweave.sources import gbc
@@ -148,6 +150,7 @@ def main() -> None:
     parser.add_argument("--shares", type=float, nargs="+", default=SHARES)
     parser.add_argument("--speed", type=int, help="number of rows")
     parser.add_argument("--choice", type=int, help="number of seeds for each family")
+    parser.add_argument("--small", type=int, help="number of seeds for each set")
     parser.add_argument("--splits", type=int, default=SPLITS)
     parser.add_argument("--ablations", type=int, default=ABLATION_SPLITS, help="of so many splits")
     parser.add_argument("--published", action="store_true", help="as published: report, of cells")
@@ -155,6 +158,9 @@ def main() -> None:
     cells = Cells("sources-gbc")
     if args.choice:
         write_choice(args.choice)
+        return
+    if args.small:
+        write_small(args.small)
         return
     if args.speed:
         Cells("gbc-speed").get((str(args.speed),), lambda: run_speed(args.speed))

@@ -112,7 +112,7 @@ def test_noise_weighs_at_least_five_times_less():
 
 def test_history_importances_and_early_stopping():
     tables, y = drawn(noise=("noise",))
-    wrong = np.arange(150) % 4 == 0  # labels to overfit to
+    wrong = np.arange(150) % 3 == 0  # labels to overfit to
     labels = np.where(wrong, (y[:150] + 1) % 3, y[:150])
     model = GBCClassifier(60, params={**ONE_THREAD, "learning_rate": 0.5}, random_state=0)
     model.fit(Sources(tables), dict(enumerate(labels.tolist())))
@@ -651,6 +651,31 @@ def alike_members(n, seed, joined_noise):
     return 2 * targets - 1 + noise * rng.normal(size=(3, n, 1)), targets
 
 
+def test_the_fewer_labels_the_more_a_prior_counts():
+    """Held-out rows that believe one source alone, and a prior of 10 labels that does not."""
+    loss, start = Logistic(), np.zeros(1)
+    for n, share in ((10, 1 / 2), (90, 1 / 10), (600, 0.0)):
+        targets = (np.arange(n) % 2)[:, None] * 1.0
+        sign = 2 * targets - 1
+        wrong = np.where(np.arange(n) % 10 == 0, -1, 1)[:, None]
+        scores = np.array([5 * sign, 0.7 * sign * wrong, 0.7 * sign * wrong])
+        fusion = choose_fusion(
+            loss, lambda f, y=targets: loss.rows(f, y), start, scores, targets, joined=True
+        )
+        assert fusion.prior_share == pytest.approx(share)
+        prior = np.array([0.25, 0.25, 0.5])
+        expected = (1 - share) * np.eye(3)[0] + share * prior
+        np.testing.assert_allclose(fusion.weights, expected, atol=0.01)
+    # Nothing is known of sources that do not beat the constant.
+    silent = choose_fusion(loss, lambda f: np.ones(600), start, 0 * scores, targets, joined=True)
+    assert (silent.prior_share, silent.weights.tolist()) == (1.0, [0.5, 0.5, 0.0])
+    few = slice(None, 10)
+    silent = choose_fusion(
+        loss, lambda f: np.ones(10), start, 0 * scores[:, few], targets[few], joined=True
+    )
+    assert (silent.prior_share, silent.weights.tolist()) == (1.0, [0.25, 0.25, 0.5])
+
+
 def test_ways_that_few_rows_cannot_tell_apart_are_averaged():
     loss, start = Logistic(), np.zeros(1)
     new, new_targets = alike_members(4000, 99, 1.1)
@@ -671,7 +696,9 @@ def test_ways_that_few_rows_cannot_tell_apart_are_averaged():
             losses[name].append(wrong.mean())
     assert np.mean(losses["chosen"]) < min(np.mean(losses["mean"]), np.mean(losses["all columns"]))
     # Rows that say nothing leave all ways in, none of them twice as heavy as another.
-    silent = choose_fusion(loss, lambda f: np.ones(60), start, scores, targets, joined=True)
+    silent = choose_fusion(
+        loss, lambda f: np.ones(60), start, scores, targets, joined=True, prior_labels=0
+    )
     rows = np.array([loss.rows(one, targets).mean() for one in scores])
     ways = beliefs(rows, np.array([True, True, True]), joined=True)
     np.testing.assert_allclose(silent.weights, np.mean(ways, axis=0))

@@ -234,12 +234,12 @@ class Training(Trained):
         patience: int,
         *,
         check_interval: int = 5,
-        prior_labels: int = 50,
+        min_loss: float = 3.0,
     ) -> Look:
         """Train until the loss of held-out rows rises; ``patience`` looks without a better one.
 
-        Each fold's rows are judged by the boosters that were trained without them. That more rounds
-        do no harm is believed as if so many labels had said so: few labels choose rounds badly.
+        Each fold's rows are judged by the boosters that were trained without them. Rounds are left
+        out only if all rows together lose ``min_loss`` by them: few labels choose rounds badly.
         """
         held, fold_of = self.held, self.folds[self.folds >= 0]
         looks: list[Look] = []
@@ -262,8 +262,8 @@ class Training(Trained):
                 break
         # Errors go on falling when probabilities are overdone already: the last look that is no
         # worse than the best one, as far as these rows can tell.
-        errors = 1 + prior_labels / len(held.labeled)
-        return [look for look in looks if not better(looks[best].losses, look.losses, errors)][-1]
+        least = looks[best].losses
+        return [one for one in looks if not better(least, one.losses, at_least=min_loss)][-1]
 
     def _note(self, n_rounds: int, losses: np.ndarray) -> None:
         """Note the sources' held-out losses, and the weights that follow from them."""
@@ -626,7 +626,7 @@ class GBC(TabularInput, Estimator):
         importances = by_name(members.names, trained.source_importances)
         self.joined_weight_ = weights.pop(JOINED, 0.0)
         importances.pop(JOINED, None)
-        self._fusion = trained.fusion
+        self._fusion, self.prior_share_ = trained.fusion, trained.fusion.prior_share
         if JOINED in self.boosters_ and not self.joined_weight_:
             del self.boosters_[JOINED]
             self._fusion = replace(trained.fusion, weights=trained.fusion.weights[:-1])
@@ -854,6 +854,11 @@ class GBCClassifier(ClassifierMixin, GBC):
     joined_weight_ : float
         Weight of one more booster that sees all columns side by side (ours); 0 if held-out rows
         do not gain by it. Together with the sources' weights it sums up to 1.
+    prior_share_ : float
+        How much of the weights is a prior, not what held-out rows say (ours): 10 / (n + 10) of n
+        labels, nothing if that is below 0.05; 1 where no source beats a constant on these rows, 0
+        for weights that are not learned. By the prior sources are alike, and the booster of all
+        columns is worth as much as all of them.
     feature_importances_ : dict of str to dict, or ndarray
         Gain of each column times the weight of its source.
     graph_weights_, graph_smoothing_ : dict of str to float
@@ -992,7 +997,7 @@ class GBCRegressor(RegressorMixin, GBC):
 
     Attributes
     ----------
-    source_weights_, source_importances_, joined_weight_, feature_importances_
+    source_weights_, source_importances_, joined_weight_, prior_share_, feature_importances_
         As in :class:`GBCClassifier`.
     graph_weights_, graph_smoothing_, refused_, trust_, self_trained_, lambdas_, n_rounds_
         As in :class:`GBCClassifier`.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -490,6 +490,7 @@ SHRUNKEN = (0.7, 0.5, 0.35, 0.25)  # of one that is too sure of itself
 SHRUNK = (1.0, 0.5, 0.25)  # scores of a source that is too sure of itself
 STANDARD_ERRORS_TO_BEAT = 2.0  # standard errors by which a source must beat the constant
 STRENGTHS = (0.5, 1.0, 2.0, 3.0, 4.5)  # of smoothing
+PRIOR_LABELS = 10  # how many held-out labels a prior counts as
 
 
 # -- fusion -------------------------------------------------------------------------------------
@@ -503,11 +504,13 @@ class Fusion:
     A scale below 1 draws scores towards the constant, and so towards the commonest class. A
     ``certainty`` below 1 (temperature, Guo and others 2017) shrinks the constant as well: the order
     of the classes stays, which is what a source that is right but too sure of itself needs.
+    ``prior_share`` says how much of the weights is not from held-out rows.
     """
 
     weights: np.ndarray
     scale: float = 1.0
     certainty: float = 1.0
+    prior_share: float = 0.0
 
     def __call__(self, start: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Eq. (3.6): fuse scores (sources, rows, outputs), NaN where a source has no row.
@@ -551,8 +554,14 @@ def choose_fusion(
     weights: np.ndarray | None = None,
     *,
     joined: bool = False,
+    prior_labels: int = PRIOR_LABELS,
+    min_share: float = 0.05,
 ) -> Fusion:
     """Choose what to believe: one source, all alike, or all by their losses, Eq. (3.10).
+
+    A prior counts as much as so many labels, unless that is less than ``min_share`` of all: each
+    source says something, and the booster of all columns as much as all sources together. So the
+    fewer labels, the less must a source gain to count, and the more alike are the weights.
 
     The last of the scores are of all columns if they are ``joined``: these may be believed alone,
     as one source more, or as much as all sources together. ``judge`` gives the loss of each row's
@@ -562,18 +571,32 @@ def choose_fusion(
     """
     rows = row_losses(loss, start, scores, targets)
     rows = rows if weights is None else rows * weights
-    losses, useful = mean_losses(rows), informative(loss, start, scores, targets)
+    share = prior_labels / (len(targets) + prior_labels)
+    share = share if share >= min_share else 0.0
+    errors = STANDARD_ERRORS_TO_BEAT * (1 - share)
+    losses, useful = mean_losses(rows), informative(loss, start, scores, targets, errors)
     is_source = np.arange(len(scores)) < len(scores) - joined
     every = equal_fusion(np.where(is_source[:, None, None], scores, np.nan)).weights
     if not useful.any():
-        return Fusion(every)
+        return Fusion(with_all_columns(every, joined and share > 0), prior_share=1.0)
     shares = beliefs(losses, useful, joined)
     trials = [_scaled(judge, start, scores, w)[1] for w in shares]
     least = min(trials, key=np.mean)
     as_good = [w for w, trial in zip(shares, trials, strict=True) if not better(least, trial)]
-    best, least = _scaled(judge, start, scores, np.mean(as_good, axis=0))
+    of_useful = with_all_columns(useful & is_source, joined and useful[-1])
+    chosen = (1 - share) * np.mean(as_good, axis=0) + share * of_useful
+    best, least = _scaled(judge, start, scores, chosen)
+    best = replace(best, prior_share=share)
     candidate, trial = _scaled(judge, start, scores, every)
     return candidate if better(trial, least, STANDARD_ERRORS_TO_BEAT) else best
+
+
+def with_all_columns(counts: np.ndarray, joined: bool) -> np.ndarray:
+    """Equal weights of sources that count; the last one has half, or all, if of all columns."""
+    total = float(counts.sum())
+    weights = counts / max(total, 1.0) * (0.5 if joined else 1.0)
+    weights[-1] += joined * (0.5 if total else 1.0)
+    return weights
 
 
 def beliefs(losses: np.ndarray, useful: np.ndarray, joined: bool) -> list[np.ndarray]:
@@ -613,9 +636,13 @@ def _scaled(
 
 
 def informative(
-    loss: Loss, start: np.ndarray, scores: np.ndarray, targets: np.ndarray
+    loss: Loss,
+    start: np.ndarray,
+    scores: np.ndarray,
+    targets: np.ndarray,
+    errors: float = STANDARD_ERRORS_TO_BEAT,
 ) -> np.ndarray:
-    """Which sources beat the constant on held-out rows by more than two standard errors.
+    """Which sources beat the constant on held-out rows by more than some standard errors.
 
     Scores may be shrunk for that: a source that is right but too sure of itself is informative.
     """
@@ -626,7 +653,7 @@ def informative(
         count = np.maximum((~np.isnan(gain)).sum(axis=1), 1)
         mean = np.nan_to_num(gain).sum(axis=1) / count
         error = np.sqrt(np.nan_to_num((gain - mean[:, None]) ** 2).sum(axis=1)) / count
-        out |= (mean > STANDARD_ERRORS_TO_BEAT * error) & (count > 2)
+        out |= (mean > errors * error) & (count > 2)
     return out
 
 
@@ -656,10 +683,10 @@ def left_out(judge: Judge, fusion: Fusion, start: np.ndarray, scores: np.ndarray
     return out
 
 
-def better(new: np.ndarray, old: np.ndarray, errors: float = 1.0) -> bool:
-    """Whether losses of the same rows are lower by more than some standard errors."""
+def better(new: np.ndarray, old: np.ndarray, errors: float = 1.0, at_least: float = 0.0) -> bool:
+    """Whether losses of the same rows are lower by some standard errors and, in sum, a constant."""
     gain = old - new
-    return bool(gain.mean() > errors * gain.std() / np.sqrt(len(gain)))
+    return bool(gain.mean() > at_least / len(gain) + errors * gain.std() / np.sqrt(len(gain)))
 
 
 # -- smoothing ----------------------------------------------------------------------------------

@@ -129,9 +129,10 @@ class GBCClassifier(_Published, gbc.GBCClassifier):
         After each round: training losses, source weights (3.10) and graph weights (3.11).
     lambdas_, boosters_, classes_, n_rounds_, feature_importances_, reference_, schema_
         As in :class:`tabweave.GBCClassifier`.
-    source_importances_, joined_weight_, prior_share_, graph_smoothing_, refused_, trust_,
-    self_trained_, search_
-        Empty, 0 or NaN: nothing is validated, smoothed or trained twice.
+    source_importances_, joined_weight_, prior_share_, graph_smoothing_, trust_
+        Empty, 0 or NaN: nothing is validated or smoothed.
+    refused_, self_trained_, search_
+        Empty or False: nothing is refused, trained twice or searched.
 
     Notes
     -----

@@ -526,7 +526,7 @@ def test_losses_of_the_guard_are_squared_errors_of_probabilities():
     for p, label in ((0.7, 1), (0.2, 1)):  # of two classes scikit-learn says the same
         answer = hemap._Answer(np.array([[1 - p, p]]), np.arange(2))
         found = hemap._losses(answer, np.array([label]))
-        assert found[0] == pytest.approx(brier_score_loss([label], [p], labels=[0, 1]))
+        assert found[0] == pytest.approx(brier_score_loss([label, 1 - label], [p, 1 - p]))
 
 
 def test_judged_rows_are_few_and_keep_their_partners():

@@ -963,10 +963,16 @@ def _in_arrow(cells: Any, rows: np.ndarray, values: Any) -> Any:
     filling = _python_cells(values)
     if arrow.types.is_floating(cells.type):
         filling = list(map(float, filling))  # codes are whole numbers, of any size
-    fills = arrow.array(filling, cells.type)
-    both = arrow.chunked_array([*cells.chunks, fills])
-    if arrow.types.is_dictionary(cells.type):
-        both = both.unify_dictionaries()
+    kind = cells.type
+    if arrow.types.is_dictionary(kind):  # pyarrow 17 makes none of large strings from objects
+        coded = arrow.array(filling, kind.value_type).dictionary_encode()
+        fills = arrow.DictionaryArray.from_arrays(
+            coded.indices.cast(kind.index_type), coded.dictionary, ordered=kind.ordered
+        )
+        both = arrow.chunked_array([*cells.chunks, fills]).unify_dictionaries()
+    else:
+        fills = arrow.array(filling, kind)
+        both = arrow.chunked_array([*cells.chunks, fills])
     index = np.arange(len(cells))
     index[rows] = len(cells) + np.arange(len(fills))
     return both.take(arrow.array(index))

@@ -490,7 +490,6 @@ SHRUNKEN = (0.7, 0.5, 0.35, 0.25)  # of one that is too sure of itself
 SHRUNK = (1.0, 0.5, 0.25)  # scores of a source that is too sure of itself
 STANDARD_ERRORS_TO_BEAT = 2.0  # standard errors by which a source must beat the constant
 STRENGTHS = (0.5, 1.0, 2.0, 3.0, 4.5)  # of smoothing
-PRIOR_LABELS = 10  # how many held-out labels a prior counts as
 
 
 # -- fusion -------------------------------------------------------------------------------------
@@ -554,7 +553,7 @@ def choose_fusion(
     weights: np.ndarray | None = None,
     *,
     joined: bool = False,
-    prior_labels: int = PRIOR_LABELS,
+    prior_labels: int = 10,
     min_share: float = 0.05,
 ) -> Fusion:
     """Choose what to believe: one source, all alike, or all by their losses, Eq. (3.10).

@@ -110,6 +110,25 @@ def test_numbers_far_from_zero_lose_nothing_to_float32(device, n_axes, spread):
     np.testing.assert_array_equal(out[1], expected[1])
 
 
+@pytest.mark.parametrize("n_axes", [3, 33])
+def test_queries_beyond_float32_are_left_to_the_cpu(device, n_axes):
+    rng = np.random.default_rng(8)
+    nodes = scan.Nodes.of([], [], rng.normal(size=(n_axes, 6000)))
+    points = rng.normal(size=(70, n_axes))
+    points[::7, 0] = [1e20, -1e20, 1e40, 1e100, 1e16, -1e40, 1e20, 1e20, 1e30, 1e30]
+    queries = scan.Queries.of([], [], points)
+    expected = scan.nearest_nodes(nodes, queries, 5)
+    with tabweave.config_context(device="gpu"):
+        out = scan.nearest_nodes(nodes, queries, 5)
+    np.testing.assert_array_equal(out[1], expected[1])
+
+
+def test_columns_of_more_values_than_two_bytes_are_searched_on_the_cpu(stand_in):
+    codes = [np.arange(70_000), np.arange(70_000) % 3]
+    nodes = scan.Nodes.of(codes, [70_000, 3], np.zeros((0, 70_000)))
+    assert arrays.DeviceNodes.of(stand_in, nodes) is None
+
+
 def test_a_search_narrows_down_and_ranks_few(stand_in):
     device, rng = stand_in, np.random.default_rng(0)
     nodes, queries = made(rng, 1 << 17, [10] * 6, 2)

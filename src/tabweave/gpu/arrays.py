@@ -255,6 +255,8 @@ class DeviceNodes:
         largest = float(np.abs(nodes.line).max(initial=0))
         if n_coordinates > 128 or not largest < 1e15 or len(nodes) > np.iinfo(np.int32).max:
             return None
+        if nodes.widths.max(initial=0) > 1 << 16:  # joint values are two bytes
+            return None
         codes = xp.asarray(nodes.codes)
         line = xp.ascontiguousarray(xp.asarray(nodes.line).T)
         offsets = np.concatenate([[0], np.cumsum(nodes.widths)])
@@ -493,7 +495,7 @@ def nearest(
     k: int,
     names: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The k nearest nodes of each query, and which queries have too many at one distance.
+    """The k nearest nodes of each query, and which queries are left: too far, too many ties.
 
     The k-th distance among some nodes bounds that among all: of ever more nodes, those within the
     bound are collected in float32, rounding included, and ranked in float64.
@@ -513,6 +515,8 @@ def nearest(
     """
     n_queries = len(points)
     out, rows = np.empty((n_queries, k)), np.empty((n_queries, k), np.int64)
+    too_far = ~(np.abs(points).max(axis=1, initial=0) < 1e15)  # their squares are no float32
+    points = np.where(too_far[:, None], 0.0, points)
     unfinished = np.zeros(n_queries, bool)
     called = None if names is None else device.xp.asarray(names)
     n_values = len(nodes.layout.parts) + int(nodes.layout.parts.max(initial=0))
@@ -523,7 +527,7 @@ def nearest(
         answer = _nearest(device, nodes, queries, block.stop - start, k, called)
         for array, part in zip((out, rows, unfinished), answer, strict=True):
             array[block] = _on_host(part[: block.stop - start])
-    return out, rows, unfinished
+    return out, rows, unfinished | too_far
 
 
 def _nearest(

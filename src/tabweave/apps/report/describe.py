@@ -412,17 +412,26 @@ def describe(
         raise ValueError(f"expected n_neighbors to be a whole number >= 1, got {n_neighbors!r}")
     tell = progress_reporter(progress, "", 1.0)
     tell("reading", 0.0)
-    return look_at(read(X, target), method, ReportOptions(n_neighbors, rows, random_state), tell)[0]
+    options = ReportOptions(n_neighbors, rows, random_state)
+    return look_at(read(X, target), method, options, tell).description
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """A description, what it was made by, and what it says of every row."""
+
+    description: dict[str, Any]
+    model: Any = None  # the fitted embedder, unless no column is left to compare rows by
+    distinct: DistinctRows | None = None
+    clusters: np.ndarray | None = None  # of each distinct row
+    points: np.ndarray | None = None  # along the principal axes, of the rows on the map
 
 
 @one_thread()  # t-SNE makes much of the last bit
 def look_at(
     reading: Reading, method: Any, options: ReportOptions, tell: Tell = lambda *_: None
-) -> tuple[dict[str, Any], Any, np.ndarray | None]:
-    """The description of rows that were read, the embedder, and the map's coordinates.
-
-    The coordinates are those along the principal axes, of the rows on the map.
-    """
+) -> Look:
+    """The description of rows that were read, and what it was made by."""
     out: dict[str, Any] = {
         "format": 1,
         **_facts(reading),
@@ -442,7 +451,7 @@ def look_at(
     out["outliers"] = describe_outliers(reading, outliers)
     if not reading.kept:
         empty = dict.fromkeys(("method", "values", "map", "clusters", "neighbors"))
-        return out | empty, None, None
+        return Look(out | empty)
     tell("learning", 0.3)
     model = fitted(reading, method, options)
     weights = column_weights(model)
@@ -452,15 +461,15 @@ def look_at(
     features = counts.select([name for name in counts.names if name != reading.target])
     out["values"] = describe_values(model, features, weights)
     distinct = DistinctRows.of(reading, options.random_state, options.max_map_rows)
-    described, points = _look_at_rows(reading, model, distinct, options, tell)
+    described, clusters, points = _look_at_rows(reading, model, distinct, options, tell)
     described["map"] |= odd_columns(reading, outliers, distinct.first[distinct.shown])
-    return out | described, model, points
+    return Look(out | described, model, distinct, clusters, points)
 
 
 def _look_at_rows(
     reading: Reading, model: Any, distinct: DistinctRows, options: ReportOptions, tell: Tell
-) -> tuple[dict[str, Any], np.ndarray]:
-    """Map, clusters and neighbours, in one pass over the distinct rows; and the points."""
+) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
+    """Map, clusters and neighbours, in one pass over the distinct rows; clusters and points."""
     tell("drawing the map", 0.6)
     vectors, copies = distinct.vectors(model, distinct.drawn), distinct.copies[distinct.drawn]
     axes = Axes.of(vectors, copies)
@@ -487,12 +496,13 @@ def _look_at_rows(
     neighbors = describe_neighbors(reading, model, distinct, chosen, nearest)
     shown = points if distinct.shown is distinct.drawn else all_points[distinct.shown]
     layouts = _layouts(shown, axes, options)
-    tell("done", 1.0)
-    return {
+    described = {
         "map": describe_map(reading, distinct, layouts, labels),
         "clusters": {"silhouette": round(silhouette, 3), "groups": groups},
         "neighbors": {"columns": reading.kept, "rows": neighbors},
-    }, shown
+    }
+    tell("done", 1.0)
+    return described, labels, shown
 
 
 def _rows_to_count(reading: Reading, options: ReportOptions) -> Table:
@@ -612,7 +622,7 @@ def map_widget(X: Any, *, target: Any = None, method: Any = "auto", random_state
     """
     anywidget, traitlets = require("anywidget", "notebook"), require("traitlets", "notebook")
     options = ReportOptions(random_state=random_state, max_map_rows=20_000)
-    description, _, _ = look_at(read(X, target), method, options)
+    description = look_at(read(X, target), method, options).description
     traits = {
         "_esm": widget_script(),
         "description": traitlets.Dict().tag(sync=True),

@@ -406,22 +406,22 @@ def run(send: Send, source: OpenFile, question: Question, folder: Path, max_byte
         report("looking at a sample", 0.1)
         _keep(folder, "sample", _describe_sample(reading, question, options))
         send(("part", "sample"))
-    description, model, points = look_at(
+    look = look_at(
         reading,
         question.method,
         replace(options, max_map_rows=100_000),
         lambda step, share: report(step, 0.15 + 0.8 * share),
     )
-    if model is None:
+    if look.model is None:
         raise ValueError(f"no column is left to compare rows by; {dropped_line(reading.left_out)}")
     report("keeping the model", 0.96)
-    model.save(folder / "model.tabweave")
+    look.model.save(folder / "model.tabweave")
     save(reading.table, folder / "rows.tabweave")
     _keep(folder, "reading", {"target": reading.target, "left_out": reading.left_out})
-    _keep(folder, "description", description)
+    _keep(folder, "description", look.description)
     send(("part", "description"))
     with one_thread():
-        layout, reason = near_layout(points, 0)
+        layout, reason = near_layout(look.points, 0)
     _keep(folder, "layouts", {"layouts": [layout] if layout else [], "without": reason})
 
 
@@ -452,7 +452,8 @@ def _describe_sample(
     n_rows = reading.table.n_rows
     rows = np.sort(np.random.default_rng(0).choice(n_rows, SAMPLE_ROWS, replace=False))
     sample = replace(reading, table=without_unused_labels(take_rows(reading.table, rows)))
-    description, _, _ = look_at(sample, question.method, replace(options, first_picture=True))
+    picture = replace(options, first_picture=True)
+    description = look_at(sample, question.method, picture).description
     if description["map"]:
         description["map"]["rows"] = rows[description["map"]["rows"]].tolist()
     description["neighbors"] = None  # of the sample only: not to be taken for the table's

@@ -597,6 +597,53 @@ def test_whole_numbers_that_float_holds():
     assert not is_float(2**53 + 1) and not is_float(10**400)
 
 
+OFFSETS = ["2024-01-01T10:00:00+02:00", "2024-01-01T11:30:00-05:00", "2024-06-01T23:30:00Z"] * 9
+CLOCKS = [text[:19] for text in OFFSETS]
+
+
+def test_an_instant_is_refused_where_fit_saw_offsets_or_no_zone():
+    mixed, naive = Weave().fit({"at": OFFSETS}), Weave().fit({"at": CLOCKS})
+    for types in (None, {"at": "TIMESTAMP"}):
+        agrees(in_duckdb(mixed, {"at": CLOCKS}, types), mixed, {"at": OFFSETS})
+    agrees(in_duckdb(mixed, {"at": OFFSETS}), mixed, {"at": OFFSETS})
+    for model, said in [(mixed, "offsets of their own"), (naive, "fitted without a time zone")]:
+        with pytest.raises(duckdb.Error, match=f"column at: .*{said}"):
+            in_duckdb(model, {"at": OFFSETS}, {"at": "TIMESTAMPTZ"})
+    with pytest.raises(duckdb.Error, match="fitted without a time zone"):
+        in_duckdb(naive, {"at": OFFSETS})
+    with pytest.raises(sqlite3.Error, match="JSON"):
+        in_sqlite(naive, {"at": OFFSETS})
+
+
+@pytest.mark.slow
+def test_postgres_refuses_an_instant_where_fit_saw_offsets(request):
+    dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="reads PostgreSQL")
+    mixed, naive = Weave().fit({"at": OFFSETS}), Weave().fit({"at": CLOCKS})
+    server = request.getfixturevalue("postgres")
+    for model, cells, said in [
+        (mixed, "at", None),
+        (mixed, "CAST(at AS TIMESTAMPTZ) AS at", "offsets of their own"),
+        (naive, "CAST(at AS TIMESTAMPTZ) AS at", "fitted without a time zone"),
+    ]:
+        script = tabweave.export.sql(model, "postgres", table="times")
+        with dbapi.connect(server) as connection, connection.cursor() as cursor:
+            cursor.adbc_ingest("written", pa.table({"at": OFFSETS}), mode="replace")
+            cursor.execute(f"CREATE TABLE times AS SELECT {cells} FROM written")
+            refused = pytest.raises(dbapi.Error, match=said) if said else contextlib.nullcontext()
+            with refused:
+                cursor.execute(script.select)
+                found = np.array(sorted(cursor.fetchall()), dtype=float)
+    expected = sorted(map(tuple, mixed.transform({"at": OFFSETS})))
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_times_without_an_offset_are_by_the_clock_of_fit_in_any_session():
+    pandas = pytest.importorskip("pandas", reason="columns with a time zone")
+    model = Weave().fit({"at": pandas.to_datetime(OFFSETS, utc=True).tz_convert("Asia/Tokyo")})
+    agrees(in_duckdb(model, {"at": CLOCKS}, {"at": "TIMESTAMP"}), model, {"at": CLOCKS})
+    agrees(in_duckdb(model, {"at": OFFSETS}), model, {"at": OFFSETS})
+
+
 def test_two_labels_that_a_kind_makes_one_are_refused():
     rows = {"a": ["2020-01-01T00:00:00Z", "2020-01-01T00:00:00+00:00"]}
     model = OneHot(schema={"a": "nominal"}).fit(rows)

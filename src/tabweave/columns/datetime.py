@@ -113,9 +113,8 @@ class Datetimes(Numbers):
         if column.is_clock:
             x = _sql_clock(f"TRIM({text})", dialect.number_type)
         else:
-            x = (_sqlite_seconds if dialect.name == "sqlite" else sql_seconds)(
-                cell, column, dialect
-            )
+            seconds = _sqlite_seconds if dialect.name == "sqlite" else sql_seconds
+            x = _sql_of_one_clock(seconds(cell, column, dialect), cell, column, dialect)
         x = sql_unless_missing(text, x)
         if not isinstance(part, Part):
             return x
@@ -1089,7 +1088,34 @@ def sql_seconds(cell: str, column: Column, dialect: Dialect) -> str:
     else:
         time = f"CAST({cell} AS {types['timestamptz']})"
         time = dialect.zoned.format(zone=sql_text(column.zone), time=time)
+        wall = f"CAST({cell} AS {types['timestamp']})"  # without an offset it is by this clock
+        time = f"CASE WHEN {_sql_has_offset(text)} THEN {time} ELSE {wall} END"
     return dialect.seconds.format(time=time)
+
+
+def _sql_has_offset(text: str) -> str:
+    """Whether the text of a date and time ends in an offset or Z."""
+    time = f"SUBSTR({text}, 12)"
+    return " OR ".join(f"{time} LIKE '{sign}'" for sign in ("%+%", "%-%", "%Z"))
+
+
+def _sql_of_one_clock(seconds: str, cell: str, column: Column, dialect: Dialect) -> str:
+    """The seconds, or an error of the database for cells whose clock is not the one of fit."""
+    text = f"CAST({cell} AS {dialect.text_type})"
+    if column.zone is None:
+        differs = _sql_has_offset(text)
+        message = "fitted without a time zone; convert to the clock of fit and drop the zone, not "
+    elif column.zone == OWN_CLOCK and dialect.has_zone:
+        differs = dialect.has_zone.format(cell=cell)
+        message = (
+            "fitted on times with offsets of their own, which a timestamp with time zone does not "
+            "keep; give the text, or fit on datetimes of one time zone, not "
+        )
+    else:
+        return seconds
+    words = dialect.text(f"column {column.name}: {message}")
+    error = dialect.error.format(text=f"{words} || {text}")
+    return f"CASE WHEN {differs} THEN {error} ELSE {seconds} END"
 
 
 def _sqlite_seconds(cell: str, column: Column, dialect: Dialect) -> str:

@@ -100,8 +100,9 @@ def sql(
     where it lies depends on all the others. Where the embedder would raise (``unknown="error"``,
     ``missing="error"``) the dimensions are NULL. Columns of datetimes hold dates or timestamps, or
     ISO text (of dates that were other text in fit, ``types`` must say so), with a time zone if they
-    had one in fit; SQLite has no names of time zones, only UTC
-    and offsets. Text that is read as numbers may be text or numbers.
+    had one in fit; SQLite has no names of time zones, only UTC and offsets. A timestamp with time
+    zone where fit saw none, or text with several offsets, is an error of the database. Text that is
+    read as numbers may be text or numbers.
 
     Examples
     --------

@@ -77,6 +77,9 @@ class Dialect:
     wall_clock, zoned, seconds : str
         Expressions for the date and time of a text without its offset, for the clock of a zone, and
         for the seconds since 1970 of a date and time.
+    has_zone, error : str
+        Expressions for whether a cell is of a type that keeps instants, not the offsets that they
+        were written with, and for a number that cannot be computed, with a text that says why.
     """
 
     name: str
@@ -95,6 +98,8 @@ class Dialect:
     wall_clock: str = ""
     zoned: str = ""
     seconds: str = ""
+    has_zone: str = ""
+    error: str = ""
 
     @property
     def text_type(self) -> str:
@@ -161,6 +166,8 @@ _ALL = (
         wall_clock="regexp_extract({text}, '^[0-9-]{{10}}([T ][0-9:.]*)?')",
         zoned="timezone({zone}, {time})",
         seconds="epoch_us({time}) / 1e6",
+        has_zone="typeof({cell}) = 'TIMESTAMP WITH TIME ZONE'",
+        error="error({text})",
     ),
     Dialect(
         "postgres",
@@ -178,6 +185,8 @@ _ALL = (
         wall_clock="substring({text} from '^[0-9-]{{10}}(?:[T ][0-9:.]*)?')",
         zoned="({time} AT TIME ZONE {zone})",
         seconds="CAST(EXTRACT(EPOCH FROM {time}) AS DOUBLE PRECISION)",
+        has_zone="CAST(pg_typeof({cell}) AS TEXT) = 'timestamp with time zone'",
+        error="CAST({text} AS DOUBLE PRECISION)",
     ),
     Dialect(
         "sqlite",
@@ -186,6 +195,7 @@ _ALL = (
         types=dict.fromkeys((*KINDS, "any"), ""),  # so it converts nothing: 1 and '1' differ
         max_columns=2000,
         max_tables=64,
+        error="json({text})",
     ),
     Dialect("clickhouse", "toString({})", "Float64", escapes=True),
     Dialect("datafusion", float_type="DOUBLE"),
@@ -203,6 +213,8 @@ _ALL = (
         wall_clock="REGEXP_EXTRACT({text}, r'^[0-9-]{{10}}(?:[T ][0-9:.]*)?')",
         zoned="DATETIME({time}, {zone})",
         seconds="UNIX_MICROS(TIMESTAMP({time})) / 1e6",
+        has_zone="STARTS_WITH(FORMAT('%T', {cell}), 'TIMESTAMP')",
+        error="ERROR({text})",
     ),
     Dialect("spark", "STRING", "DOUBLE", "`", escapes=True),
 )

@@ -150,18 +150,24 @@ def test_the_result_is_a_description(client, done):
     assert page(found)
 
 
-def test_a_thinned_map_shows_the_cells_of_its_rows():
-    """The dates of other rows stood beside the marks of the downloaded report."""
-    from tabweave.apps.report import describe
+def test_the_map_of_all_rows_has_its_marks_in_arrays(client, done, expected):
+    def part(name, dtype):
+        answer = client.get(f"/api/jobs/{done}/map/{name}")
+        assert answer.headers["content-type"] == "application/octet-stream"
+        return np.frombuffer(answer.content, dtype)
 
-    day = np.datetime64("2024-01-01") + np.arange(300).astype("timedelta64[D]")
-    rows = {"day": day, "n": np.arange(300) ** 2.0, "k": [f"k{i % 7}" for i in range(300)]}
-    m = app.thinned(describe(rows), max_marks=100)["map"]
-    assert m["rows"] == list(range(0, 300, 3))
-    day, n, k = m["columns"]
-    assert day["texts"] == [str(rows["day"][row]) for row in m["rows"]]
-    assert n["numbers"] == [row**2 for row in m["rows"]]
-    assert [k["labels"][code] for code in k["codes"]] == [f"k{row % 7}" for row in m["rows"]]
+    rows, copies = part("rows", np.int32), part("copies", np.uint32)
+    marks = part("row_marks", np.int32)
+    assert copies.sum() == len(marks) == 80
+    np.testing.assert_array_equal(np.bincount(marks), copies)
+    np.testing.assert_array_equal(marks[rows], np.arange(len(rows)))
+    whole = client.get(f"/api/jobs/{done}/result").json()["map"]
+    places = part("layout-0", np.float32).reshape(-1, 2)
+    np.testing.assert_allclose(places[marks[whole["rows"]]], whole["layouts"][0]["points"], 1e-3)
+    np.testing.assert_array_equal(
+        part("clusters", np.uint8)[marks[whole["rows"]]], whole["clusters"]
+    )
+    assert client.get(f"/api/jobs/{done}/map/model.tabweave").status_code == 400
 
 
 @pytest.mark.parametrize("row", [-1, 80, 10**12])

@@ -422,9 +422,9 @@ class Look:
 
     description: dict[str, Any]
     model: Any = None  # the fitted embedder, unless no column is left to compare rows by
-    distinct: DistinctRows | None = None
-    clusters: np.ndarray | None = None  # of each distinct row
-    points: np.ndarray | None = None  # along the principal axes, of the rows on the map
+    distinct: Any = None  # the distinct rows
+    clusters: Any = None  # of each distinct row
+    points: Any = None  # of each distinct row, along the principal axes
 
 
 @one_thread()  # t-SNE makes much of the last bit
@@ -502,7 +502,7 @@ def _look_at_rows(
         "neighbors": {"columns": reading.kept, "rows": neighbors},
     }
     tell("done", 1.0)
-    return described, labels, shown
+    return described, labels, all_points
 
 
 def _rows_to_count(reading: Reading, options: ReportOptions) -> Table:

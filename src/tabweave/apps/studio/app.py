@@ -207,6 +207,9 @@ DOWNLOADS = {
 }
 
 
+# Arrays of what the map draws, one entry a mark; and the mark of each row.
+MapPart = Literal["rows", "copies", "clusters", "layout-0", "layout-1", "row_marks"]
+
 # -- answers ------------------------------------------------------------------------------------
 
 
@@ -219,29 +222,12 @@ def described(job: StudioJob, part: str = "description") -> dict[str, Any]:
 
 
 def page_of(job: StudioJob) -> str:
-    """The report of the job as a page, its map as small as reports have it."""
+    """The report of the job as a page."""
     description = described(job)
     by_neighborhood = described(job, "layouts")
     description["map"]["layouts"] += by_neighborhood["layouts"]
     description["map"]["without"] = by_neighborhood["without"]
-    return page(thinned(description), title=job.source.name)
-
-
-def thinned(description: dict[str, Any], max_marks: int = 2_000) -> dict[str, Any]:
-    """A description whose map has few marks, so that the page is small."""
-    map_data = dict(description["map"])
-    step = -(-len(map_data["rows"]) // max_marks)
-    if step > 1:
-        if "odd" in map_data:
-            map_data["odd"] = map_data["odd"] | {"codes": map_data["odd"]["codes"][::step]}
-        each = ("rows", "ids", "copies", "clusters")
-        map_data |= {k: map_data[k][::step] for k in each if k in map_data}
-        map_data["layouts"] = [m | {"points": m["points"][::step]} for m in map_data["layouts"]]
-        map_data["columns"] = [
-            c | {k: c[k][::step] for k in ("codes", "numbers", "texts") if k in c}
-            for c in map_data["columns"]
-        ]
-    return description | {"map": map_data}
+    return page(description, title=job.source.name)
 
 
 @lru_cache(maxsize=2)
@@ -678,6 +664,11 @@ def _jobs(app: Any, studio: Studio) -> None:
     def result(name: str, part: Literal["description", "sample", "layouts"] = "description") -> Any:
         job = studio.jobs[name] if part == "sample" else studio.finished(name)
         return JSONResponse(described(job, part))
+
+    @app.get("/api/jobs/{name}/map/{part}")
+    def map_part(name: str, part: MapPart) -> Any:
+        array = np.load(studio.finished(name).folder / f"{part}.npy", mmap_mode="r")
+        return Response(array.tobytes(), media_type="application/octet-stream")
 
     @app.get("/api/jobs/{name}/explain")
     def explain(name: str, a: int, b: int) -> dict[str, Any]:

@@ -25,7 +25,7 @@ import numpy as np
 
 from tabweave._compat import one_thread
 from tabweave.apps.methods import learns_from_classes
-from tabweave.apps.report.describe import ReportOptions, look_at
+from tabweave.apps.report.describe import Look, ReportOptions, look_at
 from tabweave.apps.report.reading import Reading, without_unused_labels
 from tabweave.apps.report.reading import read as read_rows
 from tabweave.apps.report.rows import near_layout
@@ -204,6 +204,7 @@ def _usable_bytes() -> int:
 # -- jobs -----------------------------------------------------------------------------------------
 
 SAMPLE_ROWS = 1_500  # Rows of the first picture.
+MAX_MARKS = 1_000_000  # Marks of the map of all rows.
 
 
 @dataclass(frozen=True)
@@ -392,7 +393,7 @@ def prepare() -> None:
 
 
 def run(send: Send, source: OpenFile, question: Question, folder: Path, max_bytes: int) -> None:
-    """Do a job: keep rows, model and descriptions in its folder, and say how it goes.
+    """Do a job: keep rows, model, map and descriptions in its folder, and say how it goes.
 
     Sent are ("progress", Progress) and ("part", name).
     """
@@ -409,7 +410,7 @@ def run(send: Send, source: OpenFile, question: Question, folder: Path, max_byte
     look = look_at(
         reading,
         question.method,
-        replace(options, max_map_rows=100_000),
+        options,
         lambda step, share: report(step, 0.15 + 0.8 * share),
     )
     if look.model is None:
@@ -418,11 +419,47 @@ def run(send: Send, source: OpenFile, question: Question, folder: Path, max_byte
     look.model.save(folder / "model.tabweave")
     save(reading.table, folder / "rows.tabweave")
     _keep(folder, "reading", {"target": reading.target, "left_out": reading.left_out})
+    marks = choose_marks(look)
+    _keep_marks(folder, look, marks)
     _keep(folder, "description", look.description)
     send(("part", "description"))
     with one_thread():
-        layout, reason = near_layout(look.points, 0)
+        drawn = np.flatnonzero(np.isin(marks, look.distinct.shown))
+        layout, reason = near_layout(look.points[marks], 0)
+    if layout is not None:
+        np.save(folder / "layout-1.npy", np.asarray(layout["points"], np.float32))
+        layout["points"] = [layout["points"][i] for i in drawn]
     _keep(folder, "layouts", {"layouts": [layout] if layout else [], "without": reason})
+
+
+def choose_marks(look: Look) -> np.ndarray:
+    """The distinct rows that the map draws: all, or as many at random as it can hold."""
+    n_distinct = len(look.distinct.first)
+    if n_distinct <= MAX_MARKS:
+        return np.arange(n_distinct)
+    rng = np.random.default_rng(0)
+    others = np.setdiff1d(np.arange(n_distinct), look.distinct.shown)
+    others = rng.choice(others, MAX_MARKS - len(look.distinct.shown), replace=False)
+    return np.sort(np.append(look.distinct.shown, others))
+
+
+def _keep_marks(folder: Path, look: Look, marks: np.ndarray) -> None:
+    """Keep what the map draws as arrays, and which mark and cluster each row has."""
+    distinct = look.distinct
+    places = np.zeros((len(marks), 2), np.float32)
+    places[:, : look.points.shape[1]] = look.points[marks, :2]
+    mark_of = np.full(len(distinct.first), -1, np.int32)
+    mark_of[marks] = np.arange(len(marks))
+    arrays = {
+        "rows": distinct.first[marks].astype(np.int32),
+        "copies": distinct.copies[marks].astype(np.uint32),
+        "clusters": look.clusters[marks].astype(np.uint8),
+        "layout-0": places,
+        "row_marks": mark_of[distinct.of_row],
+        "row_clusters": look.clusters[distinct.of_row].astype(np.int16),
+    }
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
 
 
 def read_for(question: Question, source: Source) -> Reading:

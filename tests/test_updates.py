@@ -7,14 +7,18 @@ import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
 
 import tabweave
-from tabweave import OneHot, Sources
+from tabweave import OneHot, Sources, updates
+from tabweave.updates import lock_of
 
+SOURCE = str(Path(tabweave.__file__).parent)
 N_READS = 20  # of each method of each estimator; the slow test has a hundred times as many
 
 
@@ -213,6 +217,120 @@ def impatient():
 @pytest.mark.parametrize("cls", UPDATED, ids=lambda cls: f"{cls.__module__}.{cls.__name__}")
 def test_every_answer_belongs_to_a_state(cls, impatient):
     assert not torn_answers(cls, N_READS)
+
+
+def lines_read(model, call):
+    """Return the lines of the package that a reader runs, each once, in order."""
+    lines = {}
+
+    def trace(frame, event, _):
+        if not frame.f_code.co_filename.startswith(SOURCE):
+            return None
+        lines.setdefault((frame.f_code, frame.f_lineno))
+        return trace
+
+    sys.settrace(trace)
+    try:
+        answer(model, call)
+    finally:
+        sys.settrace(None)
+    return list(lines)
+
+
+def read_with_update_at(model, call, line, update, free):
+    """Return what a reader says if an update is published the first time that it runs a line.
+
+    Where no lock is free, as when a state is completed, it is published as soon as one is.
+    """
+    waiting = [line]
+
+    def trace(frame, event, _):
+        if not frame.f_code.co_filename.startswith(SOURCE):
+            return None
+        if waiting and waiting[0] == (frame.f_code, frame.f_lineno):
+            waiting.clear()
+            thread.start()
+            thread.join(timeout=5 if free() else 0.01)
+        return trace if waiting else None
+
+    thread = threading.Thread(target=update)
+    sys.settrace(trace)
+    try:
+        return answer(model, call)
+    finally:
+        sys.settrace(None)
+        if not waiting:
+            thread.join()
+
+
+def answers_torn_at_a_line(cls, n_lines=None, numbers=(0, 1, 2)):
+    """Publish an update at each line of each reader; return the number of reads, and the torn."""
+    history, n_reads, torn = History(cls), 0, []
+    states = history.states()
+    readers = history.readers() | COPIES
+    model = small(cls)
+
+    def free():
+        with ThreadPoolExecutor(1) as other:
+            return other.submit(can_update).result()
+
+    def can_update():
+        if not (may := updates._locking.acquire(blocking=False)):
+            return False
+        updates._locking.release()
+        if may := (lock := lock_of(model)).acquire(blocking=False):
+            lock.release()
+        return may
+
+    for name, call in readers.items():
+        answers = [state[name] for state in states] if name not in COPIES else None
+        for number in numbers:
+            bring_to(history, model, number)
+            lines = lines_read(model, call)
+            step = max(1, -(-len(lines) // (n_lines or len(lines) or 1)))
+            for line in lines[step // 2 :: step]:
+                bring_to(history, model, number)
+                update = partial(history.update, model, number + 1)
+                got, n_reads = read_with_update_at(model, call, line, update, free), n_reads + 1
+                if answers is not None:
+                    whole = any(same(got, state) for state in answers)
+                else:
+                    found = {n: answer(got[0].item(), c) for n, c in history.readers().items()}
+                    whole = any(all(same(found[n], s[n]) for n in found) for s in states)
+                if not whole:
+                    torn.append((name, line[0].co_qualname, line[1]))
+    return n_reads, torn
+
+
+def bring_to(history, model, number):
+    """Bring a model to the state of a number, from wherever it is."""
+    for step in range(number + 1):
+        history.update(model, step)
+
+
+COPIES = {
+    "deepcopy": lambda model: boxed(copy.deepcopy(model)),
+    "pickle": lambda model: boxed(pickle.loads(pickle.dumps(model))),
+}
+
+
+def boxed(model):
+    box = np.empty((), object)
+    box[()] = model
+    return box
+
+
+@pytest.mark.parametrize("cls", UPDATED, ids=lambda cls: f"{cls.__module__}.{cls.__name__}")
+def test_an_update_at_a_line_of_a_reader_tears_no_answer(cls):
+    n_reads, torn = answers_torn_at_a_line(cls, n_lines=1, numbers=(1,))
+    assert n_reads and not torn
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cls", UPDATED, ids=lambda cls: f"{cls.__module__}.{cls.__name__}")
+def test_an_update_at_any_line_of_a_reader_tears_no_answer(cls):
+    n_reads, torn = answers_torn_at_a_line(cls)
+    assert n_reads and not torn
 
 
 @pytest.mark.slow

@@ -2,9 +2,10 @@
 
 Usage: python tools/histories.py [--minutes M] [--processes P]
 
-First an update is published at each line that each reader runs (at some, if learning is slow), then threads read and update at
-random until the time is over; both as in ``tests/test_updates.py``, whose tests do less of it. An
-answer that belongs to no state of the estimator is printed, and the exit status is 1.
+First an update is published at each line that each reader runs (at some, if learning is slow),
+then threads read and update at random until the time is over; both as in
+``tests/test_updates.py``, whose tests do less of it. An answer that belongs to no state of the
+estimator is printed, and the exit status is 1.
 """
 
 from __future__ import annotations

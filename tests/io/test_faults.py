@@ -119,7 +119,7 @@ def test_an_allocation_that_fails(write, n_before):
         testcapi.set_nomemory(n_before, n_before + 1)
         try:
             save(path)
-        except MemoryError:
+        except Exception:  # MemoryError, or what compiled code of others makes of it
             return 1
         finally:
             testcapi.remove_mem_hooks()

@@ -1,6 +1,7 @@
 """Writing that fails anywhere leaves the old file whole, nothing beside it, and names the file."""
 
 import errno
+import faulthandler
 import os
 import signal
 import warnings
@@ -127,7 +128,7 @@ def test_an_allocation_that_fails(write, n_before):
 
     status = in_a_fork(without_memory)
     assert path.read_bytes() == b"old" or abs(path.stat().st_size - size) <= 64
-    if status != -signal.SIGSEGV:  # compiled code of others may not survive it; the file does
+    if status != -signal.SIGSEGV:  # protobuf below ONNX does not survive it; the file does
         assert status in (0, 1) and os.listdir(path.parent) == [path.name]
 
 
@@ -141,6 +142,7 @@ def in_a_fork(work):
     status = 2
     try:
         signal.alarm(30)
+        faulthandler.disable()  # what ends such a process is expected
         warnings.simplefilter("ignore")
         status = work()
     finally:

@@ -83,17 +83,81 @@ def _tenths(values: np.ndarray) -> np.ndarray:
 
 def _strength(bins: np.ndarray, classes: np.ndarray) -> float:
     """Cramér's V of bins and classes, corrected for chance; 0 if chance explains it."""
+    n_bins, n_classes = bins.max(initial=0) + 1, classes.max(initial=0) + 1
+    joint = np.bincount(bins * n_classes + classes, minlength=n_bins * n_classes)
+    return corrected_cramers_v(joint.reshape(n_bins, n_classes))
+
+
+def corrected_cramers_v(joint: np.ndarray) -> float:
+    """Cramér's V of a table of counts, corrected for chance; 0 if chance explains it."""
     from scipy.stats import chi2
 
-    n, n_bins, n_classes = len(bins), bins.max(initial=0) + 1, classes.max(initial=0) + 1
+    joint = joint[joint.any(axis=1)][:, joint.any(axis=0)].astype(np.float64)
+    n, (n_bins, n_classes) = joint.sum(), joint.shape
     freedom = (n_bins - 1) * (n_classes - 1)
     max_statistic = n * (min(n_bins, n_classes) - 1)
-    if freedom == 0 or max_statistic <= freedom:
+    if freedom <= 0 or max_statistic <= freedom:
         return 0.0
-    joint = np.bincount(bins * n_classes + classes, minlength=n_bins * n_classes)
-    joint = joint.reshape(n_bins, n_classes).astype(np.float64)
     expected = np.outer(joint.sum(1), joint.sum(0)) / n
     statistic = float(((joint - expected) ** 2 / expected).sum())
     if chi2.sf(statistic, freedom) > 1e-6:
         return 0.0
     return float(np.sqrt((statistic - freedom) / (max_statistic - freedom)))
+
+
+# -- columns that name rows -----------------------------------------------------------------------
+
+MIN_NAMING_SHARE = 0.9  # Distinct values of a column that names rows, as a share of the rows.
+MAX_CODE_LENGTH = (
+    12  # Characters of a value, on average, of a column that says no more than a code.
+)
+
+
+def naming_columns(table: Table) -> list[list[str]]:
+    """The columns that can name rows, the best choice first: a short code and a text, or one.
+
+    A column names rows if hardly any value repeats and few are missing. Text goes before numbers.
+
+    Parameters
+    ----------
+    table : Table
+        The rows, every column of them.
+
+    Examples
+    --------
+    >>> from tabweave import Table
+    >>> rows = {"code": ["SEA", "BOS"], "city": ["Seattle", "Boston"], "zone": ["west", "west"]}
+    >>> naming_columns(Table.of(rows, rules="all"))
+    [['code', 'city'], ['code'], ['city']]
+    """
+    shares = {column.name: _distinct_share(data) for column, data in table}
+    names = [name for name, share in shares.items() if share >= MIN_NAMING_SHARE]
+    length = {name: _mean_length(table[name].labels) for name in names if _has_text(table[name])}
+    texts = sorted(length, key=length.__getitem__)
+    codes = [n for n in texts if shares[n] == 1 and length[n] <= MAX_CODE_LENGTH]
+    longer = [name for name in texts if codes and length[name] > length[codes[0]]]
+    pairs = [[codes[0], longer[0]]] if longer else []
+    numbers = [name for name in names if name not in length]
+    return pairs + [[name] for name in [*texts, *numbers]]
+
+
+def _distinct_share(data: Any) -> float:
+    """The distinct values of a column as a share of the rows; 0 of what names nothing."""
+    if not len(data) or data.is_set or data.is_dated or data.missing.mean() > 1 - MIN_NAMING_SHARE:
+        return 0.0
+    if not data.is_continuous:
+        return len(np.unique(data.codes)) / len(data)
+    first_rows = 10_000  # which tell of most columns that they repeat
+    for values in (data.values[:first_rows], data.values):
+        share = len(np.unique(values)) / len(values)
+        if share < MIN_NAMING_SHARE or not (values % 1 == 0).all():
+            return 0.0
+    return share
+
+
+def _has_text(data: Any) -> bool:
+    return not data.is_continuous and any(isinstance(label, str) for label in data.labels)
+
+
+def _mean_length(labels: Any) -> float:
+    return float(np.mean([len(str(label)) for label in labels if label is not None]))

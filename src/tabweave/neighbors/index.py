@@ -339,7 +339,13 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
     # -- questions -------------------------------------------------------------------------
 
     def query(
-        self, rows: Any, k: int = 10, where: Any = None, *, together: str | None = None
+        self,
+        rows: Any,
+        k: int = 10,
+        where: Any = None,
+        *,
+        together: str | None = None,
+        distinct: bool = False,
     ) -> Matches:
         """Find the k nearest rows of each row, or of several rows taken together.
 
@@ -361,6 +367,9 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
             Whether the rows are one question. ``"mean"``: what is nearest to their mean (to them on
             average, where distances are not Euclidean). ``"all"``: what is near to every one of
             them; the distance is the largest of theirs. Searched exactly, whatever the backend.
+        distinct : bool, default=False
+            Whether rows that are equal in all that is compared are found once, the first of them:
+            duplicates then fill no list. :meth:`equal_rows` finds the others.
 
         Returns
         -------
@@ -382,11 +391,52 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         stored = cache.stored
         allowed = stored.allowed(where)
         k = min(int(k), int(np.count_nonzero(stored.alive if allowed is None else allowed)))
-        if together is None:
+        if distinct:
+            if together is not None:
+                raise ValueError("expected together or distinct, got both; leave one out")
+            distances, nearest = cache.nearest_distinct(queries, names, k, allowed)
+        elif together is None:
             distances, nearest = cache.nearest(queries, names, k, allowed)
         else:
             distances, nearest = nearest_to_all(cache.view(names), queries, k, allowed, together)
         return Matches(stored.ids[nearest], distances, stored.positions_of(nearest))
+
+    def equal_rows(
+        self, position: int, columns: Sequence[str] | None = None, where: Any = None
+    ) -> np.ndarray:
+        """The rows that a query cannot tell from one, itself among them.
+
+        Parameters
+        ----------
+        position : int
+            Where the row is among ``ids_``, as :class:`Matches` has it.
+        columns : sequence of str, optional
+            The columns that are compared, if not all.
+        where
+            As in :meth:`query`.
+
+        Returns
+        -------
+        ndarray
+            Positions, in order.
+
+        Examples
+        --------
+        >>> from tabweave import SimilarityIndex
+        >>> rows = {"color": ["red", "red", "blue"], "size": ["S", "S", "L"]}
+        >>> index = SimilarityIndex().fit(rows)
+        >>> index.query({"color": "red", "size": "S"}, k=2, distinct=True).positions
+        array([[0, 2]])
+        >>> index.equal_rows(0)
+        array([0, 1])
+        """
+        check_is_fitted(self, "_stored")
+        cache = self._prepared()
+        stored = cache.stored
+        view = cache.view(None if columns is None else self._compared(columns))
+        node = view.copies.node_of[np.flatnonzero(stored.alive)[[position]]]
+        rows, _ = view.copies.rows_of(node, stored.allowed(where))
+        return np.sort(stored.positions_of(rows))
 
     def query_radius(self, rows: Any, radius: float, where: Any = None) -> list[Matches]:
         """Find all rows within a distance of each row; exact for every backend.
@@ -699,6 +749,18 @@ class IndexState:
         summed, rows = nearest_rows(
             view.nodes, view.copies, view.queries(queries), k, allowed, search
         )
+        return view.space.rooted(summed), rows
+
+    def nearest_distinct(
+        self, queries: Table, names: list[str] | None, k: int, allowed: np.ndarray | None
+    ) -> Ranking:
+        """The same of rows that differ in what is compared, each by its first allowed row."""
+        view = self.view(names)
+        first = view.copies.first(allowed)
+        k = min(k, int(np.count_nonzero(first >= 0)))
+        if k == 0:
+            return np.zeros((queries.n_rows, 0)), np.zeros((queries.n_rows, 0), np.int64)
+        summed, rows = nearest_nodes(view.nodes, view.queries(queries), k, first)
         return view.space.rooted(summed), rows
 
     def _search(self, all_allowed: bool) -> Callable[..., Ranking] | None:

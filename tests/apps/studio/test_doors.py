@@ -5,6 +5,7 @@ import gzip
 import io
 import os
 import pickle
+import re
 import shutil
 import socket
 import subprocess
@@ -32,10 +33,25 @@ ROUTES = [
     ("GET", "/api/jobs/x"),
     ("DELETE", "/api/jobs/x"),
     ("GET", "/api/jobs/x/result"),
+    ("GET", "/api/jobs/x/map/rows"),
     ("GET", "/api/jobs/x/explain?a=0&b=1"),
     ("GET", "/api/jobs/x/near?row=0"),
     ("GET", "/api/program?jobs=x"),
     ("GET", "/api/jobs/x/download/vectors.csv"),
+    ("GET", "/api/tables/x"),
+    ("POST", "/api/tables/x/names"),
+    ("POST", "/api/tables/x/rows"),
+    ("POST", "/api/tables/x/charts"),
+    ("POST", "/api/tables/x/counts"),
+    ("POST", "/api/tables/x/find"),
+    ("POST", "/api/tables/x/values"),
+    ("POST", "/api/tables/x/sets"),
+    ("POST", "/api/tables/x/differences"),
+    ("GET", "/api/tables/x/groups"),
+    ("POST", "/api/tables/x/groups"),
+    ("PATCH", "/api/tables/x/groups/g1"),
+    ("DELETE", "/api/tables/x/groups/g1"),
+    ("GET", "/api/tables/x/export"),
     ("GET", "/docs"),
     ("GET", "/openapi.json"),
 ]
@@ -64,7 +80,9 @@ def leftovers(client):
 
 def test_every_route_is_known_to_the_tests(client):
     known = {path.split("?")[0].replace("/x", "/{name}") for _, path in ROUTES}
-    routes = {r.path.replace("{kind}", "vectors.csv") for r in client.app.routes}
+    examples = {"{kind}": "vectors.csv", "{group}": "g1", "{part}": "rows"}
+    paths = [route.path for route in client.app.routes]
+    routes = {re.sub(r"{(kind|group|part)}", lambda m: examples[m[0]], path) for path in paths}
     assert routes <= known
 
 

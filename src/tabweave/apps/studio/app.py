@@ -12,6 +12,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache, partial, wraps
 from importlib.resources import files
@@ -46,7 +47,8 @@ from tabweave.apps.studio.files import (
     stamp_of,
     suffix_of,
 )
-from tabweave.apps.studio.jobs import Jobs, Question, StudioJob, file_reader
+from tabweave.apps.studio.jobs import Jobs, Question, StudioJob, file_reader, table_reader
+from tabweave.apps.studio.rows import Rows, write_labelled, write_rows
 from tabweave.columns.table import take_rows
 from tabweave.io.files import replacing
 from tabweave.io.register import KINDS
@@ -76,10 +78,16 @@ class Studio:
         self._preview_lock = threading.Lock()
         self._uploaded_bytes = 0
         self._slow_threads: Any = None
+        self._rows: dict[tuple[Any, ...], Future[Rows]] = {}
+        self._row_threads = ThreadPoolExecutor(1, "rows")
 
     def close(self) -> None:
         """End all jobs, and leave nothing behind."""
         self.jobs.close()
+        self._row_threads.shutdown(cancel_futures=True)
+        for rows in self._rows.values():
+            if not rows.cancelled() and rows.exception() is None:
+                rows.result().close()
         self._holding.end()
 
     async def run_slow(self, work: Callable[..., Any], *args: Any, **named: Any) -> Any:
@@ -112,8 +120,53 @@ class Studio:
             text = text.replace(str(path), name).strip().removeprefix(f"{name}: ")
             raise Refused(f"{name!r} cannot be opened: {text[:600]}") from None
         key = key or secrets.token_hex(8)
-        self._files[key] = OpenFile(path, name, stamp, encoding)
+        self._files[key] = file = OpenFile(path, name, stamp, encoding)
+        self._begin_rows(file)
         return preview | {"source": key, "name": name}
+
+    def _begin_rows(self, file: OpenFile) -> Future[Rows]:
+        """Begin to read all rows of a file as it is, once for all who open it."""
+        key = file.path, file.stamp, file.encoding
+        with self._preview_lock:
+            if key not in self._rows or self._rows[key].cancelled():
+                self._rows[key] = self._row_threads.submit(self._read_rows, file)
+            return self._rows[key]
+
+    def _read_rows(self, file: OpenFile) -> Rows:
+        folder = self.folder / secrets.token_hex(8)
+        folder.mkdir()
+        with tempfile.TemporaryDirectory(dir=self.folder) as copies:
+            table_reader().call(
+                write_rows, file.path, file.encoding, Path(copies), self.limit, folder
+            )
+        return Rows(folder, self._clusters_of)
+
+    def rows_of(self, key: str) -> Rows:
+        """All rows of a file that was let in, as soon as they are read."""
+        file = self.file(key)
+        file.check_current()
+        try:
+            return self._begin_rows(file).result()
+        except ValueError as error:
+            text = str(error).replace(str(file.path), file.name)
+            raise Refused(f"{file.name!r} cannot be read: {text[:600]}") from None
+
+    def labelled(self, key: str, form: str, label: str) -> Path:
+        """A file of all rows and columns of a table, and the group of each row."""
+        if not 0 < len(label) <= 200:
+            raise ValueError(
+                f"expected a name of 1 to 200 characters for the column, got {label!r}"
+            )
+        rows = self.rows_of(key)
+        codes, names = rows.labels()
+        with rows.export_lock:
+            np.save(rows.folder / "labels.npy", codes)
+            target = rows.folder / f"labelled.{form}"
+            table_reader().call(write_labelled, rows.folder, names, target, label)
+        return target
+
+    def _clusters_of(self, job: str) -> np.ndarray:
+        return np.load(self.finished(job).folder / "row_clusters.npy", mmap_mode="r")
 
     def _preview(self, path: Path, stamp: tuple[int, ...], encoding: str | None) -> dict[str, Any]:
         """The first rows of a file as it is now, read once for all who open it."""
@@ -244,6 +297,18 @@ def _model(folder: Path) -> Any:
 @lru_cache(maxsize=2)
 def _index(folder: Path) -> SimilarityIndex:
     return SimilarityIndex(_model(folder), backend="exact").fit(_reading(folder).features())
+
+
+def rows_of_marks(job: StudioJob, marks: list[int]) -> np.ndarray:
+    """The rows that marks of a map stand for."""
+    mark_of_row = np.load(job.folder / "row_marks.npy", mmap_mode="r")
+    n_marks = int(mark_of_row.max(initial=-1)) + 1
+    is_chosen = np.zeros(n_marks + 1, bool)  # the last one for rows that are not on the map
+    for mark in marks:
+        if not 0 <= mark < n_marks:
+            raise ValueError(f"expected a mark from 0 to {n_marks - 1:,}, got {mark}")
+    is_chosen[marks] = True
+    return is_chosen[mark_of_row]
 
 
 def opened(job: StudioJob) -> tuple[Reading, Any]:
@@ -503,6 +568,8 @@ def create_app(
         app.add_exception_handler(kind, _error_response)
     _pages(app, studio, token)
     _tables(app, studio)
+    _rows(app, studio)
+    _groups(app, studio)
     _jobs(app, studio)
     return app
 
@@ -646,6 +713,128 @@ def _tables(app: Any, studio: Studio) -> None:
         methods.check(method, target, "pages")
         question = Question.of(method, target or None, columns or {})
         return studio.start(source, question).summary()
+
+
+Filters = list[dict[str, Any]]
+
+
+def _rows(app: Any, studio: Studio) -> None:
+    """Questions about the rows of a table."""
+    from fastapi import Body
+
+    @app.get("/api/tables/{name}")
+    @studio.slow
+    def table(name: str) -> dict[str, Any]:
+        return studio.rows_of(name).described()
+
+    @app.post("/api/tables/{name}/names")
+    def name_by(name: str, columns: list[str] = Body(embed=True)) -> dict[str, Any]:  # noqa: B008
+        rows = studio.rows_of(name)
+        rows.name_by(columns)
+        return {"names": rows.names}
+
+    @app.post("/api/tables/{name}/rows")
+    def page_of_rows(
+        name: str,
+        filters: Filters = Body([]),  # noqa: B008
+        sort: Filters = Body([]),  # noqa: B008
+        offset: int = Body(0),
+        limit: int = Body(100),
+        columns: list[str] | None = Body(None),  # noqa: B008
+        distinct: bool = Body(False),
+    ) -> dict[str, Any]:
+        return studio.rows_of(name).page(filters, sort, offset, limit, columns, distinct)
+
+    @app.post("/api/tables/{name}/charts")
+    def charts(
+        name: str,
+        filters: Filters = Body([]),  # noqa: B008
+        columns: list[str] | None = Body(None),  # noqa: B008
+    ) -> dict[str, Any]:
+        return studio.rows_of(name).charts(filters, columns)
+
+    @app.post("/api/tables/{name}/counts")
+    def counts(name: str, filters: Filters = Body([], embed=True)) -> dict[str, Any]:  # noqa: B008
+        rows = studio.rows_of(name)
+        return {"rows": rows.n_rows, "passing": int(rows.mask(filters).sum())}
+
+    @app.post("/api/tables/{name}/find")
+    def find(name: str, text: str = Body(), limit: int = Body(20)) -> dict[str, Any]:
+        return studio.rows_of(name).find(text[:200], limit)
+
+    @app.post("/api/tables/{name}/values")
+    def values(
+        name: str,
+        column: str = Body(),
+        text: str = Body(""),
+        filters: Filters = Body([]),  # noqa: B008
+        limit: int = Body(50),
+    ) -> dict[str, Any]:
+        return studio.rows_of(name).values(column, text[:200], filters, limit)
+
+
+def _groups(app: Any, studio: Studio) -> None:
+    """Selections, groups of rows, how they differ, and the table with their names."""
+    from fastapi import Body
+    from fastapi.responses import FileResponse
+
+    @app.post("/api/tables/{name}/sets")
+    def make_set(
+        name: str,
+        filters: Filters | None = Body(None),  # noqa: B008
+        job: str | None = Body(None),
+        marks: list[int] | None = Body(None),  # noqa: B008
+    ) -> dict[str, Any]:
+        rows = studio.rows_of(name)
+        if marks is None or job is None:
+            return rows.add_set(rows.mask(filters or []))
+        return rows.add_set(rows_of_marks(studio.finished(job), marks))
+
+    @app.post("/api/tables/{name}/differences")
+    def differences(
+        name: str,
+        a: Filters = Body(),  # noqa: B008
+        b: Filters | None = Body(None),  # noqa: B008
+    ) -> dict[str, Any]:
+        rows = studio.rows_of(name)
+        mask = rows.mask(a)
+        return rows.differences(mask, ~mask if b is None else rows.mask(b))
+
+    @app.get("/api/tables/{name}/groups")
+    def groups(name: str) -> list[dict[str, Any]]:
+        return [group.described() for group in studio.rows_of(name).groups.values()]
+
+    @app.post("/api/tables/{name}/groups")
+    def make_group(
+        name: str,
+        title: str = Body(alias="name"),
+        colour: int = Body(0),
+        filters: Filters = Body([]),  # noqa: B008
+    ) -> dict[str, Any]:
+        return studio.rows_of(name).add_group(title, colour, filters)
+
+    @app.patch("/api/tables/{name}/groups/{group}")
+    def change_group(
+        name: str,
+        group: str,
+        title: str | None = Body(None, alias="name"),
+        colour: int | None = Body(None),
+    ) -> dict[str, Any]:
+        return studio.rows_of(name).change_group(group, title, colour)
+
+    @app.delete("/api/tables/{name}/groups/{group}")
+    def remove_group(name: str, group: str) -> list[dict[str, Any]]:
+        rows = studio.rows_of(name)
+        rows.group(group)
+        del rows.groups[group]
+        return groups(name)
+
+    @app.get("/api/tables/{name}/export")
+    @studio.slow
+    def export(name: str, format: Literal["csv", "parquet"] = "csv", labels: str = "label") -> Any:
+        path = studio.labelled(name, format, labels)
+        stem = Path(studio.file(name).name.removesuffix(".gz")).stem
+        return FileResponse(path, filename=f"{stem}-labelled.{format}")
 
 
 def _jobs(app: Any, studio: Studio) -> None:

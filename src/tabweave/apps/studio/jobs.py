@@ -138,8 +138,14 @@ class FileReader:
 
 @lru_cache(maxsize=1)
 def file_reader() -> FileReader:
-    """The reader that all studios of a process share."""
+    """The reader of first rows that all studios of a process share."""
     return FileReader()
+
+
+@lru_cache(maxsize=1)
+def table_reader() -> FileReader:
+    """The reader of all rows: it may take as long, and as much memory, as a job."""
+    return FileReader(_usable_bytes(), max_seconds=3600.0)
 
 
 # -- in the child -------------------------------------------------------------------------------

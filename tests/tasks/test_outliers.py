@@ -8,6 +8,7 @@ from sklearn.metrics import roc_auc_score
 
 import tabweave
 from tabweave import OutlierCells, Table
+from tabweave.tasks import outliers
 from tabweave.tasks.outliers import (
     Tails,
     conditionals,
@@ -304,6 +305,38 @@ def test_a_row_is_as_odd_as_its_oddest_cell_and_ranked_by_it():
     np.testing.assert_array_equal(row_scores(scores), scores.max(axis=1))
     assert scores.max(axis=1).argmax() == 11
     assert model._cells_of_fit(Table.of(rows, model.schema_), None)[0][0].row == 11
+
+
+def test_many_rows_are_judged_slab_by_slab_as_at_once_and_say_how_far_they_are(monkeypatch):
+    rows = people(900, 2)
+    rows.loc[811, "weight"] = 700.0
+    whole = OutlierCells(max_rows=200).fit_cells(rows, None)
+    monkeypatch.setattr(outliers, "SLAB_ROWS", 64)
+    monkeypatch.setattr(outliers, "BLOCK_NUMBERS", 512)
+    told = []
+    assert OutlierCells(max_rows=200).fit_cells(rows, None, progress=told.append) == whole
+    assert whole[0].row == 811
+    shares = {step: [p.done for p in told if p.step == step] for step in {p.step for p in told}}
+    learning, judging = shares["learning which cells go together"], shares["judging rows"]
+    assert len(learning) >= 4 and len(judging) == -(-700 // 64)
+    assert 0 < min(learning) and max(learning) <= judging[0] == 0.5 and judging == sorted(judging)
+    assert judging[-1] < 1 and {p.total for p in told} == {1.0}
+
+
+def test_a_mixture_without_a_cell_is_as_if_the_row_had_a_gap_there():
+    rows = people(300, 2)
+    model = OutlierCells(engine="mixture").fit(rows)
+    scored = model._as_scores(model._read(rows[:40]))
+    cells = model._model.cells(scored.table)
+    joints = model._model.joints(cells, np.arange(40))
+    for a in range(len(model._model.columns)):
+        gap = cells.codes.copy()
+        gap[a] = -1
+        without = model._model.joints(cells._replace(codes=gap), np.arange(40))
+        expected = model._model.from_mixture(a, gap[a], without)
+        proba = model._model.from_mixture(a, cells.codes[a], joints)
+        np.testing.assert_allclose(proba, expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
 
 
 # -- level and threshold, counted by hand --------------------------------------------------------

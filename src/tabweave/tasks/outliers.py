@@ -8,8 +8,9 @@ odd beyond doubt are left out when the models are learned again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -18,13 +19,14 @@ from scipy.special import ndtri
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import Interval, StrOptions, seed_of
+from tabweave._compat import Interval, StrOptions, in_threads, seed_of
 from tabweave.base import Estimator, TabularInput
 from tabweave.columns.column import Schema
 from tabweave.columns.frames import row_labels
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.table import Table, append_rows, datetime_as_numeric, take_rows
 from tabweave.columns.vocabulary import slices
+from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.register import storable
 from tabweave.tasks.row_model import (
     CodedRows,
@@ -37,9 +39,15 @@ from tabweave.tasks.row_model import (
 
 BLOCK_NUMBERS = 1 << 21  # Numbers that are held at a time while rows are judged.
 MIN_PROBABILITY = 1e-6  # Of a category; a number as far out is far from all.
+N_FOLDS = 4  # Parts of the rows, each of which is judged by a model of the others.
+SLAB_ROWS = 1 << 15  # Rows that are judged between two reports of progress.
+LEARNING_SHARE = 0.5  # Of the time that learning and judging take, about, for a progress bar.
 BEYOND_DOUBT = 12.0  # The score from which on a row does not teach.
 TAIL_SHARE = 0.2  # Of a column's numbers, on either side.
 SURPRISE_DIGITS = 9  # Surprises that differ in later digits are level.
+
+Tell = Callable[..., None]  # (step, share done), as of `progress_reporter`
+SILENT = progress_reporter(None)
 
 
 @storable
@@ -124,8 +132,11 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from rows, which may contain outliers; ``y`` is ignored."""
+        return self._fit(X, SILENT)
+
+    def _fit(self, X: Any, tell: Tell) -> Self:
         table, self._drawn = rows_to_learn(self, X)
-        return self._learn(table)
+        return self._learn(table, tell)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add rows of a stream; the model is fitted to the latest ``max_rows``."""
@@ -135,16 +146,22 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         table = append_rows(self._rows, read_to_ask(self, X))
         latest = np.arange(max(0, table.n_rows - int(self.max_rows)), table.n_rows)
         self._drawn = type(self)._drawn
-        return self._learn(take_rows(table, latest))
+        return self._learn(take_rows(table, latest), SILENT)
 
-    def _learn(self, table: Table) -> Self:
+    def _learn(self, table: Table, tell: Tell) -> Self:
         self._rows = table
         numbers = [(c.name, d.values) for c, d in table if c.is_continuous]
         self._tails = {name: Tails.of(values) for name, values in numbers}
         scored = self._as_scores(table)
         teaches = np.ones(table.n_rows, bool)
+        folds_done = count(1)
+
+        def advance() -> None:
+            share = min(next(folds_done) / (2 * N_FOLDS), 1.0)
+            tell("learning which cells go together", LEARNING_SHARE * share)
+
         for _ in range(2):
-            judged_by_others = self._cross_fitted(scored, teaches)
+            judged_by_others = self._cross_fitted(scored, teaches, advance)
             self._usual = UsualScores.of(judged_by_others)
             self._fit_surprises, self._fit_scores = self._usual.judge(judged_by_others)
             teaches = ~_beyond_doubt(row_scores(self._fit_scores))
@@ -156,18 +173,23 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         self.offset_ = -float(scores[max(len(scores) - n_odd, 0) - (n_odd == 0)])
         return self
 
-    def _cross_fitted(self, scored: ScoredTable, teaches: np.ndarray) -> Evidence:
+    def _cross_fitted(
+        self, scored: ScoredTable, teaches: np.ndarray, advance: Callable[[], None]
+    ) -> Evidence:
         """What is found in each row by a model of others; those that teach may be fewer."""
         n_rows = scored.table.n_rows
-        fold = np.random.default_rng(seed_of(self.random_state)).permutation(n_rows) % 4
+        fold = np.random.default_rng(seed_of(self.random_state)).permutation(n_rows) % N_FOLDS
         if n_rows == 1:
             return evidence(self._taught_by(scored.table), scored)
-        parts = []
-        for part in np.unique(fold):
-            model = self._taught_by(
-                take_rows(scored.table, np.flatnonzero((fold != part) & teaches))
-            )
-            parts.append(evidence(model, scored.take(np.flatnonzero(fold == part))))
+
+        def judged_by_others(part: int) -> Evidence:
+            others = np.flatnonzero((fold != part) & teaches)
+            model = self._taught_by(take_rows(scored.table, others))
+            judged = evidence(model, scored.take(np.flatnonzero(fold == part)))
+            advance()
+            return judged
+
+        parts = in_threads(judged_by_others, np.unique(fold).tolist())
         return Evidence.joined(parts).take(np.argsort(np.argsort(fold, kind="stable")))
 
     def _taught_by(self, table: Table) -> RowModel:
@@ -242,21 +264,35 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         table = self._read(X)
         return named_by(X, self._oddest_cells(table, self._judged(table), n))
 
-    def fit_cells(self, X: Any, n: int | None = 20) -> list[OutlierCell]:
+    def fit_cells(
+        self, X: Any, n: int | None = 20, *, progress: ProgressCallback | None = None
+    ) -> list[OutlierCell]:
         """Learn from rows and return their most unusual cells, scored by a model of the other rows.
 
         A value that occurs once is as odd to the others as it looks; the model has learned it.
+        ``progress``, if given, is called with a :class:`tabweave.engines.Progress`.
         """
-        return named_by(X, self.fit(X)._cells_of_fit(self._read(X), n)[0])
+        return named_by(X, self._fit_and_judge(X, n, progress)[0])
+
+    def _fit_and_judge(
+        self, X: Any, n: int | None, progress: ProgressCallback | None
+    ) -> tuple[list[OutlierCell], np.ndarray]:
+        """The most unusual cells of rows to learn from, and which rows are odd."""
+        tell = progress_reporter(progress, "", 1.0)
+        return self._fit(X, tell)._cells_of_fit(self._read(X), n, tell=tell)
 
     def _cells_of_fit(
-        self, table: Table, n: int | None, rows: np.ndarray | None = None
+        self,
+        table: Table,
+        n: int | None,
+        rows: np.ndarray | None = None,
+        tell: Tell = SILENT,
     ) -> tuple[list[OutlierCell], np.ndarray]:
         """The most unusual cells of rows of fit, and which rows are odd.
 
         The rows are all, or ``rows`` by their numbers among those of fit.
         """
-        judged = self._judged_of_fit(table, rows)
+        judged = self._judged_of_fit(table, rows, tell)
         cells = self._oddest_cells(table, judged, n)
         if rows is not None:
             numbers = rows.tolist()
@@ -302,22 +338,29 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
                 columns[a] = replace(column, bins=bins)
         return replace(self._model, columns=columns)
 
-    def _judged_of_fit(self, table: Table, rows: np.ndarray | None = None) -> JudgedCells:
+    def _judged_of_fit(
+        self, table: Table, rows: np.ndarray | None = None, tell: Tell = SILENT
+    ) -> JudgedCells:
         """Judge rows of fit, all or by their numbers; those that taught by models of others."""
         rows = np.arange(table.n_rows) if rows is None else rows
         learned = np.isin(rows, self._drawn)
         index = np.searchsorted(self._drawn, rows[learned])
         out = JudgedCells(*np.zeros((3, len(rows), len(self._model.columns))))
         surprises, scores = self._fit_surprises[index], self._fit_scores[index]
-        others = self._judged(take_rows(table, np.flatnonzero(~learned)))
+        others = self._judged(take_rows(table, np.flatnonzero(~learned)), tell)
         of_fit = JudgedCells(surprises, scores, self._cell_p_values(scores, is_of_fit=True))
         for part, of_learned, new in zip(out, of_fit, others, strict=True):
             part[learned], part[~learned] = of_learned, new
         return out
 
-    def _judged(self, table: Table) -> JudgedCells:
+    def _judged(self, table: Table, tell: Tell = SILENT) -> JudgedCells:
         """Judge the cells of new rows."""
-        surprises, scores = self._usual.judge(evidence(self._model, self._as_scores(table)))
+        parts, n_rows = [], max(table.n_rows, 1)
+        for start in range(0, n_rows, SLAB_ROWS):
+            tell("judging rows", LEARNING_SHARE + (1 - LEARNING_SHARE) * start / n_rows)
+            slab = take_rows(table, np.arange(start, min(start + SLAB_ROWS, table.n_rows)))
+            parts.append(self._usual.judge(evidence(self._model, self._as_scores(slab))))
+        surprises, scores = map(np.concatenate, zip(*parts, strict=True))
         return JudgedCells(surprises, scores, self._cell_p_values(scores))
 
     def _cell_p_values(self, scores: np.ndarray, *, is_of_fit: bool = False) -> np.ndarray:
@@ -571,7 +614,9 @@ def evidence(model: RowModel, scored: ScoredTable) -> Evidence:
     """What speaks against the cells of rows, block by block."""
     rows = np.arange(scored.table.n_rows)
     blocks = slices(len(rows), len(model.share), BLOCK_NUMBERS) or [slice(0, 0)]
-    return Evidence.joined([_evidence(model, scored.take(rows[block])) for block in blocks])
+    return Evidence.joined(
+        in_threads(lambda block: _evidence(model, scored.take(rows[block])), blocks)
+    )
 
 
 def _evidence(model: RowModel, scored: ScoredTable) -> Evidence:
@@ -627,7 +672,7 @@ def conditionals(
     rows = np.arange(cells.codes.shape[1])
     complete = model.completed(cells, model.first_guesses(cells))
     complete = complete._replace(z=np.nan_to_num(cells.z))  # a number that is a gap: its mean
-    joints = model.log_joints(cells, rows)
+    joints = model.joints(cells, rows)
     for a, column in enumerate(model.columns):
         if column.is_set:
             yield None

@@ -18,7 +18,6 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotrf
 from scipy.sparse import coo_array, csr_array
-from scipy.special import softmax
 
 from tabweave._compat import eigh, one_blas_thread, seed_of
 from tabweave.columns.column import Column, Schema
@@ -197,10 +196,12 @@ class RowModel:
         z = np.nan_to_num(cells.z[model.number_columns])
         z_sums = values.T @ z.T
         is_there = np.array([~data.missing for data in table.columns], float)
+        with one_blas_thread():
+            z_products, n_rows_of_both = z @ z.T, is_there @ is_there.T
         return replace(
             model,
-            products=np.block([[(values.T @ values).toarray(), z_sums], [z_sums.T, z @ z.T]]),
-            n_rows_of_both=is_there @ is_there.T,
+            products=np.block([[(values.T @ values).toarray(), z_sums], [z_sums.T, z_products]]),
+            n_rows_of_both=n_rows_of_both,
             subspaces=model._mixture(cells, seed) if "mixture" in engines else [],
             engines=tuple(engines),
             needs_evidence=needs_evidence,
@@ -318,7 +319,7 @@ class RowModel:
         """What the mixture says of all gaps, or the shares of values."""
         out = {}
         has_gap = np.flatnonzero((cells.codes < 0).any(axis=0))
-        joints = self.log_joints(cells, has_gap)
+        joints = self.joints(cells, has_gap)
         for a, column in enumerate(self.columns):
             if column.is_set:
                 rows = np.flatnonzero(np.isnan(cells.elements[a][:, :1]).any(axis=1))
@@ -450,27 +451,35 @@ class RowModel:
             out.append((np.log(subspace_weights(fit)), logs))
         return out
 
-    def log_joints(self, cells: CodedRows, rows: np.ndarray) -> list[np.ndarray]:
-        """The log probability of the cells of rows with each subspace, fit by fit."""
+    @cached_property
+    def _parts(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The probability of each value in each subspace, and its inverse, fit by fit."""
+        return [(np.exp(logs), np.exp(-logs)) for _, logs in self.subspaces]
+
+    def joints(self, cells: CodedRows, rows: np.ndarray) -> list[np.ndarray]:
+        """The probability of the cells of rows with each subspace, the likeliest 1, fit by fit."""
         out = []
         for weights, logs in self.subspaces:
             total = np.tile(weights, (len(rows), 1))
             for a, column in enumerate(self.columns):
                 if column.labels and not column.is_set:
-                    total += _with_gap(logs[self.spans[a]])[cells.codes[a, rows]]
-            out.append(total)
+                    total += _with_gap(logs[self.spans[a]], 0.0)[cells.codes[a, rows]]
+            total -= total.max(axis=1, keepdims=True)
+            out.append(np.exp(total, out=total))
         return out
 
     def from_mixture(self, a: int, codes: np.ndarray, joints: Sequence[np.ndarray]) -> np.ndarray:
         """The probability of each value of a column given the other cells of rows.
 
-        ``codes`` are the rows' own cells, ``joints`` their log probabilities with each subspace.
+        ``codes`` are the rows' own cells, ``joints`` their probabilities with each subspace.
         """
-        parts = []
-        for (_, logs), joint in zip(self.subspaces, joints, strict=True):
-            logs = logs[self.spans[a]]
-            parts.append(softmax(joint - _with_gap(logs)[codes], axis=1) @ np.exp(logs).T)
-        return np.mean(parts, axis=0)
+        span = self.spans[a]
+        out = np.zeros((len(codes), span.stop - span.start))
+        for (proba, inverse), joint in zip(self._parts, joints, strict=True):
+            others = joint * _with_gap(inverse[span], 1.0)[codes]  # without the cell itself
+            others /= others.sum(axis=1, keepdims=True)
+            out += others @ proba[span].T
+        return out / len(joints)
 
     # -- reasons ---------------------------------------------------------------------------
 
@@ -593,9 +602,9 @@ def _elements(data: Any, labels: Sequence[Label]) -> np.ndarray:
     return out[:, :-1]
 
 
-def _with_gap(logs: np.ndarray) -> np.ndarray:
-    """Log probabilities with a last line, which -1 finds: a gap says nothing."""
-    return np.vstack([logs, np.zeros(logs.shape[1])])
+def _with_gap(of_values: np.ndarray, of_gap: float) -> np.ndarray:
+    """What is said of each value, with a last line, which -1 finds: a gap says nothing."""
+    return np.vstack([of_values, np.full(of_values.shape[1], of_gap)])
 
 
 def positive(symmetric: np.ndarray) -> np.ndarray:

@@ -392,6 +392,14 @@ def test_a_range_that_cannot_be_is_said(folder):
         assert refused.code == code and refused.err.endswith(f"tabweave: {why}\n")
 
 
+def test_odd_says_that_it_learned_from_some_of_many_rows(tmp_path):
+    rows = "\n".join(["a,b", *(f"{i % 7},{'xyz'[i % 3]}" for i in range(20_100))])
+    (tmp_path / "many.csv").write_text(rows)
+    done = called("odd", "many.csv", cwd=tmp_path)
+    said = "learned from 20,000 of 20,100 rows, drawn evenly; all rows are judged"
+    assert done.code == 0 and said in done.err
+
+
 def test_no_cell_is_called_odd_that_is_not(tmp_path):
     (tmp_path / "few.csv").write_text("\n".join(["colour", *["red", "green", "blue"] * 10]))
     done = called("odd", "few.csv", cwd=tmp_path)

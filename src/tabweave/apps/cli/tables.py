@@ -199,17 +199,22 @@ def odd(job: Job, level: float, limit: int, json: bool) -> None:
         ids = Ids.of(rows, job.id)
         cells = opened.table(rows, rules="texts")
         model = tabweave.OutlierCells(level, random_state=job.seed)
-        with working("looking for cells that do not fit"):
-            outliers, is_odd = model.fit(cells)._cells_of_fit(model._read(cells), limit)
+        with progress() as show:
+            outliers, is_odd = model._fit_and_judge(cells, limit, show)
     outliers, n_odd = [c for c in outliers if c.p_value <= level], int(is_odd.sum())
     if job.id is not None:
         outliers = [c._replace(row=ids.name(c.position)) for c in outliers]
     tell_kinds(cells)
+    n_learned = min(model.max_rows, cells.n_rows)
+    if n_learned < cells.n_rows:
+        drawn = f"{n_learned:,} of {plural(cells.n_rows, 'row')}, drawn evenly"
+        note(f"what goes together is learned from {drawn}; all rows are judged")
     if 3 < cells.n_rows < 1 / level:  # p is at least one in all rows
         few = f"{cells.n_rows} rows are too few to find odd cells at level {level:g}"
         note(f"{few}; try --level {1.5 / cells.n_rows:.1g}")
     if json:
-        as_json({"rows": cells.n_rows, "odd": n_odd, "cells": [c._asdict() for c in outliers]})
+        figures = {"rows": cells.n_rows, "learned_from": n_learned, "odd": n_odd}
+        as_json(figures | {"cells": [c._asdict() for c in outliers]})
         return
     for one in outliers:
         say(escape(str(one)))

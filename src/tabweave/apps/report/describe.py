@@ -297,6 +297,7 @@ def describe_outliers(reading: Reading, model: OutlierCells | None) -> dict[str,
     cells, _ = model._cells_of_fit(model._read(table), max_cells, rows)
     return {
         "of": len(rows),
+        "learned": model._rows.n_rows,
         "cells": [
             reading.row_and_id(cell.row) | _describe_cell(cell)
             for cell in cells

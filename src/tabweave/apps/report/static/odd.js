@@ -28,7 +28,8 @@ tabweave.sections.push({
       return [tabweave.el("p", { class: "empty" }, d.method ? "No cell is odd, given the rest of its row." : tabweave.nothingLeft)];
     const intro = tabweave.el("p", {},
       `The most unusual cell of each row, if there is one: p is how often cells of its column are as surprising, given ` +
-      `the rest of their row. ${found.of === d.rows ? "All rows" : `${tabweave.whole(found.of)} of ${tabweave.whole(d.rows)} rows, drawn evenly,`} were looked at.`);
+      `the rest of their row. ${found.of === d.rows ? "All rows" : `${tabweave.whole(found.of)} of ${tabweave.whole(d.rows)} rows, drawn evenly,`} were looked at` +
+      (found.learned < d.rows ? `; what goes together was learned from ${tabweave.whole(found.learned)} rows, drawn evenly, too.` : "."));
     const heads = [{ name: tabweave.rowHead(d), number: true }, { name: "cell" }, { name: "does not go with" }, { name: "p", number: true }];
     const line = (c) => [tabweave.row(c.row, c.id), `${c.column} = ${c.value}`, c.against, c.p < 0.001 ? "< 0.001" : c.p.toFixed(3)];
     return [intro, tabweave.table("Odd cells, most unusual first", heads, found.cells.map(line), { classes: "odd" })];

@@ -43,7 +43,7 @@ reports, the command line); what a schema declares is never asked. In words:
   nothing as long as it is constant.
 - Text of more than 129 values stays ``nominal``, and counts by its spelling, too; with five words
   on average it is called sentences (:mod:`tabweave.columns.spelling`).
-- Of more than 524,288 rows as many are looked at, drawn by row number, the same from every source.
+- Of more than 131,072 rows as many are looked at, drawn by row number, the same from every source.
 - Two numbers in a cell (``120/80``) stay ``nominal``: split them into columns to have them compared
   as numbers.
 - Three or more ranges that follow on one another (``<18``, ``18-24``, ``65+``; ``1960-64``) are

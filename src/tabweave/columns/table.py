@@ -697,7 +697,7 @@ def _sorting(key: np.ndarray) -> np.ndarray:
     return np.concatenate(in_threads(sort, range(n_ranges)))
 
 
-MAX_SAMPLED_ROWS = 1 << 19  # Kinds and bins follow from so many rows, however many there are.
+MAX_SAMPLED_ROWS = 1 << 17  # Kinds follow from so many rows, however many there are.
 
 
 def row_keys(start: int, stop: int) -> np.ndarray:

@@ -22,6 +22,7 @@ from tabweave.engines.source import as_arrow as as_arrow
 from tabweave.engines.source import family as family
 from tabweave.engines.source import has_arrow as has_arrow
 from tabweave.engines.source import in_json as in_json
+from tabweave.engines.transform import by_parts as by_parts
 from tabweave.engines.transform import transform
 from tabweave.engines.transform import vectors_of as vectors_of
 

@@ -15,7 +15,7 @@ from functools import reduce
 from itertools import chain
 from numbers import Integral
 from operator import add
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -38,12 +38,20 @@ from tabweave.counts.counts import Counts
 from tabweave.engines.opening import open_fitted, open_source
 from tabweave.engines.progress import Estimate, ProgressCallback, check_counts_fit, estimated
 from tabweave.engines.pushdown import count_by_sql
-from tabweave.engines.source import Source, family, join_batches, n_rows_of, some_rows
+from tabweave.engines.source import (
+    RereadError,
+    Source,
+    Work,
+    family,
+    join_batches,
+    n_rows_of,
+    some_rows,
+)
 
 Expand = Callable[[Table, Any], tuple[Table, Any]]
 
 
-class InexactNumbersError(ValueError):
+class InexactNumbersError(RereadError):
     """Whole numbers that no float equals, in a column that was taken for one of numbers."""
 
     def __init__(self, name: str) -> None:
@@ -249,7 +257,7 @@ def _count_unseen(
             return work_of(CountRows(replace(reading, rules="first")))(rows)
         n_rows = sum(map(n_rows_of, first))
     else:
-        first, n_rows = sample(source.batches_ahead(names))
+        first, n_rows = sample(source, names)
     if not n_rows:
         return work_of(CountRows(reading)).of_tables([])
     is_complete = n_rows <= MAX_SAMPLED_ROWS
@@ -278,44 +286,127 @@ def _first_rows(batches: Iterator[Any]) -> tuple[list[Any], Iterator[Any] | None
     return first, None
 
 
-def sample(batches: Iterable[Any]) -> tuple[list[Any], int]:
-    """The rows that stand for all, as :func:`sampled_rows` says, and how many all are."""
-    sampled: list[tuple[np.ndarray, Any]] = []
-    n_rows = 0
-    limit = np.uint64(2**64 - 1)
-    for batch in batches:
-        keys = row_keys(n_rows, n_rows + n_rows_of(batch))
-        n_rows += len(keys)
-        sampled.append((keys, batch) if n_rows <= MAX_SAMPLED_ROWS else _below(limit, keys, batch))
-        if sum(len(part_keys) for part_keys, _ in sampled) > 2 * MAX_SAMPLED_ROWS:
-            sampled, limit = _lowest(sampled)
-    return [rows for _, rows in _lowest(sampled)[0]], n_rows
+def sample(source: Source, names: Sequence[str]) -> tuple[list[Any], int]:
+    """The rows that stand for all, as :func:`sampled_rows` says, and how many all are.
+
+    Of a source in parts these are counted first: then each sends its share of the rows, and their
+    number does not grow with that of all rows.
+    """
+    sizes = source.part_sizes()
+    starts = tuple(np.cumsum([0, *sizes]).tolist())
+    share = 2 * MAX_SAMPLED_ROWS / max(starts[-1], 1)  # twice as many have, surely, enough
+    limit = min(int(share * LAST_KEY), LAST_KEY) if sizes else LAST_KEY
+    rows = source.run(SampleRows(starts, limit), names)
+    return [part.rows for part in rows.parts], rows.n_rows
 
 
-def _lowest(sampled: list[tuple[np.ndarray, Any]]) -> tuple[list[tuple[np.ndarray, Any]], Any]:
+LAST_KEY = 2**64 - 1  # No row has a higher one.
+
+
+class SampledPart(NamedTuple):
+    """Some of the rows of a batch: the number of its first row, their keys, and they."""
+
+    start: int
+    keys: np.ndarray
+    rows: Any
+
+
+class SampledRows(NamedTuple):
+    """Rows of the lowest keys, in the order of the rows, and of how many rows they are."""
+
+    parts: list[SampledPart]
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class SampleRows(Work):
+    """Draw rows by the keys of their numbers.
+
+    Attributes
+    ----------
+    starts : tuple of int
+        The number of the first row of each part.
+    limit : int
+        A key above which none is needed.
+    part : int
+        The part that is read.
+    """
+
+    starts: tuple[int, ...] = (0,)
+    limit: int = LAST_KEY
+    part: int = 0
+
+    def at(self, part: int) -> SampleRows:
+        """The same for the part of that number."""
+        return replace(self, part=part)
+
+    def __call__(self, batches: Iterable[Any]) -> SampledRows:
+        """The rows of one part. Parts that changed since they were counted are drawn from, too."""
+        known = self.part < len(self.starts)
+        first = row = self.starts[self.part] if known else self.part << 40
+        sampled: list[SampledPart] = []
+        limit = np.uint64(self.limit)
+        for batch in batches:
+            keys = row_keys(row, row + n_rows_of(batch))
+            sampled.append(_below(limit, SampledPart(row, keys, batch)))
+            row += len(keys)
+            if sum(len(part.keys) for part in sampled) > 2 * MAX_SAMPLED_ROWS:
+                sampled, limit = _lowest(sampled)
+        return SampledRows(_lowest(sampled)[0], row - first)
+
+    def merge(self, results: Sequence[SampledRows]) -> SampledRows:
+        """The rows of the lowest keys of all parts."""
+        parts = sorted((part for result in results for part in result.parts), key=_start_of)
+        return SampledRows(_lowest(parts)[0], sum(result.n_rows for result in results))
+
+
+def _start_of(part: SampledPart) -> int:
+    return part.start
+
+
+def _lowest(sampled: list[SampledPart]) -> tuple[list[SampledPart], Any]:
     """The rows of the lowest keys, and the first key that is too high."""
-    keys = np.concatenate([np.zeros(0, np.uint64), *(part_keys for part_keys, _ in sampled)])
+    keys = np.concatenate([np.zeros(0, np.uint64), *(part.keys for part in sampled)])
     if len(keys) <= MAX_SAMPLED_ROWS:
-        return sampled, np.uint64(2**64 - 1)
+        return sampled, np.uint64(LAST_KEY)
     limit = np.partition(keys, MAX_SAMPLED_ROWS)[MAX_SAMPLED_ROWS]
-    return [_below(limit, *part) for part in sampled], limit
+    return [_below(limit, part) for part in sampled], limit
 
 
-def _below(limit: Any, keys: np.ndarray, batch: Any) -> tuple[np.ndarray, Any]:
-    index = np.flatnonzero(keys < limit)
-    return keys[index], some_rows(batch, index)
+def _below(limit: Any, part: SampledPart) -> SampledPart:
+    """The rows of lower keys."""
+    index = np.flatnonzero(part.keys < limit)
+    if len(index) == len(part.keys):
+        return part
+    return SampledPart(part.start, part.keys[index], some_rows(part.rows, index))
 
 
 def constants(source: Source, table: Table) -> list[str]:
     """The columns that are constant in all rows, of those that are in a sample of them."""
     one = take_rows(table, np.arange(1))
     names = [column.name for column, data in table if column.inferred and data.is_constant()]
-    for batch in source.batches(names) if names else ():
-        rows = Table.of(batch, table.schema.select(names))
-        names = [name for name in names if one[name].joined(rows[name]).is_constant()]
-        if not names:
-            break
-    return names
+    return source.run(FindConstants(one.select(names)), names) if names else []
+
+
+@dataclass(frozen=True)
+class FindConstants(Work):
+    """Find the columns that hold in all rows what they hold in one."""
+
+    row: Table
+
+    def __call__(self, batches: Iterable[Any]) -> list[str]:
+        """The columns that are constant in some batches."""
+        names = self.row.schema.names
+        for batch in batches:
+            rows = Table.of(batch, self.row.schema)
+            names = [name for name in names if self.row[name].joined(rows[name]).is_constant()]
+            if not names:
+                break
+        return names
+
+    def merge(self, results: Sequence[list[str]]) -> list[str]:
+        """The columns that are constant in all parts."""
+        return [name for name in self.row.schema.names if all(name in part for part in results)]
 
 
 def estimate(
@@ -441,7 +532,8 @@ def reading_of(
     is_whole = name is None and names == list(source.types)
     # Rules read the first rows themselves, whose types are those of all.
     declared = Schema.of(schema)
-    completed = _completed(declared, source.types, counted, numbers) if rules is None else declared
+    types = {} if rules is not None or declared.complete else source.known_types(counted)
+    completed = _completed(declared, types, counted, numbers) if rules is None else declared
     numeric = frozenset(column.name for column in completed.columns if column.is_continuous)
     reading = BatchReader(
         schema=completed,
@@ -469,7 +561,7 @@ def _completed(schema: Schema, types: Mapping[str, str], names: list[str], numbe
 
 
 @dataclass(frozen=True)
-class CountRows:
+class CountRows(Work):
     """Count the rows of some batches."""
 
     reading: BatchReader
@@ -518,14 +610,13 @@ class CountRows:
         if gathered is not None:
             yield gathered, _joined_classes(classes)
 
-    @staticmethod
-    def merge(parts: Sequence[Counts]) -> Counts:
+    def merge(self, results: Sequence[Counts]) -> Counts:
         """Add counts."""
-        return reduce(lambda total, part: part + total, reversed(parts), Counts())
+        return reduce(lambda total, part: part + total, reversed(results), Counts())
 
 
 @dataclass(frozen=True)
-class CountWith:
+class CountWith(Work):
     """Count the rows of some batches, and add up what else is made of each."""
 
     counting: CountRows
@@ -549,11 +640,11 @@ class CountWith:
 
             return self.counting.of_tables(seen()), total
 
-    @staticmethod
-    def merge(parts: Sequence[tuple[Counts, Any]]) -> tuple[Counts, Any]:
+    def merge(self, results: Sequence[tuple[Counts, Any]]) -> tuple[Counts, Any]:
         """Add counts, and the other sums."""
-        sums = [total for _, total in parts if total is not None]
-        return CountRows.merge([counts for counts, _ in parts]), reduce(add, sums) if sums else None
+        sums = [total for _, total in results if total is not None]
+        counts = self.counting.merge([counts for counts, _ in results])
+        return counts, reduce(add, sums) if sums else None
 
 
 def _enough(table: Table) -> int:
@@ -584,7 +675,7 @@ Tally = dict[str, Counter]
 
 
 @dataclass(frozen=True)
-class TallyValues:
+class TallyValues(Work):
     """Count the values of each column alone; beyond a limit, only that there are more."""
 
     reading: BatchReader
@@ -605,10 +696,10 @@ class TallyValues:
                 out[column.name] = +Counter(dict(zip(values, seen, strict=True)))
         return out
 
-    def merge(self, parts: Iterable[Tally]) -> Tally:
+    def merge(self, results: Iterable[Tally]) -> Tally:
         """Add tallies."""
         total: Tally = {}
-        for part in parts:
+        for part in results:
             for name, tally in part.items():
                 total.setdefault(name, Counter()).update(tally)
                 limit = self.limits.get(name)

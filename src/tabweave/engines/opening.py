@@ -15,16 +15,15 @@ from tabweave._compat import require
 from tabweave.columns.frames import named_columns, objects
 from tabweave.columns.vocabulary import Bucket
 from tabweave.counts.counts import Counts
+from tabweave.engines.distributed import DaskSource, SparkSource
 from tabweave.engines.duck import describe, in_brackets, open_sql, query_batches, row_batches
 from tabweave.engines.files import looks_like_file, open_file, open_files
 from tabweave.engines.frames import (
     ArrowSource,
-    DaskSource,
     FrameSource,
     IteratorSource,
     LazySource,
     RelationSource,
-    SparkSource,
     library_of,
     scanned_file,
     speaks_arrow,

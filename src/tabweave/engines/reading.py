@@ -156,7 +156,7 @@ def warn_of_predictive_in(X: Any, schema: Schema, y: Any) -> None:
         source = open_source(X)
         if not isinstance(y, str) or not source.repeats:
             return
-        rows, _ = sample(source.batches([*names, y]))
+        rows, _ = sample(source, [*names, y])
         X = dict(named_columns(join_batches(rows, [*names, y]))[0])
         y = objects(X.pop(y))
     warn_of_predictive(X, schema, y)

@@ -47,6 +47,26 @@ _CSV_ERROR = re.compile(
 _END = object()
 
 
+class RereadError(ValueError):
+    """Rows are to be read in another way, which whoever reads them knows."""
+
+
+class Work:
+    """What is done to rows, part by part; the results of parts add up."""
+
+    def __call__(self, batches: Iterable[Any]) -> Any:
+        """The result of the batches of one part."""
+        raise NotImplementedError(f"{type(self).__name__} must work on batches")
+
+    def merge(self, results: Any) -> Any:
+        """The results of parts, in their order, as one."""
+        raise NotImplementedError(f"{type(self).__name__} must merge results")
+
+    def at(self, part: int) -> Work:
+        """The same for the part of that number."""
+        return self
+
+
 class Source:
     """Rows that can be streamed; a subclass implements ``_stream``.
 
@@ -111,12 +131,11 @@ class Source:
         return stream if self.shared else prefetched(stream)
 
     def run(
-        self, work: Any, columns: Sequence[str], progress: Any = None, step: str = "counting"
+        self, work: Work, columns: Sequence[str], progress: Any = None, step: str = "counting"
     ) -> Any:
         """Do work on all rows, where they are, and return its merged result.
 
-        ``work(batches)`` gives the result of some batches, ``work.merge(results)`` that of many.
-        Here the batches come in order, the next being read meanwhile.
+        Here they are one part, whose batches come in order, the next being read meanwhile.
         """
         report = progress_reporter(progress, "rows", self.n_rows)
 
@@ -127,7 +146,7 @@ class Source:
                 done += n_rows_of(batch)
                 report(step, done)
 
-        return work(reported())
+        return work.at(0)(reported())
 
     def collect(self, columns: Sequence[str]) -> Any:
         """All rows of some columns: an Arrow table, or a mapping where pyarrow is absent."""
@@ -140,6 +159,14 @@ class Source:
             f"columns gives {next(iter(types))!r} a type, which works for text files only; cast "
             f"it in the query or in the frame"
         )
+
+    def known_types(self, names: Sequence[str]) -> dict[str, str]:
+        """The types of columns; "" where only their cells could tell."""
+        return {name: self.types[name] for name in names}
+
+    def part_sizes(self) -> list[int]:
+        """How many rows each part has in which the rows lie; nothing if all are in one."""
+        return []
 
     def about_rows(self) -> int | None:
         """About how many rows there are, if that is known before reading."""

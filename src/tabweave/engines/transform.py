@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial, wraps
+from inspect import signature
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import require
+from tabweave.columns.frames import in_memory
 from tabweave.counts.unknown import UnknownTally, tallying
 from tabweave.engines.frames import fitted_names, vector_batch
-from tabweave.engines.opening import kind_of, open_fitted, open_source
+from tabweave.engines.opening import is_distributed, is_source, open_fitted, open_source
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.engines.source import (
     Source,
     check_batch_rows,
     has_arrow,
+    join_batches,
     n_rows_of,
 )
 from tabweave.io.files import replacing
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 MAX_VECTOR_BYTES = 1 << 27  # Vectors of a batch; three times as many while the next is made.
 _FORMATS = {
@@ -62,7 +70,8 @@ def transform(
     target : path, optional
         A file ending in ``.parquet``, ``.csv``, ``.arrow`` or ``.feather``. None gives an Arrow
         stream, to be read once, which any library takes that knows Arrow's protocol; of a Dask or
-        Spark frame it gives another, of vectors, which stays where it is.
+        Spark frame it gives another, of vectors, which stays where it is. Its workers
+        write Parquet, as a folder of files.
     columns : list of names, or mapping of name to type, optional
         The columns to read, if not all; in files of text also their types.
     keep : list of str, optional
@@ -102,10 +111,14 @@ def transform(
     """
     if isinstance(keep, str):
         raise TypeError(f"expected keep to be a list of names, as in [{keep!r}], got {keep!r}")
-    if target is None and kind_of(source) in ("dask", "spark"):
+    if target is None and is_distributed(source):
         return vectors_of(embedder, source, keep, vector)
     check_batch_rows(batch_rows)
     path, form = (None, "arrow") if target is None else _target(Path(target), format, overwrite)
+    if form == "parquet" and is_distributed(source):
+        opened = open_source(source)
+        frame = vectors_of(embedder, opened, keep, vector)
+        return opened.write(frame, str(path), overwrite=overwrite)  # type: ignore[attr-defined]
     if form == "csv" and vector is not None:
         raise ValueError(
             "a CSV file cannot hold a column of vectors; write .parquet, or leave vector out"
@@ -170,8 +183,103 @@ def vectors_of(
     A worker sees its own part of the rows only, so values that fit has not seen are not reported.
     """
     opened: Any = open_source(frame)
-    _wanted(embedder, opened, None, keep)  # what is not there is refused here, not in a worker
-    return opened.vectors(embedder, list(keep), _names(embedder, keep, vector), vector)
+    names, columns = _names(embedder, keep, vector), _wanted(embedder, opened, None, ())
+    opened.choose(keep)  # what is not there is refused here, not in a worker
+    dtype = str(np.dtype(embedder.dtype))
+    types = dict.fromkeys(names, dtype) if vector is None else {vector: f"{dtype}[]"}
+    work = MethodOfBatch(embedder, "transform", tuple(types))
+    return opened.mapped(work, columns, list(keep), types)
+
+
+@dataclass(frozen=True)
+class MethodOfBatch:
+    """A method of an estimator, from the columns of a batch to named columns of results."""
+
+    estimator: Any
+    method: str
+    names: tuple[str, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, cells: Mapping[str, Any]) -> dict[str, Any]:
+        """The results of a batch; a matrix is a column for each name, if there are several."""
+        with tallying(UnknownTally()):
+            results = getattr(self.estimator, self.method)(cells, **self.options)
+        if isinstance(results, Mapping):
+            return {name: results[name] for name in self.names}
+        if isinstance(results, tuple):
+            return dict(zip(self.names, results, strict=True))
+        if len(self.names) == 1:
+            return {self.names[0]: results}
+        return dict(zip(self.names, np.asarray(results).T, strict=True))
+
+
+Types = Callable[[Any, Source], Mapping[str, str]]
+
+
+def by_parts(types: Types | Mapping[str, str]) -> Callable[[Method], Method]:
+    """Let a method of a fitted estimator take rows wherever they are.
+
+    Rows of a file, a query or a database come in batches, whose results are put together; of a Dask
+    or Spark frame, workers make another frame of results, to which the model is sent.
+
+    Parameters
+    ----------
+    types : mapping, or callable from estimator and source to one
+        What the columns of results of a distributed frame are called, and hold.
+    """
+
+    def decorate(method: Method) -> Method:
+        @wraps(method)
+        def of_rows(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+            if in_memory(X) or not is_source(X):
+                return method(self, X, *args, **options)
+            check_is_fitted(self)
+            source = open_for(self, X)
+            columns = _wanted(self, source, None, ())
+            if not is_distributed(X):
+                return _together(partial(method, self), source, columns, args, options)
+            named = signature(method).bind(self, X, *args, **options).arguments
+            options = dict(list(named.items())[2:])
+            made = types(self, source) if callable(types) else types
+            work = MethodOfBatch(self, method.__name__, tuple(made), options)
+            return source.mapped(work, columns, [], made)  # type: ignore[attr-defined]
+
+        return cast(Method, of_rows)
+
+    return decorate
+
+
+def open_for(estimator: Any, X: Any) -> Source:
+    """Open rows for a fitted estimator, text that looked like numbers in fit with its types."""
+    counts = getattr(getattr(estimator, "embedder_", estimator), "counts_", None)
+    return open_source(X) if counts is None else open_fitted(X, counts)[0]
+
+
+def _together(method: Method, source: Source, columns: list[str], args: Any, options: Any) -> Any:
+    """The results of all batches of a source, one after the other."""
+    unknown = UnknownTally()
+    parts = []
+    for batch in source.batches_ahead(columns):
+        if n_rows_of(batch):
+            with tallying(unknown):
+                parts.append(method(batch, *args, **options))
+    unknown.report()
+    if not parts:
+        raise ValueError(f"{source.name}: expected at least one row, got none")
+    return joined_results(parts)
+
+
+def joined_results(parts: Sequence[Any]) -> Any:
+    """Results of batches as one: arrays, frames of a library, or tuples of them."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    if isinstance(first, tuple):
+        columns = [np.concatenate(cells) for cells in zip(*parts, strict=True)]
+        return first._make(columns) if hasattr(first, "_make") else tuple(columns)
+    if isinstance(first, np.ndarray):
+        return np.concatenate(parts)
+    return join_batches(parts, list(first) if isinstance(first, Mapping) else first.column_names)
 
 
 def _names(embedder: Any, keep: Sequence[str], vector: str | None) -> list[str]:

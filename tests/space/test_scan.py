@@ -8,8 +8,8 @@ from scipy.spatial.distance import cdist
 
 from tabweave import ValueMetric, Weave
 from tabweave.engines.reading import read_fitted
-from tabweave.space import scan
-from tabweave.space.kernels import NO_ROW, _square_to_boxes, all_distances
+from tabweave.space import kernels, scan
+from tabweave.space.kernels import NO_ROW, all_distances
 from tabweave.space.scan import (
     Copies,
     Nearest,
@@ -125,44 +125,83 @@ def mixed(n=12_000, m=300, seed=0):
 
 @pytest.mark.parametrize("root", [False, True])
 @pytest.mark.parametrize("k", [1, 40])
-def test_boxes_change_no_bit(k, root):
+def test_cells_change_no_bit(k, root):
     rows, asked = mixed()
     model = Weave().fit(rows)
     stored, queries = (read_fitted(model, part) for part in (rows, asked))
     view, plain = (View(stored, model.space_, root=root) for _ in range(2))
-    plain.nodes.__dict__["tiles"] = None
+    plain.nodes.__dict__["cells"] = None
     first = view.copies.first(np.random.default_rng(1).random(len(rows)) < 0.6)
     for names in (None, first):
         both = (nearest_nodes(v.nodes, v.queries(queries), k, names) for v in (view, plain))
         assert_same(*both)
-    assert isinstance(view.nodes.tiles, scan.Tiles) and len(view.nodes.tiles.low) > 90
+    assert isinstance(view.nodes.cells, scan.Cells) and len(view.nodes.cells.boxes[0]) > 50
 
 
-def test_nodes_are_no_nearer_than_their_box():
+def test_nodes_are_no_nearer_than_their_box_and_their_cells():
     rows, asked = mixed(m=256)
     model = Weave().fit(rows)
     view = View(read_fitted(model, rows), model.space_)
-    queries, tiles = view.queries(read_fitted(model, asked)), view.nodes.tiles
+    queries, cells = view.queries(read_fitted(model, asked)), view.nodes.cells
     summed = np.empty((256, len(view.nodes)))
     all_distances(queries.arrays(slice(None)), view.nodes.arrays(), summed)
-    nearest = np.minimum.reduceat(summed[:, tiles.order], tiles.edges[:-1], axis=1)
-    near, slack = tiles.near(queries.vectors(slice(None)))
-    bounds = np.empty_like(nearest)
-    for point, rounding, out in zip(near, slack, bounds, strict=True):
-        _square_to_boxes(point, rounding, tiles.low, tiles.high, out)
-    assert (bounds <= nearest * (1 + 1e-9)).all()
-    twentieth = np.sort(summed, axis=1)[:, 20:21]
-    assert (bounds <= twentieth).mean() < 0.3  # what a query compares with
+    summed = summed[:, cells.order]
+    nearest = np.minimum.reduceat(summed, cells.boxes[2][:-1], axis=1)
+    near, slack = cells.directions.near(queries.vectors(slice(None)))
+    n, twentieth = kernels.LANES, np.sort(summed, axis=1)[:, 20]
+    for block in (slice(begin, begin + n) for begin in range(0, 256, n)):
+        bounds, costs = np.empty((len(cells.boxes[0]), n)), np.empty((len(cells.cells[1]), 256, n))
+        kernels._square_to_boxes(near[block], slack[block], *cells.boxes[:2], bounds)
+        assert (bounds.T <= nearest[block] * (1 + 1e-9)).all()
+        assert (bounds.T <= twentieth[block, None]).mean() < 0.3  # what a query compares with
+        least = np.zeros(n)
+        kernels._join_cells(queries.arrays(block), cells.nodes, cells.cells, costs, least)
+        groups = np.arange(len(costs))
+        bounds = least + costs[groups, cells.cells[0][:, : len(groups)]].sum(axis=1)
+        assert not (bounds.T > summed[block] * (1 + 1e-9)).any()  # both may be infinite
+        assert (bounds.T <= twentieth[block, None]).mean() < 0.01
 
 
-def test_boxes_are_made_for_many_questions_alone():
+@pytest.mark.parametrize("k", [1, 40, 300])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"at": 1e9},
+        {"unit": 1e-9},
+        {"unit": 1e14},
+        {"unit": 1e150},
+        {"power": 1},
+        {"n_values": 999},
+    ],
+)
+def test_cells_of_any_numbers_change_no_bit(monkeypatch, given, k):
+    """Also where costs are negative, many rows are equally far, or the first ones are far away."""
+    rng = np.random.default_rng(0)
+    n, m, unit, widths = 9000, 256, given.get("unit", 1.0), (3, given.get("n_values", 40))
+    line = unit * rng.normal(size=(n, 5)) ** 3 + given.get("at", 0.0)
+    line[1::5] = np.round(line[1::5])
+    line[:200] += 1e6 * unit
+    tables = [unit**2 * rng.normal(size=(w, w)) for w in widths]
+    stored, asked = ([rng.integers(0, w, size) for w in widths] for size in (n, m))
+    queries = Queries.of(asked, tables, line[rng.integers(0, n, m)] + unit)
+    first = np.where(np.arange(n) % 3 > 0, np.arange(n), -1)
+    line, power = np.ascontiguousarray(line.T), given.get("power", 2)
+    nodes, plain = (Nodes.of(stored, widths, line, power=power) for _ in range(2))
+    plain.__dict__["cells"] = None
+    for names in (None, first):
+        assert_same(*(nearest_nodes(some, queries, k, names) for some in (nodes, plain)))
+    assert nodes.cells is not None
+
+
+def test_cells_are_made_for_many_questions_alone():
     rows, asked = mixed()
     model = Weave().fit(rows)
     view = View(read_fitted(model, rows), model.space_)
     nearest_nodes(view.nodes, view.queries(read_fitted(model, asked[:20])), 3)
-    assert "tiles" not in view.nodes.__dict__
+    assert "cells" not in view.nodes.__dict__
     measure = ValueMetric("goodall3").fit(rows[["c", "d"]])
-    assert View(read_fitted(measure, rows[["c", "d"]]), measure.space_).nodes.tiles is None
+    assert View(read_fitted(measure, rows[["c", "d"]]), measure.space_).nodes.cells is None
 
 
 @pytest.mark.parametrize("share", [0.02, 0.6])

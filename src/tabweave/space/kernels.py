@@ -26,6 +26,9 @@ from tabweave._compat import njit
 
 # Nodes compared at a time: a hundred of their coordinates stay in the caches.
 TILE_NODES = 1024
+LANES = 64  # Queries that look up cells side by side: a line of two-byte numbers is 128 bytes.
+CELLS = 256  # Joint cells of a group of columns: a byte tells them apart.
+PAIRS = 1024  # Pairs of queries and nodes that are compared in full at a time.
 NO_ROW = np.iinfo(np.int64).max  # where fewer than k nodes were found
 
 
@@ -295,51 +298,6 @@ def sketched_scan(queries, nodes, first, sketch, out, rows):
 
 
 @njit(nogil=True, cache=True)
-def tiled_scan(queries, nodes, first, boxes, out, rows):
-    """Do what :func:`scan` does, box by box of near nodes, until all others are too far.
-
-    ``boxes`` is (near, slack, low, high, edges): coordinates of queries in a few directions, what
-    rounding may take from a difference to a node, the ends of each box in these directions, and
-    where its nodes begin. What adds up to a node is no less than the square to its box. The nodes'
-    ``line`` is flat: the coordinates of each box after those of the one before.
-    """
-    near, slack, low, high, edges = boxes
-    bounds, buffer = np.empty(len(low)), np.empty(np.diff(edges).max())
-    groups, offsets, widths, starts, codes, line, power, root = nodes
-    joint = np.empty(starts[-1])
-    for i in range(len(out)):
-        _fill_joint(queries[0][i], groups, offsets, widths, starts, joint)
-        _clear(out[i], rows[i])
-        _square_to_boxes(near[i], slack[i], low, high, bounds)
-        middle = np.argmin(bounds)
-        for step in range(2 * len(bounds)):  # from the nearest box on to both sides
-            t = middle + (step + 1) // 2 * (1 if step % 2 else -1)
-            limit = out[i, 0] * out[i, 0] if root else out[i, 0]
-            if t < 0 or t >= len(bounds) or bounds[t] * (1 - 1e-9) > limit * (1 + 1e-9):
-                continue
-            begin, end = edges[t], edges[t + 1]
-            part = line[len(queries[1][i]) * begin : len(queries[1][i]) * end]
-            part = part.reshape(len(queries[1][i]), end - begin)
-            tile = buffer[: end - begin]
-            _fill_distances(
-                joint, starts, codes[:, begin:end], queries[1][i], part, 0, power, root, tile
-            )
-            _offer_tile(tile, first, begin, out[i], rows[i])
-        _sort(out[i], rows[i])
-
-
-@njit(nogil=True, cache=True)
-def _square_to_boxes(point, slack, low, high, out):
-    """Set the squared distance of a point to each box, less what rounding may add."""
-    for t in range(len(out)):
-        total = 0.0
-        for c in range(len(point)):
-            gap = max(low[t, c] - point[c], point[c] - high[t, c]) - slack
-            total += gap * gap if gap > 0.0 else 0.0
-        out[t] = total
-
-
-@njit(nogil=True, cache=True)
 def _not_ruled_out(near, along, columns, bound, begin, size, buffers):
     """List the nodes of a tile that a sketch, and then columns, do not rule out; return how many.
 
@@ -404,6 +362,303 @@ def _add_picked_lines(point, line, picked, root, total):
     if root:
         for m in range(len(picked)):
             total[m] = math.sqrt(max(total[m], 0.0))
+
+
+# -- the scan by cells ---------------------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def find_boxes(points, axes, cuts, out):
+    """Set the box of each point: what is below a cut goes left, down a tree of them."""
+    for i in range(len(points)):
+        b = 0
+        while b < len(axes):
+            b = 2 * b + (2 if points[i, axes[b]] >= cuts[b] else 1)
+        out[i] = b - len(axes)
+
+
+@njit(nogil=True, cache=True)
+def widen_boxes(points, boxes, low, high):
+    """Let each box hold its points."""
+    for i in range(len(points)):
+        for c in range(points.shape[1]):
+            low[boxes[i], c] = min(low[boxes[i], c], points[i, c])
+            high[boxes[i], c] = max(high[boxes[i], c], points[i, c])
+
+
+@njit(nogil=True, cache=True)
+def celled_scan(queries, near, nodes, cells, boxes, first, out, rows):
+    """Do what :func:`scan` does for up to 64 queries, and compare in full what cells leave over.
+
+    Nodes come in boxes of near ones. ``near`` is (along, slack, home): coordinates of queries in a
+    few directions, what rounding may take from a difference to a node, and the box that each query
+    lies in; ``boxes`` is (low, high, edges): the ends of each box in these directions, and where
+    its nodes begin. ``nodes`` is (offsets, columns, last, codes, line, power, root): values of the
+    nodes in some columns, in the order in which they are added, and which end a group; and their
+    coordinates, a line for each node. ``cells`` is (codes, groups, sizes, value_cells, edges, low,
+    high): the joint cells of each node in groups of columns (padded with -1), how many cells each
+    column has, the cell of each value, and where coordinates of the others begin, with the ends of
+    their cells.
+    """
+    low, high, edges = boxes
+    root, middle = nodes[6], near[2][len(out) // 2]
+    to_box, begun = np.empty((len(low), LANES)), np.empty((len(out), 2), np.int64)
+    _square_to_boxes(near[0], near[1], low, high, to_box)
+    _begin_at_home(queries, near[2], nodes, edges, first, out, rows, begun)
+    tables = (
+        np.zeros((len(cells[1]), CELLS, LANES)),
+        np.zeros((cells[0].shape[1], CELLS, LANES), np.uint16),
+    )
+    room, limits = np.full(LANES, 65535, np.uint16), np.zeros((3, LANES))
+    _join_cells(queries, nodes, cells, tables[0], limits[1])
+    _tighten(out, root, tables, cells, limits, room, True)
+    buffer, n_boxes_done = np.empty((TILE_NODES, LANES), np.uint16), 0
+    for step in range(2 * len(low)):  # from the home of one of them on to both sides
+        t = middle + (step + 1) // 2 * (1 if step % 2 else -1)
+        if t < 0 or t >= len(low) or not _any_within(to_box[t], limits[0], len(out)):
+            continue
+        for begin in range(edges[t], edges[t + 1], TILE_NODES):
+            summed = buffer[: min(TILE_NODES, edges[t + 1] - begin)]
+            _add_cells(cells[0][begin : begin + len(summed)], tables[1], summed)
+            _compare_left(queries, nodes, summed, room, begun, begin, first, out, rows)
+            n_boxes_done += 1
+            again = n_boxes_done & (n_boxes_done - 1) == 0
+            _tighten(out, root, tables, cells, limits, room, again)
+    for i in range(len(out)):
+        _sort(out[i], rows[i])
+
+
+@njit(nogil=True, cache=True)
+def _square_to_boxes(along, slack, low, high, out):
+    """Set the squared distance of each query to each box, less what rounding may add."""
+    turned, rounding = np.zeros((along.shape[1], LANES)), np.zeros(LANES)
+    turned[:, : len(along)], rounding[: len(along)] = along.T, slack
+    for t in range(len(low)):
+        total = out[t]
+        total[:] = 0
+        for c in range(len(turned)):
+            x, begin, end = turned[c], low[t, c], high[t, c]
+            for i in range(LANES):
+                gap = max(max(begin - x[i], x[i] - end) - rounding[i], 0.0)
+                total[i] += gap * gap
+
+
+@njit(nogil=True, cache=True)
+def _any_within(squared, limits, n):
+    """Whether a box is near enough for one of the queries."""
+    for i in range(n):
+        if not squared[i] * (1 - 1e-9) > limits[i] * (1 + 1e-9):
+            return True
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _begin_at_home(queries, home, nodes, edges, first, out, rows, begun):
+    """Compare each query with the nodes of its box, and of more until k may be found."""
+    who, which = np.empty(PAIRS, np.int64), np.empty(PAIRS, np.int64)
+    distances = np.empty(PAIRS)
+    for i in range(len(out)):
+        _clear(out[i], rows[i])
+        begin, end = edges[home[i]], edges[home[i] + 1]
+        n = 0
+        for u in range(begin, end):
+            n += first[u] >= 0
+        while n < out.shape[1] and end - begin < len(first):
+            if begin > 0:
+                begin -= 1
+                n += first[begin] >= 0
+            if end < len(first):
+                n += first[end] >= 0
+                end += 1
+        begun[i] = begin, end
+        for start in range(begin, end, PAIRS):
+            n = min(PAIRS, end - start)
+            for j in range(n):
+                who[j], which[j] = i, start + j
+            _pair_distances(queries, nodes, who[:n], which[:n], distances)
+            _offer_tile(distances[:n], first, start, out[i], rows[i])
+
+
+@njit(nogil=True, cache=True)
+def _pair_distances(queries, nodes, who, which, out):
+    """Set the distances of pairs, each sum in the order of ``scan``; four sums side by side."""
+    (values, points), (offsets, columns, last, codes, line, power, root) = queries, nodes
+    n = len(who)
+    for p in range(0, n, 4):
+        j, k, m = min(p + 1, n - 1), min(p + 2, n - 1), min(p + 3, n - 1)
+        a = b = c = d = e = f = g = h = 0.0
+        pay, pay_j, pay_k, pay_m = values[who[p]], values[who[j]], values[who[k]], values[who[m]]
+        code, code_j = codes[which[p]], codes[which[j]]
+        code_k, code_m = codes[which[k]], codes[which[m]]
+        for s in range(len(columns)):
+            v = offsets[columns[s]]
+            e, f = e + pay[v + code[s]], f + pay_j[v + code_j[s]]
+            g, h = g + pay_k[v + code_k[s]], h + pay_m[v + code_m[s]]
+            if last[s]:
+                a, b, c, d = a + e, b + f, c + g, d + h
+                e = f = g = h = 0.0
+        x, x_j, x_k, x_m = points[who[p]], points[who[j]], points[who[k]], points[who[m]]
+        y, y_j, y_k, y_m = line[which[p]], line[which[j]], line[which[k]], line[which[m]]
+        for s in range(len(x)):
+            e, f, g, h = x[s] - y[s], x_j[s] - y_j[s], x_k[s] - y_k[s], x_m[s] - y_m[s]
+            if power == 1:
+                a, b, c, d = a + abs(e), b + abs(f), c + abs(g), d + abs(h)
+            else:
+                a, b, c, d = a + e * e, b + f * f, c + g * g, d + h * h
+        out[p], out[j], out[k], out[m] = a, b, c, d
+    for p in range(n if root else 0):
+        out[p] = math.sqrt(max(out[p], 0.0))
+
+
+@njit(nogil=True, cache=True)
+def _join_cells(queries, nodes, cells, tables, least):
+    """Set what each joint cell costs at least, beyond the least of its group; and these, summed."""
+    (values, points), (offsets, power) = queries, (nodes[0], nodes[5])
+    _, groups, sizes, value_cells, edges, low, high = cells
+    n_values, costs = len(offsets) - 1, np.empty((CELLS, LANES))
+    starts = np.zeros(len(edges), np.int64)
+    for b in range(len(edges) - 1):
+        starts[b + 1] = starts[b] + (edges[b + 1] - edges[b]) * sizes[n_values + b]
+    least[:] = 0
+    for g in range(len(groups)):
+        table, n = tables[g], 1
+        table[0] = 0
+        for s in groups[g]:
+            if s < 0:
+                break
+            if s < n_values:
+                _value_costs(values, offsets[s], value_cells[offsets[s] : offsets[s + 1]], costs)
+            else:
+                b = s - n_values
+                ends = low[starts[b] : starts[b + 1]], high[starts[b] : starts[b + 1]]
+                _stretch_costs(points[:, edges[b] : edges[b + 1]], ends, sizes[s], power, costs)
+            for j in range(n - 1, -1, -1):
+                for v in range(sizes[s] - 1, -1, -1):
+                    before, cost, total = table[j], costs[v], table[j * sizes[s] + v]
+                    for i in range(LANES):
+                        total[i] = before[i] + cost[i]
+            n *= sizes[s]
+        _take_least(table[:n], least)
+
+
+@njit(nogil=True, cache=True)
+def _value_costs(values, offset, cell_of, costs):
+    """Set what queries pay for the nearest value of each cell."""
+    costs[:] = np.inf
+    for v in range(len(cell_of)):
+        cost = costs[cell_of[v]]
+        for i in range(len(values)):
+            cost[i] = min(cost[i], values[i, offset + v])
+
+
+@njit(nogil=True, cache=True)
+def _stretch_costs(points, ends, n_cells, power, costs):
+    """Set what queries pay for the nearest point of each cell of coordinates."""
+    width = points.shape[1]
+    turned = np.zeros((width, LANES))
+    turned[:, : len(points)] = points.T
+    for v in range(n_cells):
+        cost = costs[v]
+        cost[:] = 0
+        for c in range(width):
+            x, begin, end = turned[c], ends[0][width * v + c], ends[1][width * v + c]
+            for i in range(LANES):
+                gap = max(max(begin - x[i], x[i] - end), 0.0)
+                cost[i] += gap if power == 1 else gap * gap
+
+
+@njit(nogil=True, cache=True)
+def _take_least(table, least):
+    """Take the least of each query's costs away from all of them, and add it up."""
+    lowest = np.full(LANES, np.inf)
+    for j in range(len(table)):
+        cost = table[j]
+        for i in range(LANES):
+            lowest[i] = min(lowest[i], cost[i])
+    for i in range(LANES):
+        least[i] += lowest[i]
+    for j in range(len(table)):
+        cost = table[j]
+        for i in range(LANES):
+            cost[i] -= lowest[i]
+
+
+@njit(nogil=True, cache=True)
+def _tighten(out, root, tables, cells, limits, room, may_round):
+    """Set how much room cells have below the k-th distance so far, in whole numbers.
+
+    ``limits`` are, for each query: the limit, what columns cost at least, and how many whole
+    numbers a cost of 1 is. Costs are rounded down anew where these may be twice as many.
+    """
+    most, fell = (1 << 15) // len(cells[1]) - 1, False  # sums stay below 2^15
+    for i in range(LANES if may_round else 0):
+        if i < len(out):
+            limits[0, i] = out[i, 0] * out[i, 0] if root else out[i, 0]
+            left = _left(limits[0, i], limits[1, i])
+            if left < np.inf and most / left > 2 * limits[2, i]:
+                limits[2, i], fell = most / left, True
+    if fell:
+        _round_down(tables[0], limits[2], float(most + 1), tables[1])
+    for i in range(len(out)):
+        limits[0, i] = out[i, 0] * out[i, 0] if root else out[i, 0]
+        left = _left(limits[0, i], limits[1, i])
+        room[i] = min(left * limits[2, i], most) if left < np.inf else most
+
+
+@njit(nogil=True, cache=True)
+def _left(limit, least):
+    """What columns may cost beyond the least, and what rounding may add."""
+    size = abs(limit) + abs(least)
+    return max(max(limit - least, 0.0) + 1e-9 * size, 1e-300) if size < np.inf else np.inf
+
+
+@njit(nogil=True, cache=True)
+def _round_down(costs, scale, cap, out):
+    """Set costs in whole numbers, no more than a cap; where there is no scale, nothing."""
+    for g in range(len(costs)):
+        for j in range(CELLS):
+            cost, rounded = costs[g, j], out[g, j]
+            for i in range(LANES):
+                x = cost[i] * scale[i] if scale[i] > 0 else 0.0
+                rounded[i] = np.uint16(x if x < cap else cap)
+
+
+@njit(nogil=True, cache=True)
+def _add_cells(codes, tables, out):
+    """Add up the costs of some nodes' cells; tables come in fours."""
+    for g in range(0, codes.shape[1], 4):
+        one, two, three, four = tables[g], tables[g + 1], tables[g + 2], tables[g + 3]
+        for j in range(len(out)):
+            a, b = one[codes[j, g]], two[codes[j, g + 1]]
+            c, d, total = three[codes[j, g + 2]], four[codes[j, g + 3]], out[j]
+            if g == 0:
+                for i in range(LANES):
+                    total[i] = np.uint16(a[i] + b[i] + c[i] + d[i])
+            else:
+                for i in range(LANES):
+                    total[i] = np.uint16(total[i] + a[i] + b[i] + c[i] + d[i])
+
+
+@njit(nogil=True, cache=True)
+def _compare_left(queries, nodes, summed, room, begun, begin, first, out, rows):
+    """Compare in full the pairs whose cells leave room, but those compared at the beginning."""
+    who, which = np.empty(PAIRS, np.int64), np.empty(PAIRS, np.int64)
+    distances, n = np.empty(PAIRS), 0
+    for j in range(len(summed)):
+        total, u, is_left = summed[j], begin + j, np.uint16(0)
+        for i in range(LANES):  # the highest bit tells whether a sum is no more than its room
+            beyond = np.uint16(total[i] - room[i] - np.uint16(1))
+            is_left = np.uint16(is_left | np.uint16(beyond >> np.uint16(15)))
+        for i in range(len(out) if is_left else 0):
+            who[n], which[n] = i, u
+            n += total[i] <= room[i] and not begun[i, 0] <= u < begun[i, 1]
+        if n > PAIRS - LANES or (n and j == len(summed) - 1):
+            _pair_distances(queries, nodes, who[:n], which[:n], distances)
+            for p in range(n):
+                i = who[p]
+                if distances[p] <= out[i, 0]:
+                    _offer(out[i], rows[i], distances[p], first[which[p]])
+            n = 0
 
 
 def _expand_plain(node_distances, first, node_of, starts, members, allowed, out, rows):

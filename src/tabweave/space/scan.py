@@ -18,7 +18,7 @@ import numpy as np
 from tabweave._compat import eigh, in_threads
 from tabweave.columns.table import Table, distinct_rows, take_rows
 from tabweave.columns.vocabulary import Unknown, slices
-from tabweave.counts.counting import group_columns
+from tabweave.counts.counting import group_columns, pack_columns
 from tabweave.gpu import arrays as gpu
 from tabweave.space import kernels
 from tabweave.space.space import HIDDEN, LabelPoints, Labels, Space, total_gaps
@@ -49,8 +49,11 @@ class Nodes:
         What adds up over coordinates: ``|x - y|`` or ``(x - y)²``.
     root : bool
         Whether the roots of the sums are compared, and returned.
-    vectors : callable, optional
-        Points of some nodes that are no farther from each other than what adds up.
+    blocks : tuple of int, optional
+        Where the coordinates of several numbers are one column's: how many each column has.
+    points : tuple of ndarray, optional
+        Points of the values of each column that is looked up, no farther from each other than what
+        adds up.
     """
 
     widths: np.ndarray
@@ -59,7 +62,8 @@ class Nodes:
     line: np.ndarray
     power: int = 2
     root: bool = False
-    vectors: Vectors | None = None
+    blocks: tuple[int, ...] | None = None
+    points: Sequence[np.ndarray] | None = None
 
     @classmethod
     def of(
@@ -108,9 +112,9 @@ class Nodes:
         return Sketch.of(self.line) if self.power == 2 else None
 
     @cached_property
-    def tiles(self) -> Tiles | None:
-        """The nodes in boxes of near ones; None where there is no point in it."""
-        return Tiles.of(self) if self.power == 2 else None
+    def cells(self) -> Cells | None:
+        """The nodes by the cells of each column that they are in; None where columns are many."""
+        return Cells.of(self)
 
     @cached_property
     def on_device(self) -> gpu.DeviceNodes | None:
@@ -120,7 +124,15 @@ class Nodes:
     def take(self, nodes: np.ndarray) -> Nodes:
         """Some of the nodes, close together in memory."""
         codes, line = (np.take(part, nodes, axis=1) for part in (self.codes, self.line))
-        return replace(self, codes=codes, line=line, vectors=None)
+        return replace(self, codes=codes, line=line)
+
+    def column_codes(self) -> list[np.ndarray]:
+        """The values of nodes, column by column."""
+        out: list[Any] = [None] * len(self.widths)
+        for group, joint in zip(self.groups, self.codes, strict=True):
+            for a in group[group >= 0][::-1]:
+                joint, out[a] = np.divmod(joint, joint.dtype.type(self.widths[a]))
+        return out
 
     def arrays(self) -> tuple[Any, ...]:
         """What the kernels read."""
@@ -190,78 +202,116 @@ class Sketch:
 
 
 @dataclass(frozen=True, eq=False)
-class Tiles:
-    """Nodes in boxes along the few directions in which they differ most.
+class Boxes:
+    """Points in boxes of near ones.
 
-    A query compares with the nodes of the nearest box first, and with none whose box is farther
-    than the k-th node so far. So answers stay what they are.
+    Attributes
+    ----------
+    numbers : ndarray
+        The box of each point.
+    low, high : ndarray of shape (boxes, coordinates)
+        The ends of each box.
+    axes, cuts : ndarray
+        The tree of cuts that leads to boxes: what is below a cut along an axis goes left.
+    leaves : ndarray
+        The box at each end of the tree.
+    """
+
+    numbers: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    axes: np.ndarray
+    cuts: np.ndarray
+    leaves: np.ndarray
+
+    @classmethod
+    def of(cls, points: np.ndarray, n_boxes: int) -> Boxes:
+        """Halve points along the coordinate in which they vary most, up to so many boxes."""
+        depth = max(n_boxes, 1).bit_length() - 1
+        n_sampled = max(1 << 12, 16 * n_boxes)
+        axes, cuts = median_tree(points[:: max(1, len(points) // n_sampled)], depth)
+        numbers = np.empty(len(points), np.int64)
+        kernels.find_boxes(points, axes, cuts, numbers)
+        is_used = np.bincount(numbers, minlength=1 << depth) > 0
+        leaves = np.maximum(np.cumsum(is_used) - 1, 0)
+        numbers = leaves[numbers]
+        low = np.full((np.count_nonzero(is_used), points.shape[1]), np.inf)
+        high = -low
+        kernels.widen_boxes(points, numbers, low, high)
+        return cls(numbers, low, high, axes, cuts, leaves)
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def find(self, points: np.ndarray) -> np.ndarray:
+        """The boxes that the tree leads other points to."""
+        out = np.empty(len(points), np.int64)
+        kernels.find_boxes(points, self.axes, self.cuts, out)
+        return self.leaves[out]
+
+
+def median_tree(sample: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
+    """Axes and cuts that halve points again and again; the halves of i are 2i + 1 and 2i + 2."""
+    axes, cuts = np.zeros((1 << depth) - 1, np.int64), np.full((1 << depth) - 1, np.inf)
+    parts = [sample]
+    for i in range(len(axes)):
+        points, parts_below = parts[i], (parts[i], parts[i][:0])
+        if len(points) > 1:
+            with np.errstate(over="ignore", invalid="ignore"):
+                axes[i] = np.argmax(points.var(axis=0))
+            along = points[:, axes[i]]
+            cuts[i] = np.partition(along, len(along) // 2)[len(along) // 2]
+            if not (along < cuts[i]).any():  # half of them are the smallest
+                cuts[i] = np.nextafter(cuts[i], np.inf)
+            parts_below = points[along < cuts[i]], points[along >= cuts[i]]
+        parts += parts_below
+    return axes, cuts
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """The few directions in which nodes differ most.
 
     Attributes
     ----------
     centre, axes : ndarray of shape (coordinates,) and (coordinates, directions)
         Where directions begin, and where they lead; they are orthogonal, of length 1.
-    low, high : ndarray of shape (boxes, directions)
-        The ends of each box.
-    edges : ndarray of shape (boxes + 1,)
-        Where the nodes of each box begin, and where the last ones end.
-    order : ndarray
-        The nodes, box by box.
-    arrays : tuple
-        Those of the nodes in that order, the coordinates of each box after those of the one before.
+    along : ndarray of shape (nodes, directions)
+        The nodes' coordinates along the axes.
     largest : float
         The largest coordinate of a node, in size.
     """
 
     centre: np.ndarray
     axes: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    edges: np.ndarray
-    order: np.ndarray
-    arrays: tuple[Any, ...]
+    along: np.ndarray
     largest: float
 
     @classmethod
-    def of(cls, nodes: Nodes, n_directions: int = 8, max_nodes: int = 128) -> Tiles | None:
-        """Halve the nodes along the direction in which they differ most, again and again.
+    def of(cls, nodes: Nodes, codes: Sequence[np.ndarray]) -> Directions | None:
+        """Principal axes of a sample, and all nodes along them.
 
-        None if their vectors are unknown, wide, too large to be squared, or few, or differ in other
-        directions, too: then a query would meet most boxes.
+        None where distances are not those of points, or these are too wide or far to be squared.
         """
-        n, max_width = len(nodes), 512
-        if nodes.vectors is None or n < 1 << 13:
+        if nodes.power == 1 or nodes.points is None:
             return None
-        sample = nodes.vectors(slice(None, None, max(1, n >> 14)))
-        if not 0 < sample.shape[1] <= max_width or np.abs(sample).max() >= MAX_FLOAT32_COORDINATE:
+        max_width, n_directions = 512, 8
+        parts, line = nodes.points, nodes.line
+        width = sum(part.shape[1] for part in parts) + len(line)
+        largest = max((float(np.abs(part).max(initial=0)) for part in (line, *parts)), default=0)
+        if not (0 < width <= max_width and largest < MAX_FLOAT32_COORDINATE):
             return None
+        step = max(1, len(nodes) >> 14)
+        columns = [part[c[::step]] for part, c in zip(parts, codes, strict=True)]
+        sample = np.hstack([line[:, ::step].T, *columns])
         centre = sample.mean(axis=0)
         sample -= centre
-        values, axes = eigh(sample.T @ sample)
-        if values[-n_directions:].sum() < 0.7 * values.sum():
-            return None
-        axes = axes[:, -n_directions:]
-        along, largest = np.empty((n, axes.shape[1])), 0.0
-        for block in slices(n, 1, 1 << 16):
-            vectors = nodes.vectors(block)
-            along[block] = vectors @ axes - centre @ axes
-            largest = max(largest, float(np.abs(vectors).max()))
-        order, edges = halved(along, max_nodes)
-        low, high = (end.reduceat(along[order], edges[:-1]) for end in (np.minimum, np.maximum))
-        line = np.concatenate([nodes.line[:, order[a:b]].ravel() for a, b in pairwise(edges)])
-        shape, rules = nodes.arrays()[:4], nodes.arrays()[6:]
-        arrays = *shape, np.take(nodes.codes, order, axis=1), line, *rules
-        return cls(centre, axes, low, high, edges, order, arrays, largest)
-
-    def search(self, queries: Queries, k: int, first: np.ndarray) -> Ranking:
-        """The k nearest nodes of each query, as :func:`nearest_nodes` finds them."""
-        named, vectors_of = first[self.order], queries.vectors
-        assert vectors_of is not None
-
-        def search(block: slice, rows: Ranking, *out: np.ndarray) -> None:
-            boxes = *self.near(vectors_of(block)), self.low, self.high, self.edges
-            kernels.tiled_scan(rows, self.arrays, named, boxes, *out)
-
-        return queries.search(k, search)
+        axes = eigh(sample.T @ sample)[1][:, -n_directions:]
+        along, begin = line.T @ axes[: len(line)] - centre @ axes, len(line)
+        for part, c in zip(parts, codes, strict=True):
+            along += (part @ axes[begin : begin + part.shape[1]])[c]
+            begin += part.shape[1]
+        return cls(centre, axes, along, largest)
 
     def near(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Vectors along the axes, and what rounding may take from a difference to a node."""
@@ -272,20 +322,135 @@ class Tiles:
             return along, 1e-13 * width * n_directions**0.5 * size
 
 
-def halved(along: np.ndarray, max_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """An order of points in which near ones stand together, and where each group begins."""
-    order, edges, pending = np.arange(len(along)), [len(along)], [(0, len(along))]
-    while pending:
-        begin, end = pending.pop()
-        if end - begin <= max_nodes:
-            edges.append(begin)
-            continue
-        rows = order[begin:end]
-        points, middle = along[rows], (end - begin) // 2
-        widest = points[:, np.argmax(points.var(axis=0))]
-        order[begin:end] = rows[np.argpartition(widest, middle)]
-        pending += [(begin, begin + middle), (begin + middle, end)]
-    return order, np.sort(edges)
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Nodes by the cells that they are in, near ones side by side.
+
+    A cell is a value of a column or some near ones, or a stretch of a column's numbers. What a
+    query pays for a column is no less than what it pays for the nearest point of the cell. So 64
+    queries at a time look up, in whole numbers of two bytes, what each node costs at least, and
+    compare in full only where that is not too much. Answers stay what they are.
+
+    Attributes
+    ----------
+    order : ndarray
+        The nodes, box by box.
+    directions, tree : Directions and Boxes, or None
+        Those in which the nodes differ most, and boxes in these; None where boxes are any nodes.
+    nodes, cells, boxes : tuple
+        What :func:`.kernels.celled_scan` reads.
+    """
+
+    order: np.ndarray
+    directions: Directions | None
+    tree: Boxes | None
+    nodes: tuple[Any, ...]
+    cells: tuple[Any, ...]
+    boxes: tuple[np.ndarray, ...]
+
+    @classmethod
+    def of(cls, nodes: Nodes, box_size: int = 128) -> Cells | None:
+        """Cut columns into cells, and nodes into boxes.
+
+        None for few nodes, and for so many columns that lookups of cells do not pay.
+        """
+        codes, n = nodes.column_codes(), len(nodes)
+        if n < 1 << 13 or not 0 < len(codes) + len(nodes.line) <= 1 << 10:
+            return None
+        cut = cells_of(nodes, codes)
+        if cut is None:
+            return None
+        directions = Directions.of(nodes, codes)
+        if directions is None:
+            order, tree = np.arange(n), None
+            edges = np.append(np.arange(0, n, box_size), n)
+            low = np.full((len(edges) - 1, 1), -np.inf)
+            boxes = low, -low, edges
+        else:
+            tree = Boxes.of(directions.along, n // box_size)
+            order = np.argsort(tree.numbers, kind="stable")
+            edges = np.concatenate([[0], np.cumsum(np.bincount(tree.numbers))])
+            boxes = tree.low, tree.high, edges
+        joint, *cells = cut
+        ends = np.cumsum((nodes.groups >= 0).sum(axis=1)) - 1
+        columns = nodes.groups[nodes.groups >= 0]
+        is_last = np.isin(np.arange(len(columns)), ends)
+        wide = np.uint16 if nodes.widths.max(initial=0) <= 1 << 16 else np.uint32
+        values = np.empty((n, len(columns)), wide)
+        for j, a in enumerate(columns):
+            values[:, j] = codes[a][order]
+        offsets = np.concatenate([[0], np.cumsum(nodes.widths)]).astype(np.int64)
+        line = np.ascontiguousarray(nodes.line.T[order])
+        arrays = offsets, columns, is_last, values, line, nodes.power, nodes.root
+        return cls(order, directions, tree, arrays, (joint[order], *cells), boxes)
+
+    def search(self, queries: Queries, k: int, first: np.ndarray) -> Ranking:
+        """The k nearest nodes of each query, as :func:`nearest_nodes` finds them."""
+        named, n = first[self.order], len(queries)
+        along, slack, home = np.zeros((n, 1)), np.zeros(n), np.zeros(n, np.int64)
+        if self.directions is not None and self.tree is not None and queries.vectors is not None:
+            along, slack = self.directions.near(queries.vectors(slice(None)))
+            home = self.tree.find(along)
+        order = np.argsort(home, kind="stable")  # near ones look up cells side by side
+        distances, rows = np.empty((n, k)), np.empty((n, k), np.int64)
+
+        def search(block: slice) -> None:
+            part = order[block]
+            near = along[part], slack[part], home[part]
+            out = np.empty((len(part), k)), np.empty((len(part), k), np.int64)
+            arrays = queries.values(part), queries.points[part]
+            kernels.celled_scan(arrays, near, self.nodes, self.cells, self.boxes, named, *out)
+            distances[part], rows[part] = out
+
+        in_threads(search, slices(n, 1, kernels.LANES))
+        return distances, rows
+
+
+def cells_of(nodes: Nodes, codes: Sequence[np.ndarray]) -> tuple[Any, ...] | None:
+    """What :func:`.kernels.celled_scan` reads of cells; None where columns are too many.
+
+    Columns of up to 256 values have a cell for each, others one for some near ones, and numbers
+    64; numbers of several coordinates that 64 cells tell badly apart are cut coordinate by
+    coordinate.
+    """
+    max_groups, n_cells = 64, 64
+    points = nodes.points or [None] * len(codes)
+    value_cells = [cells_of_values(*pair) for pair in zip(nodes.widths, points, strict=True)]
+    line = np.ascontiguousarray(nodes.line.T)
+    edges = np.concatenate(
+        [[0], np.cumsum((1,) * len(nodes.line) if nodes.blocks is None else nodes.blocks)]
+    ).astype(np.int64)
+    spans = [slice(*pair) for pair in pairwise(edges)]
+    cut = in_threads(lambda span: Boxes.of(np.ascontiguousarray(line[:, span]), n_cells), spans)
+    sizes = [int(cell.max(initial=0)) + 1 for cell in value_cells] + [len(boxes) for boxes in cut]
+    groups = pack_columns(sizes, kernels.CELLS)
+    if len(groups) > max_groups:
+        return None
+    numbers = [cell[c] for cell, c in zip(value_cells, codes, strict=True)]
+    numbers += [boxes.numbers for boxes in cut]
+    joint = np.zeros((len(nodes), -(-len(groups) // 4) * 4), np.uint8)  # added up in fours
+    table = np.full((len(groups), max(map(len, groups))), -1, np.int64)
+    for g, group in enumerate(groups):
+        table[g, : len(group)] = group
+        code = np.zeros(len(nodes), np.int64)
+        for a in group:
+            code = code * sizes[a] + numbers[a]
+        joint[:, g] = code
+    low, high = (
+        np.concatenate([np.zeros(0), *(getattr(boxes, end).ravel() for boxes in cut)])
+        for end in ("low", "high")
+    )
+    value_cells = np.concatenate([np.zeros(0, np.int64), *value_cells])
+    return joint, table, np.array(sizes), value_cells, edges, low, high
+
+
+def cells_of_values(n_values: int, points: np.ndarray | None) -> np.ndarray:
+    """The cell of each value of a column: its own, or one for some near values."""
+    if n_values <= kernels.CELLS:
+        return np.arange(n_values)
+    if points is None or not points.shape[1]:
+        return np.arange(n_values) * kernels.CELLS // n_values
+    return Boxes.of(points, kernels.CELLS).numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -463,13 +628,16 @@ def _nearest_on_cpu(
 ) -> Ranking:
     """The k nearest nodes, by a compiled loop over all of them."""
     arrays = nodes.arrays()
-    # A sketch pays for many queries, or if it is there; of fewer coordinates, boxes do.
+    # Cells and a sketch pay for many queries, or if they are there.
+    if (
+        not is_part
+        and (len(queries) >= 256 or "cells" in nodes.__dict__)
+        and nodes.cells is not None
+    ):
+        return nodes.cells.search(queries, k, first)
     is_sketched = not is_part and (len(queries) >= 64 or "sketch" in nodes.__dict__)
     sketch = nodes.sketch if is_sketched else None
     if sketch is None:
-        is_tiled = not is_part and (len(queries) >= 256 or "tiles" in nodes.__dict__)
-        if is_tiled and queries.vectors is not None and nodes.tiles is not None:
-            return nodes.tiles.search(queries, k, first)
         return queries.search(k, lambda _, rows, *out: kernels.scan(rows, arrays, first, *out))
     near, slack = sketch.near(queries.points)
 
@@ -641,7 +809,9 @@ class View:
         widths = [len(labels) for labels in self.labels]
         root = root and space.root
         nodes = Nodes.of(self.codes(), widths, line, power=space.power, root=root)
-        self.nodes = replace(nodes, vectors=self._bounding) if self._is_bounded else nodes
+        points = [points_of(labels) for labels in self.labels] if self._is_bounded else None
+        blocks = [*self.line_widths, *[1] * (len(line) - sum(self.line_widths))]
+        self.nodes = replace(nodes, blocks=tuple(blocks), points=points)
 
     def codes(self, nodes: Any = slice(None)) -> list[np.ndarray]:
         """Values of (some) nodes in each column that is looked up."""
@@ -652,12 +822,6 @@ class View:
     def _is_bounded(self) -> bool:
         """Whether looked up distances are no less than those of points."""
         return all(isinstance(labels, LabelPoints) for labels in self.labels)
-
-    def _bounding(self, nodes: Any) -> np.ndarray:
-        """Points of nodes: what lies along no axis of a value or a missing cell."""
-        pairs = zip(self.labels, self.codes(nodes), strict=True)
-        parts = [points_of(labels)[codes] for labels, codes in pairs]
-        return np.hstack([self.nodes.line[:, nodes].T, *parts])
 
     @property
     def line_widths(self) -> list[int]:

@@ -38,6 +38,16 @@ ROUTES = [
     ("GET", "/api/jobs/x/near?row=0"),
     ("GET", "/api/program?jobs=x"),
     ("GET", "/api/jobs/x/download/vectors.csv"),
+    ("POST", "/api/jobs/x/marks"),
+    ("GET", "/api/jobs/x/mark?row=0"),
+    ("POST", "/api/jobs/x/names"),
+    ("GET", "/api/jobs/x/groups"),
+    ("POST", "/api/jobs/x/colours"),
+    ("POST", "/api/jobs/x/card"),
+    ("POST", "/api/jobs/x/like"),
+    ("POST", "/api/jobs/x/between"),
+    ("POST", "/api/jobs/x/cross"),
+    ("POST", "/api/jobs/x/alike"),
     ("GET", "/api/tables/x"),
     ("POST", "/api/tables/x/names"),
     ("POST", "/api/tables/x/rows"),
@@ -73,9 +83,10 @@ def send(client, content, name, **headers):
 
 
 def leftovers(client):
-    """Files that the studio holds."""
+    """Files that the studio holds, besides all rows of tables."""
     held = client.app.state.studio.folder
-    return [path for path in held.rglob("*") if path.is_file() and path.name != "alive"]
+    paths = [path for path in held.rglob("*") if path.is_file() and path.name != "alive"]
+    return [path for path in paths if path.relative_to(held).parts[0] != "rows"]
 
 
 def test_every_route_is_known_to_the_tests(client):
@@ -334,6 +345,9 @@ def test_copies_of_a_file_in_another_encoding_go_with_the_process_that_made_them
     assert [answer["preview"] for answer in answers] == [[["1", "é"], ["2", "y"]]] * 4
     assert answers[0]["encoding"] == "cp1252"
     assert leftovers(client) == []
+    client.get(f"/api/tables/{answers[0]['source']}")  # which waits for all rows
+    rows = [path.name for path in (client.app.state.studio.folder / "rows").glob("*/*")]
+    assert sorted(rows) == ["bars.npz", "rows.duckdb", "rows.json"]
     path.write_bytes(gzip.compress(b"a,b\n3,z\n4,zz\n"))
     assert opened()["preview"] == [["3", "z"], ["4", "zz"]]
 

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from functools import lru_cache, partial, wraps
+from functools import partial, wraps
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
@@ -30,8 +30,9 @@ from tabweave._compat import require
 from tabweave.apps import methods
 from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.report.html import cell, embedded, filled, page
-from tabweave.apps.report.reading import Reading
 from tabweave.apps.report.rows import column_shares
+from tabweave.apps.studio import answers
+from tabweave.apps.studio.answers import check_row, index_of, opened, rows_of_marks
 from tabweave.apps.studio.files import (
     ENCODINGS,
     FORMATS,
@@ -52,8 +53,6 @@ from tabweave.apps.studio.rows import Rows, write_labelled, write_rows
 from tabweave.columns.table import take_rows
 from tabweave.io.files import replacing
 from tabweave.io.register import KINDS
-from tabweave.io.store import load
-from tabweave.neighbors.index import SimilarityIndex
 from tabweave.space.points import row_blocks
 
 # -- What the server holds: the start folder, the files that were let in, and the jobs ------------
@@ -133,9 +132,9 @@ class Studio:
             return self._rows[key]
 
     def _read_rows(self, file: OpenFile) -> Rows:
-        folder = self.folder / secrets.token_hex(8)
-        folder.mkdir()
-        with tempfile.TemporaryDirectory(dir=self.folder) as copies:
+        folder = self.folder / "rows" / secrets.token_hex(8)
+        folder.mkdir(parents=True)
+        with tempfile.TemporaryDirectory(dir=folder) as copies:
             table_reader().call(
                 write_rows, file.path, file.encoding, Path(copies), self.limit, folder
             )
@@ -150,6 +149,15 @@ class Studio:
         except ValueError as error:
             text = str(error).replace(str(file.path), file.name)
             raise Refused(f"{file.name!r} cannot be read: {text[:600]}") from None
+
+    def warm_index(self, job: StudioJob) -> None:
+        """Make ready what finds near rows, while the page shows the row that is looked at."""
+        self._row_threads.submit(index_of, job)
+
+    def job_and_rows(self, name: str) -> tuple[StudioJob, Rows]:
+        """A job that has something to show, and all rows of its table."""
+        job = self.finished(name)
+        return job, self._begin_rows(job.source).result()
 
     def labelled(self, key: str, form: str, label: str) -> Path:
         """A file of all rows and columns of a table, and the group of each row."""
@@ -283,40 +291,6 @@ def page_of(job: StudioJob) -> str:
     return page(description, title=job.source.name)
 
 
-@lru_cache(maxsize=2)
-def _reading(folder: Path) -> Reading:
-    choices = json.loads((folder / "reading.json").read_text(encoding="utf-8"))
-    return Reading(load(folder / "rows.tabweave"), choices["target"], choices["left_out"])
-
-
-@lru_cache(maxsize=4)
-def _model(folder: Path) -> Any:
-    return load(folder / "model.tabweave")
-
-
-@lru_cache(maxsize=2)
-def _index(folder: Path) -> SimilarityIndex:
-    return SimilarityIndex(_model(folder), backend="exact").fit(_reading(folder).features())
-
-
-def rows_of_marks(job: StudioJob, marks: list[int]) -> np.ndarray:
-    """The rows that marks of a map stand for."""
-    mark_of_row = np.load(job.folder / "row_marks.npy", mmap_mode="r")
-    n_marks = int(mark_of_row.max(initial=-1)) + 1
-    is_chosen = np.zeros(n_marks + 1, bool)  # the last one for rows that are not on the map
-    for mark in marks:
-        if not 0 <= mark < n_marks:
-            raise ValueError(f"expected a mark from 0 to {n_marks - 1:,}, got {mark}")
-    is_chosen[marks] = True
-    return is_chosen[mark_of_row]
-
-
-def opened(job: StudioJob) -> tuple[Reading, Any]:
-    """The rows of a job as they were read, and its model, unless the file was written again."""
-    job.source.check_current()
-    return _reading(job.folder), _model(job.folder)
-
-
 def explained(job: StudioJob, a: int, b: int) -> dict[str, Any]:
     """Two rows side by side, and each column's share in what keeps them apart."""
     reading, model = opened(job)
@@ -347,7 +321,7 @@ def nearest_rows(job: StudioJob, row: int, k: int = 8) -> dict[str, Any]:
     features, n_rows = reading.features(), reading.table.n_rows
     check_row(row, n_rows)
     # Copies come first in the order of rows, so the row itself may be beyond the first k.
-    answer = _index(job.folder).query(take_rows(features, np.array([row])), min(k + 1, n_rows))
+    answer = index_of(job).query(take_rows(features, np.array([row])), min(k + 1, n_rows))
     others = np.flatnonzero(answer.positions[0] != row)[:k]
     positions, distances = answer.positions[0][others], answer.distances[0][others]
     shares = column_shares(model, features, np.full(len(positions), row), positions)
@@ -359,12 +333,6 @@ def nearest_rows(job: StudioJob, row: int, k: int = 8) -> dict[str, Any]:
         measured = {"distance": float(distance), "cells": others_cells, "differs": differs}
         neighbors.append(reading.row_and_id(position) | measured)
     return {**reading.row_and_id(row), "cells": cells, "near": neighbors}
-
-
-def check_row(row: int, n: int) -> None:
-    """Refuse a row that is not there."""
-    if not 0 <= row < n:
-        raise ValueError(f"expected a row number from 0 to {n - 1:,}, got {row}")
 
 
 # -- downloads ----------------------------------------------------------------------------------
@@ -838,7 +806,11 @@ def _groups(app: Any, studio: Studio) -> None:
 
 
 def _jobs(app: Any, studio: Studio) -> None:
+    from fastapi import Body
     from fastapi.responses import FileResponse, JSONResponse, Response
+
+    def _binary(values: np.ndarray) -> Any:
+        return Response(values.tobytes(), media_type="application/octet-stream")
 
     @app.get("/api/jobs/{name}")
     def state(name: str) -> dict[str, Any]:
@@ -866,6 +838,72 @@ def _jobs(app: Any, studio: Studio) -> None:
     @app.get("/api/jobs/{name}/near")
     def near(name: str, row: int) -> dict[str, Any]:
         return nearest_rows(studio.finished(name), row)
+
+    @app.post("/api/jobs/{name}/marks")
+    def marks(name: str, filters: Filters = Body([], embed=True)) -> Any:  # noqa: B008
+        job, rows = studio.job_and_rows(name)
+        return _binary(answers.rows_by_mark(job, rows.mask(filters)))
+
+    @app.get("/api/jobs/{name}/mark")
+    def mark(name: str, row: int) -> dict[str, Any]:
+        return {"mark": answers.mark_of_row(studio.finished(name), row)}
+
+    @app.post("/api/jobs/{name}/names")
+    def names(name: str, marks: list[int] = Body(embed=True)) -> dict[str, Any]:  # noqa: B008
+        return answers.names_of_marks(*studio.job_and_rows(name), marks)
+
+    @app.get("/api/jobs/{name}/groups")
+    def groups_of_marks(name: str) -> Any:
+        return _binary(answers.groups_of_marks(*studio.job_and_rows(name)))
+
+    @app.post("/api/jobs/{name}/colours")
+    @studio.slow
+    def colours(name: str, column: str = Body(embed=True)) -> dict[str, Any]:
+        return answers.colours(studio.finished(name), column)
+
+    @app.post("/api/jobs/{name}/card")
+    def card(name: str, row: int = Body(embed=True)) -> dict[str, Any]:
+        job, rows = studio.job_and_rows(name)
+        studio.warm_index(job)
+        return answers.card(job, rows, row)
+
+    @app.post("/api/jobs/{name}/like")
+    @studio.slow
+    def like(
+        name: str,
+        row: int | None = Body(None),
+        cells: dict[str, dict[str, Any]] = Body({}),  # noqa: B008
+        k: int = Body(20),
+        filters: Filters = Body([]),  # noqa: B008
+    ) -> dict[str, Any]:
+        return answers.rows_like(*studio.job_and_rows(name), row, cells, k, filters)
+
+    @app.post("/api/jobs/{name}/between")
+    @studio.slow
+    def between(
+        name: str,
+        a: Filters = Body(),  # noqa: B008
+        b: Filters | None = Body(None),  # noqa: B008
+    ) -> dict[str, Any]:
+        job, rows = studio.job_and_rows(name)
+        mask = rows.mask(a)
+        return answers.between_groups(job, mask, ~mask if b is None else rows.mask(b))
+
+    @app.post("/api/jobs/{name}/cross")
+    @studio.slow
+    def cross(
+        name: str,
+        a: str = Body(),
+        b: str = Body(),
+        filters: Filters = Body([]),  # noqa: B008
+    ) -> dict[str, Any]:
+        job, rows = studio.job_and_rows(name)
+        return answers.crossed(job, a, b, rows.mask(filters))
+
+    @app.post("/api/jobs/{name}/alike")
+    @studio.slow
+    def alike(name: str, column: str = Body(), a: str = Body(), b: str = Body()) -> dict[str, Any]:
+        return answers.values_alike(studio.finished(name), column, a, b)
 
     @app.get("/api/program")
     def program(jobs: str, a: int | None = None, b: int | None = None) -> dict[str, Any]:

@@ -239,12 +239,30 @@ def test_matrix_and_frame(found):
 
 def test_missing_is_a_value_or_left_out():
     rows = {"a": ["x", "y", None, "x"] * 5, "b": ["p", "q", "q", None] * 5}
-    as_value = entry(associations(rows), "a", "b")
-    dropped = entry(associations(rows, missing="drop"), "a", "b")
+    as_value = entry(associations(rows, missing="value"), "a", "b")
+    dropped = entry(associations(rows), "a", "b")
     frame = pd.DataFrame(rows)
     table = pd.crosstab(frame["a"].fillna("?"), frame["b"].fillna("?")).to_numpy()
     np.testing.assert_allclose(as_value["cramers_v"], association(table, method="cramer"))
     np.testing.assert_allclose(dropped["cramers_v"], 1)
+
+
+def test_gaps_in_the_same_rows_are_no_strength_and_are_told():
+    rng = np.random.default_rng(0)
+    cells = rng.choice(list("uvw"), (2, 600)).astype(object)
+    numbers = rng.normal(size=600)
+    gone = rng.random(600) < 0.3
+    cells[:, gone], numbers[gone] = None, np.nan
+    rows = {"a": cells[0], "b": cells[1], "n": numbers, "c": rng.choice(list("pq"), 600)}
+    rows["b"][:3] = None
+    found = associations(rows)
+    missing = pd.DataFrame(rows).isna()
+    for pair in [("a", "b"), ("a", "n"), ("b", "n")]:
+        one = entry(found, *pair)
+        assert one["strength"] < 0.2 and one["p_value"] > 0.001
+        np.testing.assert_allclose(one["shared_gaps"], missing[pair[0]].corr(missing[pair[1]]))
+    assert np.isnan(entry(found, "a", "c")["shared_gaps"])
+    assert entry(associations(rows, missing="value"), "a", "b")["strength"] > 0.5
 
 
 def test_counts_say_the_same(rows):

@@ -39,6 +39,7 @@ MEASURES = (
     "correlation_ratio",
     "pearson",
     "spearman",
+    "shared_gaps",
     "statistic",
     "p_value",
     "adjusted_p_value",
@@ -125,7 +126,7 @@ class Associations:
 
 
 def associations(
-    X: Any, *, schema: Any = None, n_bins: int = 10, missing: str = "value"
+    X: Any, *, schema: Any = None, n_bins: int = 10, missing: str = "drop"
 ) -> Associations:
     """Measure how strongly each pair of columns of a table is associated.
 
@@ -138,9 +139,10 @@ def associations(
         :mod:`tabweave.columns.kinds`. Identifiers are dropped, since they predict every column.
     n_bins : int, default=10
         Number of quantile bins of numbers, for ``strength`` and for comparisons with categories.
-    missing : {"value", "drop"}, default="value"
-        Whether a missing cell is a category of its own, or its rows are left out of the pair.
-        Missing numbers are always left out of correlations.
+    missing : {"drop", "value"}, default="drop"
+        Whether rows with a missing cell are left out of the pair, or missing is a category of its
+        own, so that columns that miss their cells in the same rows are strongly associated. Missing
+        numbers are always left out of correlations.
 
     Returns
     -------
@@ -156,9 +158,10 @@ def associations(
     this χ² after its noise is subtracted [Baak et al. 2020]; it is NaN for columns of more than 100
     values. For these measures numbers are binned.
     ``correlation_ratio`` is η, the root of the share of a number's variance that lies between the
-    values of a category. ``strength`` is the corrected V for all pairs. The p-value is that of
-    Pearson's chi-square for two categories, of the F test of η for a number and a category, and of
-    Spearman's correlation for two numbers; ``adjusted_p_value`` controls the false discovery rate
+    values of a category. ``strength`` is the corrected V for all pairs. ``shared_gaps`` is the
+    correlation φ of being missing, NaN for columns without gaps and for sets. The p-value is that
+    of Pearson's chi-square for two categories, of the F test of η for a number and a category, and
+    of Spearman's correlation for two numbers; ``adjusted_p_value`` controls the false discovery rate
     [Benjamini and Hochberg 1995]. An element of a set counts as a row of its own.
 
     Examples
@@ -180,7 +183,7 @@ def associations(
 
 
 def measured(
-    rows: Table | Counts, n_bins: int = 10, *, drop: bool = False, with_phi: bool = True
+    rows: Table | Counts, n_bins: int = 10, *, drop: bool = True, with_phi: bool = True
 ) -> Associations:
     """Associations of rows that were read; ``phi_k``, the slowest, can be left out."""
     table = None if isinstance(rows, Counts) else rows
@@ -233,6 +236,10 @@ def _count_measures(
 ) -> None:
     """Fill in what the table of two columns says."""
     where = {name: binned_part(name) if kind == "number" else name for name, kind in kinds.items()}
+    values["shared_gaps"][:] = shared_gaps(counts, [(where[a], where[b]) for a, b in pairs])
+    for p, pair in enumerate(pairs):
+        if "set" in map(kinds.get, pair):  # a gap counts as an element of a set
+            values["shared_gaps"][p] = np.nan
     counts = counts.present(counts.names) if drop else counts
     blocks = pair_tables(counts, [(where[a], where[b]) for a, b in pairs])
     for p, ((a, b), block) in enumerate(zip(pairs, blocks, strict=True)):
@@ -240,6 +247,25 @@ def _count_measures(
             values[measure][p] = value
         if "set" in {kinds[a], kinds[b]}:  # elements of one row are no independent rows
             values["p_value"][p] = np.nan
+
+
+def shared_gaps(counts: Counts, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+    """The correlation φ of being missing of pairs of columns; NaN where one has no gap."""
+    out = np.full(len(pairs), np.nan)
+    gap = {
+        name: counts.span(name).start + labels.index(None)
+        for name, labels in zip(counts.names, counts.labels, strict=True)
+        if None in labels
+    }
+    both = [p for p, (a, b) in enumerate(pairs) if a in gap and b in gap]
+    left, right = (np.array([gap[pairs[p][i]] for p in both], np.intp) for i in (0, 1))
+    n_left, n_right = (counts.value_counts[value].astype(float) for value in (left, right))
+    n_both = np.asarray(counts.pairs[left, right], float).ravel() if both else np.zeros(0)
+    n = float(counts.n)
+    spread = np.sqrt(n_left * (n - n_left) * n_right * (n - n_right))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        out[both] = np.where(spread > 0, (n * n_both - n_left * n_right) / spread, np.nan)
+    return out
 
 
 def pair_tables(counts: Counts, pairs: Sequence[tuple[str, str]]) -> Iterator[Any]:

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import mutual_info_score
 
-from tabweave import Counts, DistanceHierarchy, Weave
+from tabweave import Counts, DistanceHierarchy, Weave, associations
 from tabweave.apps.report import describe
 from tabweave.apps.report.columns import describe_gaps, trimmed
 from tabweave.apps.report.reading import read
@@ -86,17 +85,6 @@ ROWS = {
 }
 
 
-def entropy(x):
-    share = np.unique(x, return_counts=True)[1] / len(x)
-    return -(share * np.log(share)).sum()
-
-
-def strength(x, y):
-    """Symmetric uncertainty less what chance would show, from the definition."""
-    chance = (len(set(x)) - 1) * (len(set(y)) - 1) / (2 * len(x))
-    return 2 * max(mutual_info_score(x, y) - chance, 0) / (entropy(x) + entropy(y))
-
-
 def test_bars_show_the_numbers_that_are_not_far_out():
     rng = np.random.default_rng(0)
     numbers = rng.normal(50, 10, 400)
@@ -109,13 +97,12 @@ def test_bars_show_the_numbers_that_are_not_far_out():
     assert z["summary"]["max"] == 999_999
 
 
-def test_strengths_are_the_definition():
-    bins = np.digitize(ROWS["n"], np.quantile(ROWS["n"], [0.2, 0.4, 0.6, 0.8])).astype(str)
-    own = ROWS | {"n": bins}
-    pairs = describe(ROWS)["couplings"]["pairs"]
+def test_both_sections_show_one_strength_of_a_pair():
+    found, matrix = describe(ROWS), associations(ROWS).matrix()
+    pairs, tested = found["couplings"]["pairs"], found["associations"]["pairs"]
     assert {(p["a"], p["b"]) for p in pairs[:3]} == {("a", "b"), ("a", "n"), ("b", "n")}
-    for pair in pairs:
-        assert pair["strength"] == pytest.approx(strength(own[pair["a"]], own[pair["b"]]), rel=1e-3)
+    for pair in [*pairs, *tested]:
+        assert pair["strength"] == pytest.approx(matrix.loc[pair["a"], pair["b"]], rel=1e-3)
     assert [p["strength"] for p in pairs] == sorted([p["strength"] for p in pairs], reverse=True)
 
 
@@ -166,3 +153,18 @@ def test_columns_say_how_they_were_read_where_that_is_not_plain():
         "kind": None,
         "size": None,
     }
+
+
+def test_free_text_is_left_out_with_what_is_true_of_it():
+    rng = np.random.default_rng(0)
+    words = "the plane was late rain staff rude food good seat legroom pilot kind".split()
+    rows = {
+        "review": [" ".join(rng.choice(words, 9)) for _ in range(300)],
+        "stars": rng.choice(["1", "3", "5"], 300),
+        "city": rng.choice(["Rome", "Oslo", "Bern"], 300),
+    }
+    found = describe(rows)
+    column = found["columns"][0]
+    assert column["role"] == "left out" and column["read"] == "is free text that hardly repeats"
+    (note,) = [note for note in found["warnings"] if note["column"] == "review"]
+    assert note["code"] == "text" and "compare it by spelling; for a page, make" in note["text"]

@@ -1,12 +1,11 @@
 import json
+import sys
 
 import numpy as np
 import pytest
 
 from tabweave import Counts, DistanceHierarchy, Table, ValueMetric, Weave
 from tabweave.apps.report import describe
-from tabweave.apps.report.describe import describe_associations
-from tabweave.apps.report.reading import read
 from tabweave.datasets import led24, titanic
 
 
@@ -209,17 +208,18 @@ def test_large_tables_are_drawn_in_part():
     assert Counts.of(rows).n == out["rows"]
 
 
-def test_associations_say_how_many_rows_they_are_of(mixed):
+def test_associations_say_how_many_rows_they_are_of(mixed, monkeypatch):
     from tabweave import associations
-    from tabweave.columns.table import take_rows
+    from tabweave.columns.table import sampled_rows, take_rows
 
     rows = mixed(300)
     whole = describe(rows)["associations"]
     assert whole["of"] == 300
     strongest = associations(rows).frame().iloc[0]
     assert whole["pairs"][0]["strength"] == pytest.approx(strongest["strength"], rel=1e-3)
-    some = describe_associations(read(rows, None), max_rows=100)
-    part = take_rows(Table.of(rows), np.linspace(0, 299, 100).astype(int))
+    monkeypatch.setattr(sys.modules[describe.__module__], "MAX_TESTED_ROWS", 100)
+    some = describe(rows)["associations"]
+    part = take_rows(Table.of(rows), sampled_rows(300, 100))
     assert some["of"] == 100
     strongest = associations(part).frame().iloc[0]
     assert some["pairs"][0]["strength"] == pytest.approx(strongest["strength"], rel=1e-3)

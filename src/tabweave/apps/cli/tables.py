@@ -91,6 +91,8 @@ def associate(job: Job, level: float, limit: int, json: bool) -> None:
     figures = {"strength": "strength"}
     if width() >= MIN_WIDTH_FOR_FIGURES:
         figures |= {"Cramér's V": "cramers_v", "η": "correlation_ratio", "Spearman": "spearman"}
+        if not pairs["shared_gaps"].isna().all():
+            figures |= {"shared gaps": "shared_gaps"}
     heads = ["left", "right", *figures, "p, adjusted"]
     rows = [
         [

@@ -23,6 +23,7 @@ from tabweave.embed.hierarchy import dissimilarity
 from tabweave.plots import circle_order
 from tabweave.space.points import summed_differences
 from tabweave.space.space import Space, label_column
+from tabweave.tasks.associations import Associations
 
 
 def describe_columns(reading: Reading) -> list[dict[str, Any]]:
@@ -39,7 +40,8 @@ def describe_columns(reading: Reading) -> list[dict[str, Any]]:
         if reason not in ("values", "numbers", "constant"):  # which say no more than the kind
             entry["read"] = reason
         if column.name in reading.left_out:
-            entry |= {"role": "left out", "why": reading.left_out[column.name]}
+            why = reading.left_out[column.name]
+            entry |= {"role": "left out", "why": why, "read": why}
         if column.is_continuous:
             descriptions.append(entry | _describe_numbers(data, reading.codes[column.name]))
         else:
@@ -241,15 +243,15 @@ def coupled(counts: Counts) -> np.ndarray:
     return corrected_uncertainty(counts, mutual, marginal)
 
 
-def describe_couplings(counts: Counts, target: str | None) -> dict[str, Any] | None:
+def describe_couplings(tested: Associations, target: str | None) -> dict[str, Any]:
     """The strongest pairs of columns, and an order that puts tied columns side by side."""
-    if len(counts.names) < 2:
-        return None
-    strength, min_strength, n_pairs = coupled(counts), 0.005, 100
-    a, b = np.triu_indices(len(strength), 1)
+    names, min_strength, n_pairs = tested.names, 0.005, 100
+    a, b = np.triu_indices(len(names), 1)  # the order of pairs
+    strength = np.zeros((len(names), len(names)))
+    strength[a, b] = strength[b, a] = tested.values["strength"]
     strongest = np.argsort(-strength[a, b], kind="stable")[:n_pairs]
     pairs = [
-        {"a": counts.names[i], "b": counts.names[j], "strength": rounded(strength[i, j])}
+        {"a": names[i], "b": names[j], "strength": rounded(strength[i, j])}
         for i, j in zip(a[strongest], b[strongest], strict=True)
         if strength[i, j] >= min_strength
     ]
@@ -257,13 +259,13 @@ def describe_couplings(counts: Counts, target: str | None) -> dict[str, Any] | N
     is_matrix = len(strength) > 30  # lines between more could not be told apart
     n_shown = 80 if is_matrix else 40
     columns = np.sort(np.argsort(-total, kind="stable")[:n_shown])
-    if target is not None and counts.names.index(target) not in columns:
-        columns = np.append(columns[:-1], counts.names.index(target))
+    if target is not None and names.index(target) not in columns:
+        columns = np.append(columns[:-1], names.index(target))
     columns = columns[circle_order(strength[np.ix_(columns, columns)])]
     out = {
-        "nodes": [{"name": counts.names[i], "total": rounded(total[i])} for i in columns],
+        "nodes": [{"name": names[i], "total": rounded(total[i])} for i in columns],
         "pairs": pairs,
-        "of": len(counts.names),
+        "of": len(names),
         "found": int((strength[a, b] >= min_strength).sum()),
     }
     matrix = {"matrix": rounded(strength[np.ix_(columns, columns)], 2)}

@@ -36,7 +36,7 @@ from tabweave.apps.report.html import (
     widget_script,
     written,
 )
-from tabweave.apps.report.reading import Reading, as_values, is_doubtful, read
+from tabweave.apps.report.reading import FREE_TEXT, Reading, as_values, is_doubtful, read
 from tabweave.apps.report.rows import (
     Axes,
     DistinctRows,
@@ -62,7 +62,7 @@ from tabweave.engines.reading import needs_classes
 from tabweave.io.files import replacing
 from tabweave.measures import MEASURES
 from tabweave.space.scan import Nearest
-from tabweave.tasks.associations import measured
+from tabweave.tasks.associations import Associations, measured
 from tabweave.tasks.outliers import OutlierCell, OutlierCells, oddest
 
 # -- Warnings: what to look at in a table before trusting anything learned from it ----------------
@@ -70,12 +70,12 @@ from tabweave.tasks.outliers import OutlierCell, OutlierCells, oddest
 Note = dict[str, Any]
 
 
-def describe_warnings(reading: Reading, couplings: dict[str, Any] | None) -> list[Note]:
+def describe_warnings(reading: Reading, tested: Associations | None) -> list[Note]:
     """What is odd about the columns, the rows and the target, gravest first."""
     notes = [note for column, data in reading.table for note in _of_column(reading, column, data)]
     notes += _of_rows(reading)
-    if couplings is not None:
-        notes += _of_pairs(couplings, reading.target)
+    if tested is not None:
+        notes += _of_pairs(tested, reading.target)
     if reading.target is not None:
         notes += _of_target(reading, reading.target)
     return sorted(notes, key=lambda note: note["level"] != "warning")
@@ -99,8 +99,16 @@ def _of_column(reading: Reading, column: Column, data: Any) -> Iterator[Note]:
             text += "; it is read as categories"
         yield _note("warning" if is_left_out else "note", "doubt", name, text)
     elif is_left_out:
-        text = "it tells rows apart, not what they are like, and is not used below"
-        yield _note("warning", "identifier", name, f"{reading.left_out[name]}; {text}")
+        code, text = "identifier", "it tells rows apart, not what they are like, and"
+        if reading.left_out[name] == FREE_TEXT:
+            code, text = "text", "a page counts values, of which it has none to count: it"
+        text = f"{reading.left_out[name]}; {text} is not used below"
+        if code == "text":
+            text += (
+                "; tabweave neighbors, embed and cluster compare it by spelling; for a page, make "
+                "categories of it, such as a topic"
+            )
+        yield _note("warning", code, name, text)
     n_missing = missing_rows(data)
     if n_missing == n_rows:
         yield _note("warning", "empty", name, "is empty: every cell is missing")
@@ -194,11 +202,14 @@ def _n_values(data: Any) -> float:
     return np.inf if n_values > 0.1 * len(data.values) else n_values
 
 
-def _of_pairs(couplings: dict[str, Any], target: str | None) -> Iterator[Note]:
-    for pair in couplings["pairs"]:
-        if pair["strength"] >= 0.99 and target not in (pair["a"], pair["b"]):
-            text = f"is redundant with “{pair['b']}”: their values correspond one to one"
-            yield _note("note", "twins", pair["a"], text)
+def _of_pairs(tested: Associations, target: str | None) -> Iterator[Note]:
+    # A column that determines another has a strength of 1; both ways, a symmetric uncertainty, too.
+    both_ways = np.fmin(tested.values["strength"], tested.values["symmetric_uncertainty"])
+    for i in np.flatnonzero(both_ways >= 0.99).tolist():
+        a, b = tested.pairs[i]
+        if target not in (a, b):
+            text = f"is redundant with “{b}”: their values correspond one to one"
+            yield _note("note", "twins", a, text)
 
 
 # -- target -------------------------------------------------------------------------------------
@@ -257,23 +268,34 @@ def _conflicts(reading: Reading, target: str, classes: Codes) -> Iterator[Note]:
 # -- associations and odd cells --------------------------------------------------------------------
 
 
-def describe_associations(reading: Reading, max_rows: int = 20_000) -> dict[str, Any] | None:
-    """The strongest pairs of columns, with their tests; None if there are no two columns."""
+MAX_TESTED_ROWS = 20_000  # Rows that pairs of columns are compared on.
+
+
+def measure_pairs(reading: Reading) -> Associations | None:
+    """The pairs of columns, tested on an even sample; None if there are no two columns."""
     table = reading.table.select(reading.compared)
     if len(table.schema) < 2:
         return None
-    if table.n_rows > max_rows:
-        table = take_rows(table, np.linspace(0, table.n_rows - 1, max_rows).astype(int))
-    tested = measured(table, with_phi=False)
-    strength, rho = tested.values["strength"], tested.values["spearman"]
+    rows = sampled_rows(table.n_rows, MAX_TESTED_ROWS)
+    return measured(table if rows is None else take_rows(table, rows), with_phi=False)
+
+
+def describe_associations(tested: Associations, n_rows: int) -> dict[str, Any]:
+    """The strongest pairs of columns, with their tests."""
+    rho = tested.values["spearman"]
     other = np.where(np.isnan(rho), tested.values["correlation_ratio"], rho)
-    columns = {"strength": strength, "other": other, "p": tested.values["adjusted_p_value"]}
+    columns = {
+        "strength": tested.values["strength"],
+        "other": other,
+        "gaps": tested.values["shared_gaps"],
+        "p": tested.values["adjusted_p_value"],
+    }
     pairs = [
         {"a": tested.pairs[i][0], "b": tested.pairs[i][1]}
         | {name: rounded(values[i]) for name, values in columns.items()}
-        for i in np.argsort(-strength, kind="stable")[:30].tolist()
+        for i in np.argsort(-columns["strength"], kind="stable")[:30].tolist()
     ]
-    return {"of": table.n_rows, "found": len(tested.pairs), "pairs": pairs}
+    return {"of": min(n_rows, MAX_TESTED_ROWS), "found": len(tested.pairs), "pairs": pairs}
 
 
 def learn_outliers(reading: Reading, random_state: int) -> OutlierCells | None:
@@ -442,12 +464,14 @@ def look_at(
     }
     tell("counting", 0.1)
     counts = Counts.of(reading.values())
-    out["couplings"] = describe_couplings(counts, reading.target)
+    tested = measure_pairs(reading)
+    out["couplings"] = None if tested is None else describe_couplings(tested, reading.target)
     tell("looking for odd cells", 0.2)
-    out["warnings"] = describe_warnings(reading, out["couplings"])
+    out["warnings"] = describe_warnings(reading, tested)
     out["associations"] = outliers = None
     if not options.first_picture:
-        out["associations"] = describe_associations(reading)
+        if tested is not None:
+            out["associations"] = describe_associations(tested, reading.table.n_rows)
         outliers = learn_outliers(reading, options.random_state)
     out["outliers"] = describe_outliers(reading, outliers)
     if not reading.kept:

@@ -15,12 +15,15 @@ from tabweave.columns.frames import RowLabels, row_labels
 from tabweave.columns.nominal import Codes
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.sets import Sets
+from tabweave.columns.spelling import is_text
 from tabweave.columns.table import Table, require_rows
 from tabweave.columns.vocabulary import canonical
 from tabweave.space.numbers import binned, quantile_edges
 
 MAX_REPORT_COLUMNS = 1_000  # Columns of a report.
 MAX_COMPARED_VALUES = 10_000  # Values of a column that rows are compared by.
+
+FREE_TEXT = "is free text that hardly repeats"
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +193,8 @@ def _useless(column: Column, data: Any) -> str:
     if None in data.labels:
         counts[data.labels.index(None)] = 0
     n_values, n_present = int(np.count_nonzero(counts)), int(counts.sum())
+    if not data.is_set and n_values > 0.5 * n_present and is_text(data.labels):
+        return FREE_TEXT
     if not data.is_set and n_values > 20 and n_values >= 0.9 * n_present:
         return "has a different value in almost every row"
     if not data.is_set and n_values > 500 and n_values > 0.5 * n_present:

@@ -6,8 +6,8 @@ tabweave.sections.push({
     const c = d.couplings;
     if (!c) return [tabweave.el("p", { class: "empty" }, d.method ? "There is only one column." : tabweave.nothingLeft)];
     const intro = tabweave.el("p", {},
-      "How much two columns tell about each other: symmetric uncertainty, corrected for chance. " +
-      "0 is independent, 1 is one and the same. Numbers take part in five bins.");
+      "How strongly two columns hang together in the rows that have both: Cramér's V less what chance brings. " +
+      "0 is independent; at 1 one tells the other. Numbers take part in ten bins. The tests are below, of the same strengths.");
     if (!c.pairs.length)
       return [intro, tabweave.el("p", { class: "empty" }, "No two columns depend on each other.")];
     const table = (part, caption) => tabweave.table(caption, heads, part.map(line), { classes: "pairs" });

@@ -6,13 +6,13 @@ tabweave.sections.push({
     const pairs = d.associations ? d.associations.pairs : [];
     if (!pairs.length) return [tabweave.el("p", { class: "empty" }, d.method ? "There are no two columns to compare." : tabweave.nothingLeft)];
     const intro = tabweave.el("p", {},
-      "Strength is Cramér's V less what chance brings, numbers in bins. η is how far a category explains a number, " +
+      "Strength is Cramér's V less what chance brings, numbers in bins, over the rows that have both cells: gaps are no likeness, and are named where two columns share them. η is how far a category explains a number, " +
       "ρ Spearman's correlation of two numbers. P-values test η or ρ, where there is one, else the strength; they are adjusted for the number of pairs." +
       (d.associations.of < d.rows ? ` ${tabweave.whole(d.associations.of)} of ${tabweave.whole(d.rows)} rows were compared.` : ""));
     const heads = [{ name: "column" }, { name: "with" }, { name: "strength", number: true },
       { name: "η or ρ", number: true }, { name: "adjusted p", number: true }];
     const figure = (x) => (x === null ? "–" : x.toFixed(3));
-    const line = (p) => [tabweave.value(p.a), tabweave.value(p.b), [figure(p.strength), tabweave.bar(p.strength)],
+    const line = (p) => [tabweave.value(p.a), p.gaps >= 0.5 ? [tabweave.value(p.b), " ", tabweave.el("span", { class: "quiet small" }, `gaps in the same rows (φ = ${p.gaps.toFixed(2)})`)] : tabweave.value(p.b), [figure(p.strength), tabweave.bar(p.strength)],
       figure(p.other), p.p === null ? "–" : p.p < 0.001 ? "< 0.001" : p.p.toFixed(3)];
     const table = (part, caption) => tabweave.table(caption, heads, part.map(line), { classes: "pairs" });
     return [intro, table(pairs.slice(0, 10), "The strongest associations"),

@@ -161,8 +161,8 @@ def associations(
     values of a category. ``strength`` is the corrected V for all pairs. ``shared_gaps`` is the
     correlation φ of being missing, NaN for columns without gaps and for sets. The p-value is that
     of Pearson's chi-square for two categories, of the F test of η for a number and a category, and
-    of Spearman's correlation for two numbers; ``adjusted_p_value`` controls the false discovery rate
-    [Benjamini and Hochberg 1995]. An element of a set counts as a row of its own.
+    of Spearman's correlation for two numbers; ``adjusted_p_value`` controls the false discovery
+    rate [Benjamini and Hochberg 1995]. An element of a set counts as a row of its own.
 
     Examples
     --------

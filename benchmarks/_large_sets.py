@@ -48,8 +48,8 @@ PACKAGES = {  # as they are installed
     "causaldata": "causaldata==0.1.4",
     "ethik": "ethik==0.0.2",
 }
-# Looked at, and without a table that fits: PMLB (its package fetches, its repository has pointers),
-# obp (no wheel; fetches), larch (22,033 rows of 5,029 trips), scikit-learn's and folktables' (fetch).
+# Looked at, and without a table that fits: PMLB (the package fetches, the repository has pointers),
+# obp (no wheel; fetches), larch (22,033 rows of 5,029 trips), scikit-learn and folktables (fetch).
 
 # Families that are in a choosing half of the other arenas, or that led to the design.
 CHOSE_BEFORE = (

@@ -170,6 +170,7 @@ class Cost:
         self.megabytes = max(memory("VmHWM") - self.before, 0) / 1024
 
     def named(self, what: str) -> Scores:
+        """Return the three under names that begin with what was done."""
         return {
             f"{what} seconds": round(self.seconds, 3),
             f"{what} wall": round(self.wall, 3),

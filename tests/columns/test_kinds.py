@@ -31,6 +31,7 @@ from tabweave.columns.kinds import Kinds, decide_kind, dropped_line
 from tabweave.columns.nominal import is_one_word
 from tabweave.columns.numeric import _look_like_codes
 from tabweave.columns.ordinal import ranges_in_order
+from tabweave.columns.sets import list_in_text
 from tabweave.columns.texts import looks_missing
 
 N = 60
@@ -258,17 +259,28 @@ class TestText:
             found = Table.of({"x": cells, "c": RNG.choice(["u", "v"], 45)}, rules="whole")
         assert found.kinds()[0].why == f"ranges, except {word!r}"
 
-    def test_lists_written_as_text_are_told(self):
-        joined = ["a;b", "b;c", "a;c", "a", "a;b;c", "c; b"] * 9
-        assert kind_of(joined).why == "lists? declare kind 'set' with delimiter ';'"
-        assert kind_of([f"City {i % 9}, S{i % 8}" for i in range(9)] * 9).why == "values"
+    @pytest.mark.parametrize("mark", [";", "; ", "|", ",", ", "])
+    def test_lists_joined_in_text_are_sets(self, mark):
         words = np.array(["Action", "Comedy", "Drama", "War"])
-        for mark in (";", "|", ", "):
-            genres = [mark.join(words[RNG.random(4) < 0.6]) or "War" for _ in range(N)]
-            found = Table.of({"genre": genres, "c": RNG.choice(["u", "v"], N)}, rules="whole")
-            assert (
-                found.kinds()[0].why == f"lists? declare kind 'set' with delimiter {mark.strip()!r}"
-            )
+        lists = [list(words[RNG.random(4) < 0.6]) or ["War"] for _ in range(N)]
+        texts = [mark.join(words) for words in lists]
+        found = Table.of({"x": texts, "c": RNG.choice(["u", "v"], N)}, rules="whole")
+        why = f"lists in text, parted at {mark.strip()!r}; declare 'nominal' to compare whole texts"
+        assert found.kinds()[0].why == why and found.schema["x"].kind == "set"
+        assert [set(found["x"].cell(i)) for i in range(N)] == list(map(set, lists))
+        assert Table.of({"x": texts}, {"x": "nominal"})["x"].labels == list(dict.fromkeys(texts))
+
+    def test_texts_in_which_a_position_means_something_are_asked_about(self):
+        pairs = [f"{a}|{b}" for a in "abcdef" for b in "ghijkl"] * 3
+        assert kind_of(pairs)[1:3] == ("nominal", "lists? declare kind 'set' with delimiter '|'")
+        assert kind_of([f"[{i % 9}, {i % 7}]" for i in range(N)]).why == "lists? declare kind 'set'"
+
+    def test_text_with_marks_or_in_brackets_is_no_list(self):
+        assert kind_of([f"City {i % 9}, S{i % 8}" for i in range(9)] * 9).why == "values"
+        assert kind_of([f"{{4F{i % 30}-A}}" for i in range(N)]).why == "values"
+        assert kind_of([json.dumps({"a": i % 7}) for i in range(N)]).why == "values"
+        prose = [f"well, the {i} dog; and {7 * i} cats, of all" for i in range(N)]
+        assert kind_of(prose).kind == "nominal"
 
     def test_a_declared_set_is_parted_by_what_plainly_joins_it(self):
         words = np.array(["Action", "Comedy", "Drama", "War"])
@@ -278,15 +290,35 @@ class TestText:
         with pytest.raises(TypeError, match="declare what parts a text"):
             Table.of({"x": ["a-b", "b-c", "c"] * 9}, {"x": "set"})
 
+    @pytest.mark.parametrize(
+        ("text", "elements"),
+        [
+            ("{a,b}", ["a", "b"]),
+            ('{"a b",c,NULL}', ["a b", "c", None]),
+            (r'{"say \"hi\"",c}', ['say "hi"', "c"]),
+            ("{}", []),
+            ("('a', 'b')", ["a", "b"]),
+            ("{'a'}", ["a"]),
+            ("{'a': 1}", None),
+            ("{{1,2},{3,4}}", None),
+            ("[a, b]", None),
+            ("{", None),
+            ("", None),
+        ],
+    )
+    def test_lists_as_python_and_postgresql_write_them(self, text, elements):
+        assert list_in_text(text) == elements
+
     @pytest.mark.parametrize("write", [json.dumps, repr])
     def test_lists_in_brackets_are_read_as_written(self, write):
         """As JSON has them, or as Python prints a column of lists to CSV."""
         lists = [["a", "b, c"], ["b, c", "d"], ["a"], [], ["d", "it's"], [1, None]] * 9
         texts = [*map(write, lists), None, None]
         found = Table.of({"x": texts, "c": ["u", "v"] * 28}, rules="whole")
-        why = "lists? declare kind 'set'"
-        assert found.kinds()[0] == ("x", "nominal", why, True, "lists", "", ())
+        why = "lists in text; declare 'nominal' to compare whole texts"
+        assert found.kinds()[0] == ("x", "set", why, True, "", "", ())
         read = Table.of({"x": texts}, {"x": "set"})
+        assert Counts.of(read) == Counts.of(found.select(["x"]))
         plain = Table.of({"x": [*lists, None, None]}, {"x": "set"})
         assert Counts.of(read) == Counts.of(plain)
         assert Table.of({"x": ['["z"]']}, read.schema)["x"].labels == ["z"]

@@ -51,6 +51,9 @@ reports, the command line); what a schema declares is never asked. In words:
 - Where up to a fifth of its values keep text from being numbers, dates or times of day, the reason
   names two of them; so it does with values that differ only in case, blanks or type.
 - Lists are ``set``, ordered categories ``ordinal``, records are flattened to ``record.field``.
+  So is text that holds lists of several lengths: all of it in brackets, as JSON, Python and
+  PostgreSQL write them (``['a', 'b']``, ``{a,b}``), or half of it or more parted at ``;``, ``|`` or
+  a comma, if there are at most half as many different elements as texts (``Fire; Water``).
   Vectors (lists of equal length, most of whose numbers occur once, not all whole) are dropped:
   each number means something by its position.
 """
@@ -108,7 +111,7 @@ from tabweave.columns.numeric import (
     units_written,
 )
 from tabweave.columns.ordinal import ordered_ranges, range_of, ranges_in_order
-from tabweave.columns.sets import VECTORS, are_lists, are_vectors, joined_by
+from tabweave.columns.sets import VECTORS, are_lists, are_vectors, joined_by, lists_in_text
 from tabweave.columns.texts import FIRST_TEXTS, cells_in_words, present_texts
 
 MAX_EXCEPTION_SHARE = 0.2  # More exceptions among texts leave open what a column would be.
@@ -350,6 +353,7 @@ _TEXT_RULES: tuple[Callable[[TextColumn], Decision | None], ...] = (
     amounts_in_text,
     ordered_ranges,
     _readable_but_for_few,
+    lists_in_text,
     identifiers,
     _doubtful,
     codes_of_digits,

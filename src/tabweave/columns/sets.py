@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import csv
 import json
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tabweave.columns.cells import Cells, kind, named_error
+from tabweave.columns.decision import Decision
 from tabweave.columns.frames import categories, infer_kind, is_set_type, object_array, objects
 from tabweave.columns.nominal import check_codes, check_no_gaps, joined_labels, label_ranks
 from tabweave.columns.texts import SAMPLED_TEXTS, CellError
@@ -19,6 +21,7 @@ from tabweave.columns.vocabulary import Label, canonical, code_type, distinct_el
 
 if TYPE_CHECKING:
     from tabweave.columns.column import Column, Schema
+    from tabweave.columns.kinds import TextColumn
 
 
 @kind("set", "sets of elements")
@@ -152,17 +155,29 @@ class Sets(Cells):
 
 
 def list_in_text(text: str) -> list[Any] | None:
-    """A list that is written as JSON or as Python writes one; None if a text is no list."""
+    """A list as JSON, Python or PostgreSQL writes one, or a tuple or set; None of other text."""
     text = text.strip()
-    if not (text.startswith("[") and text.endswith("]")):
+    if text[:1] + text[-1:] not in ("[]", "()", "{}") or len(text) < 2:
         return None
     for read in (json.loads, ast.literal_eval):
         try:
             out = read(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
             continue
-        return out if isinstance(out, list) else None
-    return None
+        return list(out) if isinstance(out, list | tuple | set) or out == {} else None
+    return _array_in_text(text) if text.startswith("{") else None
+
+
+def _array_in_text(text: str) -> list[Any] | None:
+    """The elements of ``{a,"b c",NULL}``, as PostgreSQL writes an array; None of other text."""
+    if any(mark in text[1:-1] for mark in "{}:\n"):  # arrays of arrays, and mappings
+        return None
+    written = csv.reader([text[1:-1]], doublequote=False, escapechar="\\", skipinitialspace=True)
+    try:
+        parts = next(written, [])
+    except csv.Error:
+        return None
+    return [None if part == "NULL" else part.strip() for part in parts]
 
 
 VECTORS = "vectors, not sets: split them into columns of numbers"
@@ -183,22 +198,50 @@ def are_vectors(data: Any) -> bool:
 
 
 def are_lists(labels: Sequence[str]) -> bool:
-    """Whether texts are lists in brackets, as JSON and Python write them."""
+    """Whether texts are lists in brackets, some of more than one element: no ``{4F2A-11}``."""
     texts = [label for label in labels[:SAMPLED_TEXTS] if label.strip()]
-    return bool(texts) and all(list_in_text(label) is not None for label in texts)
+    if not texts or list_in_text(texts[0]) is None:
+        return False
+    cells = [list_in_text(label) for label in texts]
+    return None not in cells and any(len(cell) > 1 for cell in cells if cell)
 
 
 def joined_by(labels: Sequence[str]) -> str:
     """What joins the elements of lists written as text, few of which make up all of them."""
     if are_lists(labels):  # their commas are part of how they are written
         return ""
-    for mark in (";", "|", ", "):
+    for mark in (";", "|", ","):
         joined = sum(mark in label for label in labels[:SAMPLED_TEXTS])
         if joined >= 5 and 2 * joined >= len(labels[:SAMPLED_TEXTS]):
             elements = {part.strip() for label in labels for part in label.split(mark)}
             if 2 * len(elements) <= len(labels):
-                return mark.strip()
+                return mark
     return ""
+
+
+def is_element(part: Any) -> bool:
+    """Whether a part of a list can be an element of a set: no list of lists, no mapping."""
+    return not isinstance(part, list | tuple | dict | set)
+
+
+def lists_in_text(texts: TextColumn) -> Decision | None:
+    """Sets, if texts are lists by what they are written like, and not all of one length.
+
+    Texts of one length may be pairs, addresses or vectors, in which a position means something.
+    """
+    labels, mark = texts.labels, ""
+    if are_lists(labels):
+        cells = [list_in_text(label) for label in labels if label.strip()]
+    else:
+        mark = joined_by(labels)
+        cells = [list(_split(label, mark)) for label in labels] if mark else [None]
+    if not all(cell is not None and all(map(is_element, cell)) for cell in cells):
+        return None
+    if len({len(cell) for cell in cells if cell}) < 2:
+        return None
+    parted = f", parted at {mark!r}" if mark else ""
+    why = f"lists in text{parted}; declare 'nominal' to compare whole texts"
+    return Decision("set", why, delimiter=mark)
 
 
 def sets(

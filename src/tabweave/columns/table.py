@@ -315,11 +315,12 @@ def _apply_rules(
 def _as_decided(
     column: Column, data: Any, decision: Decision, cells: Any, schema: Schema
 ) -> tuple[Column, Any]:
-    """The column and its cells as the rules say; as they were if one of many dates is none."""
+    """The column and its cells as the rules say; as they were if one of many is no date or list."""
     try:
         column, data = _read_as_decided(_with_decision(column, decision), cells, schema)
     except (TypeError, ValueError) as error:
-        why = f"dates, but for one: {error}"
+        content = {"set": "lists"}.get(decision.kind, "dates")
+        why = f"{content}, but for one: {error}"
         column = replace(column, origin=Origin(why, inferred=True, question="exceptions"))
     if column.question == "exceptions":
         _warn_of_exceptions(column)
@@ -341,7 +342,8 @@ def _with_decision(column: Column, decision: Decision, position: int | None = No
     """A column that is what the rules say, and where it was if it is dropped."""
     kind, why, _, format, levels, question, delimiter, unreadable = decision
     origin = Origin(why, True, position, question, delimiter, unreadable)
-    return replace(column, kind=kind, format=format, levels=levels, origin=origin)
+    mark = None if question else delimiter or None  # in doubt, it is only named
+    return replace(column, kind=kind, format=format, levels=levels, delimiter=mark, origin=origin)
 
 
 def _nothing_kept(dropped: Sequence[Column]) -> str:
@@ -411,7 +413,7 @@ _DECIDED = ("declared", "categories", "ordered categories", TIME_SPANS)
 
 _WORD = re.compile(r"[^\W\d_]\D*").fullmatch  # dates and money have digits, Jan 5, 2020 too
 
-_LIST = re.compile(r"[;|]|, ").search
+_LIST = re.compile(r"[;|,]|\A\s*[\[({]").search
 
 
 def _is_plain(column: Column, data: Any, cells: Any) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tabweave._compat import require
-from tabweave.export.plan import Plan, plan_of
+from tabweave.export.plan import Cuts, JointTable, Plan, ScorePlan, plan_of, score_plan
 from tabweave.export.sql import is_float
 from tabweave.io.files import replacing
 from tabweave.space.space import Line, Lookup, Step, Sum
@@ -61,13 +62,18 @@ def onnx(embedder: Any, path: str | PathLike[str] | None = None, *, missing: str
            [0.33, 0.67, 1.  , 0.  ]])
     """
     package = require("onnx", "export")
-    plan = plan_of(embedder)
-    if not plan.names:
-        raise ValueError("the vectors have no dimension: no column has two values")
-    size = sum(part.rows.size for part in plan.lookups) * plan.dtype.itemsize
-    if size > MAX_ONNX_BYTES:
-        raise ValueError(f"the tables take {size:,} bytes, an ONNX file at most {MAX_ONNX_BYTES:,}")
-    model = OnnxGraph(package, plan, missing).model()
+    graph: OnnxGraph
+    if hasattr(embedder, "additive_score"):
+        scores = score_plan(embedder)
+        _check_size([*scores.cells.lookups, *scores.terms], 8)
+        graph = ScoreGraph(package, scores, missing)
+    else:
+        plan = plan_of(embedder)
+        if not plan.names:
+            raise ValueError("the vectors have no dimension: no column has two values")
+        _check_size(plan.lookups, plan.dtype.itemsize)
+        graph = OnnxGraph(package, plan, missing)
+    model = graph.model()
     package.checker.check_model(model)
     if path is not None:
         with replacing(path) as temporary:
@@ -75,8 +81,17 @@ def onnx(embedder: Any, path: str | PathLike[str] | None = None, *, missing: str
     return model
 
 
+def _check_size(parts: Iterable[Lookup | JointTable], itemsize: int) -> None:
+    """Raise for tables that no ONNX file holds."""
+    size = sum(part.rows.size for part in parts) * itemsize
+    if size > MAX_ONNX_BYTES:
+        raise ValueError(f"the tables take {size:,} bytes, an ONNX file at most {MAX_ONNX_BYTES:,}")
+
+
 class OnnxGraph:
     """Builds the graph of one plan."""
+
+    outputs: ClassVar[tuple[str, ...]] = ("vectors",)
 
     def __init__(self, package: Any, plan: Plan, missing: str) -> None:
         self.helper, self.proto = package.helper, package.TensorProto
@@ -94,18 +109,21 @@ class OnnxGraph:
         """The whole model."""
         outputs = [self._step(step) for step in self.plan.steps]
         vectors = [out for out, step in zip(outputs, self.plan.steps, strict=True) if step.width]
-        self.nodes.append(self.helper.make_node("Concat", vectors, ["vectors"], axis=1))
+        self._output("vectors", "Concat", *vectors, axis=1)
         kind = self.helper.np_dtype_to_tensor_dtype(self.plan.dtype)
         shape = ["rows", len(self.plan.names)]
         output = self.helper.make_tensor_value_info("vectors", kind, shape)
+        return self._model([output], self.plan.names)
+
+    def _model(self, outputs: list[Any], names: list[str]) -> Any:
+        """The model of what was added, with these outputs."""
         graph = self.helper.make_graph(
-            self.nodes, "tabweave", list(self.inputs.values()), [output], self.constants
+            self.nodes, "tabweave", list(self.inputs.values()), outputs, self.constants
         )
         opsets = [self.helper.make_opsetid(*opset) for opset in (("", 17), ("ai.onnx.ml", 4))]
         model = self.helper.make_model(graph, producer_name="tabweave", opset_imports=opsets)
         model.ir_version = 8  # read by runtimes since 2022
-        names = json.dumps(self.plan.names)
-        self.helper.set_model_props(model, {"names": names, "missing": self.missing})
+        self.helper.set_model_props(model, {"names": json.dumps(names), "missing": self.missing})
         return model
 
     def _step(self, step: Step) -> str:
@@ -169,7 +187,8 @@ class OnnxGraph:
         extra = sorted(missing) if _has_own_row(part) else []
         return np.array([*part.labels, *extra], dtype=object)
 
-    def _line(self, part: Line) -> str:
+    def _number(self, part: Line | Cuts) -> str:
+        """Add what makes the number of a cell, as a column; its name."""
         cells = self._input(part.column, np.dtype(np.float64))
         period = self.plan.period(part)
         if period is None:
@@ -179,7 +198,10 @@ class OnnxGraph:
             )
         if period:
             cells = self._phase(cells, period)
-        x = self._node("Unsqueeze", cells, self._constant([1], np.int64))
+        return self._node("Unsqueeze", cells, self._constant([1], np.int64))
+
+    def _line(self, part: Line) -> str:
+        x = self._number(part)
         if part.knots is None:
             centred = self._node("Sub", x, self._constant(part.mean))
             points = self._node("Mul", centred, self._constant(part.factor))
@@ -210,7 +232,7 @@ class OnnxGraph:
         return self._node("Add", added, self._constant(part.rows[0]))
 
     def _input(self, column: str, dtype: np.dtype) -> str:
-        if column in ("", "vectors"):
+        if column in ("", *self.outputs):
             raise ValueError(f"column {column!r} cannot be an input of that name; rename it")
         kind = self.proto.STRING
         if dtype.kind != "O":
@@ -225,11 +247,84 @@ class OnnxGraph:
         self.nodes.append(self.helper.make_node(operator, inputs, [name], **attributes))
         return name
 
+    def _output(self, name: str, operator: str, *inputs: str, **attributes: Any) -> None:
+        """Add a node whose output is one of the model."""
+        self.nodes.append(self.helper.make_node(operator, inputs, [name], **attributes))
+
     def _constant(self, value: Any, dtype: Any = np.float64) -> str:
         """Add an array; its name."""
         name = f"{self.stem}constant {len(self.constants)}"
         self.constants.append(self.arrays.from_array(np.asarray(value, dtype), name))
         return name
+
+
+class ScoreGraph(OnnxGraph):
+    """Builds the graph of one plan of scores: codes of cells, what they add, probabilities."""
+
+    outputs: ClassVar[tuple[str, ...]] = ("scores", "probabilities", "prediction")
+
+    def __init__(self, package: Any, scores: ScorePlan, missing: str) -> None:
+        super().__init__(package, scores.cells, missing)
+        self.scores = scores
+
+    def model(self) -> Any:
+        """The whole model."""
+        if not self.scores.terms:
+            raise ValueError("the score is the same for all rows: no column tells the target")
+        codes = [self._code(axis) for axis in self.scores.axes]
+        total = self._constant(self.scores.intercept[None])
+        for term in self.scores.terms:
+            joint = self._joint(term, codes)
+            is_refused = self._node("IsNaN", joint)
+            index = self._node("Where", is_refused, self._constant(0.0), joint)
+            index = self._node("Squeeze", index, self._constant([1], np.int64))
+            index = self._node("Cast", index, to=self.proto.INT64)
+            added = self._node("Gather", self._constant(term.rows), index)
+            added = self._node("Where", is_refused, self._constant(np.nan), added)
+            total = self._node("Add", total, added)
+        self._output("scores", "Identity", total)
+        return self._model(self._answers(total), self.scores.names)
+
+    def _answers(self, total: str) -> list[Any]:
+        """Add the prediction and the probability of each class; all outputs."""
+        info, classes = self.helper.make_tensor_value_info, self.scores.classes
+        double = self.proto.DOUBLE
+        outputs = [info("scores", double, ["rows", len(self.scores.intercept)])]
+        if classes is None:
+            self._output("prediction", "Squeeze", total, self._constant([1], np.int64))
+            return [*outputs, info("prediction", double, ["rows"])]
+        if len(self.scores.intercept) == 1:
+            first = self._node("Sigmoid", self._node("Neg", total))
+            self._output("probabilities", "Concat", first, self._node("Sigmoid", total), axis=1)
+        else:
+            self._output("probabilities", "Softmax", total, axis=1)
+        labels = np.array(classes, object if isinstance(classes[0], str) else None)
+        best = self._node("ArgMax", "probabilities", axis=1, keepdims=0)
+        self._output("prediction", "Gather", self._constant(labels, labels.dtype), best)
+        kind = self.proto.STRING
+        if labels.dtype != object:
+            kind = self.helper.np_dtype_to_tensor_dtype(labels.dtype)
+        shares = info("probabilities", double, ["rows", len(classes)])
+        return [*outputs, shares, info("prediction", kind, ["rows"])]
+
+    def _code(self, axis: Lookup | Cuts) -> str:
+        """Add what makes the code of a cell, a number; the name of the column."""
+        if isinstance(axis, Lookup):
+            return self._looked_up(axis)
+        x = self._number(axis)
+        below = self._node("LessOrEqual", self._constant(axis.edges[None]), x)
+        n_edges = self._node("Cast", below, to=self.proto.DOUBLE)
+        code = self._node("ReduceSum", n_edges, self._constant([1], np.int64))
+        missing = self._constant(np.nan if axis.missing is None else axis.missing)
+        return self._node("Where", self._node("IsNaN", x), missing, code)
+
+    def _joint(self, term: JointTable, codes: list[str]) -> str:
+        """Add the joint code of a term; its name."""
+        parts = [
+            self._node("Mul", codes[axis], self._constant(float(stride)))
+            for axis, stride in zip(term.axes, term.strides, strict=True)
+        ]
+        return self._node("Sum", *parts)
 
 
 def _number_keys(part: Lookup) -> np.ndarray:

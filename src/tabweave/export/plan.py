@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import warn_caller
+from tabweave.columns.cells import column_of
 from tabweave.columns.column import Column, Schema
 from tabweave.space.space import Line, Lookup, Step, Sum
 
@@ -37,7 +38,7 @@ class Plan:
         """Every line or curve of numbers, those that are summed too."""
         return [part for part in self._parts() if isinstance(part, Line)]
 
-    def period(self, line: Line) -> float | None:
+    def period(self, line: Line | Cuts) -> float | None:
         """After how much the numbers of a line repeat: 0 if never; None if cells have none."""
         column = self.columns.get(line.column)
         return 0.0 if column is None else column.cells_type.period(line.part)
@@ -59,9 +60,12 @@ def plan_of(embedder: Any, *, sets: bool = False) -> Plan:
         embedder.learn()
     space = getattr(embedder, "space_", None)
     if space is None:
+        remedy = "an embedder of categories such as Weave"
+        if hasattr(embedder, "kneighbors"):
+            remedy = "BoostedWeave, whose scores no neighbours are needed for"
         raise TypeError(
             f"{type(embedder).__name__} does more than look values up, so it cannot be exported; "
-            "give an embedder of categories such as Weave, or keep it with tabweave.export.save"
+            f"give {remedy}, or keep it with tabweave.export.save"
         )
     schema: Schema = embedder.schema_
     names = embedder.get_feature_names_out().tolist()
@@ -75,10 +79,131 @@ def plan_of(embedder: Any, *, sets: bool = False) -> Plan:
         if schema[part.column].is_set:
             raise ValueError(
                 f"column {part.column!r} holds sets, and a lookup finds one value a cell; "
-                "leave the column out, or export the tables with tabweave.export.parquet"
+                "leave the column out, declare it 'nominal' if it is text, or export the tables "
+                "with tabweave.export.parquet"
             )
     _tell_spelled(plan, embedder.unknown)
     return plan
+
+
+# -- scores that add up ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """A column of numbers whose code is how many edges are at most the number.
+
+    ``missing`` is the code of a missing number; None if it is refused.
+    """
+
+    part: str
+    edges: np.ndarray
+    missing: int | None
+
+    @property
+    def column(self) -> str:
+        """The column."""
+        return column_of(self.part)
+
+
+@dataclass(frozen=True, eq=False)
+class JointTable:
+    """What one column, or a few joined ones, add to each score.
+
+    Attributes
+    ----------
+    title : str
+        The columns.
+    axes : tuple of int
+        Which codes are joined, by their places in the plan.
+    strides : tuple of int
+        What each code is multiplied by; the sum is the row of the table.
+    rows : ndarray of shape (cells, scores)
+        What is added.
+    """
+
+    title: str
+    axes: tuple[int, ...]
+    strides: tuple[int, ...]
+    rows: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ScorePlan:
+    """Codes of cells, tables that they lead to, and what becomes of the sums.
+
+    Attributes
+    ----------
+    cells : Plan
+        The lookups of values, each of one coordinate: the code; and what the columns are.
+    axes : list of Lookup or Cuts
+        How a cell of each column becomes a code.
+    terms : list of JointTable
+        What is added up.
+    intercept : ndarray of shape (scores,)
+        What they are added to.
+    classes : list or None
+        The classes, whose probabilities the scores give; None of numbers.
+    """
+
+    cells: Plan
+    axes: list[Lookup | Cuts]
+    terms: list[JointTable]
+    intercept: np.ndarray
+    classes: list[Any] | None
+
+    @property
+    def names(self) -> list[str]:
+        """What comes out: the prediction, and a score or probability for each class."""
+        if self.classes is None:
+            return ["prediction"]
+        return ["prediction", *(f"probability {label}" for label in self.classes)]
+
+
+def score_plan(model: Any) -> ScorePlan:
+    """What an additive model does with a row; raise where a cell has more than one value."""
+    check_is_fitted(model)
+    schema: Schema = model.schema_
+    places: dict[tuple[Any, ...], int] = {}
+    axes: list[Lookup | Cuts] = []
+    terms = []
+    for term in model.terms_:
+        joined = []
+        for axis in term.axes:
+            codes = axis.groups if axis.edges is None else axis.edges
+            key = axis.part, axis.edges is None, codes.tobytes()
+            if key not in places:
+                places[key] = len(axes)
+                axes.append(_coded(axis, schema, model.unknown))
+            joined.append(places[key])
+        sizes = np.array([axis.size for axis in term.axes])
+        strides = np.append(np.cumprod(sizes[::-1])[::-1][1:], 1)
+        terms.append(JointTable(term.title, tuple(joined), tuple(strides.tolist()), term.rows))
+    columns = {column.name: column for column in schema.columns}
+    missing_texts = ("",) * schema.empty_is_missing + schema.missing_words
+    lookups: list[Step] = [axis for axis in axes if isinstance(axis, Lookup)]
+    cells = Plan(lookups, [], np.dtype(np.float64), missing_texts, columns)
+    classes = None if model.classes_ is None else list(model.classes_)
+    return ScorePlan(cells, axes, terms, np.asarray(model.intercept_, np.float64), classes)
+
+
+def _coded(axis: Any, schema: Schema, unknown: str) -> Lookup | Cuts:
+    """How a cell becomes a code of an axis of an additive model."""
+    column = schema[column_of(axis.part)]
+    strict = schema.missing == "error"
+    if axis.edges is not None:
+        return Cuts(axis.part, axis.edges, None if strict else axis.size - 1)
+    if column.is_set:
+        raise ValueError(
+            f"column {column.name!r} holds sets, and a lookup finds one value a cell; leave the "
+            "column out, or declare it 'nominal' if it is text"
+        )
+    codes = dict(zip(axis.labels, axis.groups.tolist(), strict=True))
+    last = np.array([axis.size - 1.0])
+    missing = np.array([float(codes.pop(None, axis.size - 1))])
+    rows = np.array(list(codes.values()), np.float64)[:, None]
+    others = None if unknown == "error" else last
+    return Lookup(column.name, tuple(codes), rows, None if strict else missing, others)
 
 
 def _tell_spelled(plan: Plan, unknown: str) -> None:

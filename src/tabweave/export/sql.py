@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 from typing import Any
 
@@ -15,9 +15,11 @@ from tabweave.columns.cells import column_of
 from tabweave.columns.datetime import PERIODS
 from tabweave.columns.numeric import sql_number
 from tabweave.columns.vocabulary import Label
-from tabweave.export.plan import Plan, plan_of
+from tabweave.export.plan import Cuts, JointTable, Plan, ScorePlan, plan_of, score_plan
 from tabweave.io.dialects import DIALECTS, EXPORTED, KINDS, Dialect, check_text
 from tabweave.space.space import Line, Lookup, Step, Sum
+
+Named = list[tuple[str, str]]  # names of columns, and what computes them
 
 
 class Script(str):
@@ -124,11 +126,16 @@ def sql(
     """
     if dialect not in EXPORTED:
         raise ValueError(f"expected dialect to be one of {', '.join(EXPORTED)}, got {dialect!r}")
-    plan = plan_of(embedder)
     passed = [keep] if isinstance(keep, str) else list(keep)
+    scores = score_plan(embedder) if hasattr(embedder, "additive_score") else None
+    plan = plan_of(embedder) if scores is None else scores.cells
     _check_types(types or {}, plan)
-    writer = SqlWriter(DIALECTS[dialect], plan, types or {}, prefix)
-    _check_limits(plan, len(passed), DIALECTS[dialect])
+    of_dialect = DIALECTS[dialect], types or {}, prefix
+    if scores is None:
+        writer = SqlWriter(plan, *of_dialect)
+        _check_limits(plan, len(passed), DIALECTS[dialect])
+    else:
+        writer = ScoreWriter(scores, *of_dialect)
     _check_case(plan, dialect)
     return Script(writer.tables(replace), writer.select(table, passed))
 
@@ -136,7 +143,7 @@ def sql(
 class SqlWriter:
     """Writes the statements of one plan in one dialect."""
 
-    def __init__(self, dialect: Dialect, plan: Plan, kinds: Mapping[str, str], prefix: Any) -> None:
+    def __init__(self, plan: Plan, dialect: Dialect, kinds: Mapping[str, str], prefix: Any) -> None:
         self.dialect = dialect
         self.quoted = dialect.identifier
         self.plan = plan
@@ -163,16 +170,23 @@ class SqlWriter:
         return list(chain.from_iterable(tables))
 
     def _table(self, part: Lookup, name: str, replace: bool) -> list[str]:
-        kind, number = self.kinds[part.column], self.dialect.number
+        kind = self.kinds[part.column]
+        return self._filled(name, kind, self._keys(part, kind), part.rows, replace)
+
+    def _filled(
+        self, name: str, kind: str, keys: Iterable[str], rows: np.ndarray, replace: bool
+    ) -> list[str]:
+        """The statements that make a table of numbers under keys."""
+        number, number_type = self.dialect.number, self.dialect.number_type
         # A key makes a second run of the INSERT fail, which would multiply rows.
         key = "" if self.dialect.name == "bigquery" else "PRIMARY KEY"
         columns = [" ".join(filter(None, (self.quoted("value"), self.dialect.types[kind], key)))]
-        columns += [f"{self.quoted(f'v{i}')} {self.dialect.number_type}" for i in range(part.width)]
+        columns += [f"{self.quoted(f'v{i}')} {number_type}" for i in range(rows.shape[1])]
         out = [f"DROP TABLE IF EXISTS {name};"] if replace else []
         out.append(f"CREATE TABLE {name} ({', '.join(columns)});")
         lines = [
-            f"({', '.join([key, *map(number, row)])})"
-            for key, row in zip(self._keys(part, kind), part.rows.tolist(), strict=True)
+            f"({', '.join([value, *map(number, row)])})"
+            for value, row in zip(keys, rows.tolist(), strict=True)
         ]
         rows_of_insert = 500
         for start in range(0, len(lines), rows_of_insert):
@@ -300,6 +314,157 @@ class SqlWriter:
 
     def _cell(self, column: str) -> str:
         return f"t.{self.quoted(column)}"
+
+
+class ScoreWriter(SqlWriter):
+    """Writes the statements of a plan of scores: codes of cells, what they add, probabilities.
+
+    Each step is a query over the one before it, which joins no more tables than a database takes.
+    """
+
+    def __init__(
+        self, scores: ScorePlan, dialect: Dialect, kinds: Mapping[str, str], prefix: Any
+    ) -> None:
+        super().__init__(scores.cells, dialect, kinds, prefix)
+        self.scores = scores
+        codes = [f"{part.column} code" for part in self.lookups]
+        names = table_names(prefix, [*codes, *(term.title for term in scores.terms)])
+        self.names, self.term_names = names[: len(codes)], names[len(codes) :]
+        taken = [part.column.lower() for part in scores.axes]
+        stems = (f"tabweave{'_' * i} " for i in count())
+        self.stem = next(s for s in stems if not any(name.startswith(s) for name in taken))
+        parts = dict.fromkeys(axis.part for axis in scores.axes if isinstance(axis, Cuts))
+        self.computed = {part: f"{self.stem}number {i}" for i, part in enumerate(parts)}
+
+    def tables(self, replace: bool) -> list[str]:
+        """The statements that make the tables of codes, and of what they add."""
+        out = super().tables(replace)
+        for term, name in zip(self.scores.terms, self.term_names, strict=True):
+            codes = map(str, range(len(term.rows)))
+            out += self._filled(self.quoted(name), "integer", codes, term.rows, replace)
+        return out
+
+    def select(self, table: Any, keep: list[str]) -> str:
+        """The query that scores rows."""
+        source, queries = f"{self.quoted(table)} AS t", []
+        for i, (columns, joins) in enumerate(self._queries()):
+            listed = ",\n".join(f"  {term} AS {self._inner(name)}" for name, term in columns)
+            query = "\n".join(["SELECT t.*,", listed, f"FROM {source}", *joins])
+            name = self._inner(f"step {i}")
+            queries.append(f"{name} AS {self.dialect.materialized}(\n{query}\n)")
+            source = f"{name} AS t"
+        names = output_names(self.scores.names, keep, self.dialect.name)
+        outputs = [f"  {self._cell(name)}" for name in keep]
+        outputs += [
+            f"  {term} AS {self.quoted(name)}"
+            for term, name in zip(self._answers(), names, strict=True)
+        ]
+        steps = ",\n".join(queries)
+        return "\n".join([f"WITH {steps}", "SELECT", ",\n".join(outputs), f"FROM {source}"])
+
+    def _queries(self) -> Iterator[tuple[Named, list[str]]]:
+        """The columns that each step adds, and what it joins."""
+        joins_of_step = 40
+        axes, terms = list(enumerate(self.scores.axes)), list(enumerate(self.scores.terms))
+        if self.computed:
+            numbers = enumerate(map(self._computed, self.computed))
+            yield [(f"number {i}", number) for i, number in numbers], []
+        for start in range(0, len(axes), joins_of_step):
+            coded = axes[start : start + joins_of_step]
+            joins = [self._code_join(axis) for _, axis in coded if isinstance(axis, Lookup)]
+            yield [(f"code {i}", self._code(axis)) for i, axis in coded], joins
+        sums = list(map(self.dialect.number, self.scores.intercept.tolist()))
+        for start in range(0, max(len(terms), 1), joins_of_step):
+            part = terms[start : start + joins_of_step]
+            added = [
+                " + ".join([total, *(f"w{t}.{self.quoted(f'v{k}')}" for t, _ in part)])
+                for k, total in enumerate(sums)
+            ]
+            columns = [(f"score {start} {k}", total) for k, total in enumerate(added)]
+            yield columns, [self._term_join(t, term) for t, term in part]
+            sums = [self._of(name) for name, _ in columns]
+        self.sums = sums
+        if len(sums) > 1:
+            greatest = "MAX" if self.dialect.name == "sqlite" else "GREATEST"
+            yield [("largest", f"{greatest}({', '.join(sums)})")], []
+            largest = self._of("largest")
+            yield [(f"share {k}", self._exp(f"({s} - {largest})")) for k, s in enumerate(sums)], []
+
+    # -- codes and joint codes -------------------------------------------------------------
+
+    def _code(self, axis: Lookup | Cuts) -> str:
+        """The code of a cell."""
+        if isinstance(axis, Cuts):
+            return self._cut(axis)
+        whole = "INTEGER" if self.dialect.name == "sqlite" else self.dialect.types["integer"]
+        return f"CAST({self._looked_up(axis, 0)} AS {whole})"
+
+    def _code_join(self, axis: Lookup) -> str:
+        i = next(i for i, part in enumerate(self.lookups) if part is axis)
+        value = f"w{i}.{self.quoted('value')}"
+        return f"LEFT JOIN {self.quoted(self.names[i])} AS w{i} ON {value} = {self._key(axis)}"
+
+    def _cut(self, axis: Cuts) -> str:
+        """How many edges are at most a number: half of them are ruled out at a time."""
+        x = self._cell(self.computed[axis.part])
+
+        def code(start: int, stop: int) -> str:
+            if start == stop:
+                return str(start)
+            middle = (start + stop) // 2
+            edge = self.dialect.number(axis.edges[middle])
+            low, high = code(start, middle), code(middle + 1, stop)
+            return f"CASE WHEN {x} < {edge} THEN {low} ELSE {high} END"
+
+        missing = "NULL" if axis.missing is None else str(axis.missing)
+        return f"CASE WHEN {x} IS NULL THEN {missing} ELSE {code(0, len(axis.edges))} END"
+
+    def _term_join(self, t: int, term: JointTable) -> str:
+        codes = (
+            self._of(f"code {axis}") + (f" * {stride}" if stride > 1 else "")
+            for axis, stride in zip(term.axes, term.strides, strict=True)
+        )
+        value = f"w{t}.{self.quoted('value')}"
+        return (
+            f"LEFT JOIN {self.quoted(self.term_names[t])} AS w{t} ON {value} = {' + '.join(codes)}"
+        )
+
+    # -- probabilities ---------------------------------------------------------------------
+
+    def _answers(self) -> list[str]:
+        """The prediction, and the probability of each class."""
+        sums, classes = self.sums, self.scores.classes
+        if classes is None:
+            return sums
+        kind = kind_of(classes, "class", self.dialect.name)
+        labels = [literal(label, kind, self.dialect, "class") for label in classes]
+        if len(sums) == 1:
+            (score,) = sums
+            falls, rises = self._exp(f"(-{score})"), self._exp(score)
+            cases = [(f"{score} <= 0", labels[0]), (f"{score} > 0", labels[1])]
+            less, more = f"{rises} / (1 + {rises})", f"1 / (1 + {falls})"
+            first, second = f"{falls} / (1 + {falls})", f"1 / (1 + {rises})"
+            shares = [
+                f"CASE WHEN {score} > 0 THEN {first} ELSE {second} END",
+                f"CASE WHEN {score} > 0 THEN {more} ELSE {less} END",
+            ]
+        else:
+            parts = [self._of(f"share {k}") for k in range(len(sums))]
+            shares = [f"{part} / ({' + '.join(parts)})" for part in parts]
+            largest = self._of("largest")
+            cases = [(f"{s} = {largest}", label) for s, label in zip(sums, labels, strict=True)]
+        chosen = " ".join(f"WHEN {test} THEN {label}" for test, label in cases)
+        return [f"CASE {chosen} END", *shares]
+
+    def _exp(self, x: str) -> str:
+        """The exponential of what is not above 1; some databases refuse those below floats."""
+        return f"CASE WHEN {x} < -700 THEN 0.0 ELSE EXP({x}) END"
+
+    def _inner(self, name: str) -> str:
+        return self.quoted(self.stem + name)
+
+    def _of(self, name: str) -> str:
+        return f"t.{self._inner(name)}"
 
 
 # -- checks ---------------------------------------------------------------------------------------

@@ -48,10 +48,13 @@ FOLDS_AND_LEAVES = (
     "copies of a row are not one of weight 2"
 )
 EXPECTED = {
-    "SupervisedWeave": {
-        "check_transformer_data_not_an_array": CROSS_FITTED,
-        "check_transformer_general": CROSS_FITTED,
-        "check_transformer_general(readonly_memmap=True)": CROSS_FITTED,
+    **{
+        name: {
+            "check_transformer_data_not_an_array": CROSS_FITTED,
+            "check_transformer_general": CROSS_FITTED,
+            "check_transformer_general(readonly_memmap=True)": CROSS_FITTED,
+        }
+        for name in ("SupervisedWeave", "BoostedWeave")
     },
     "UNTIE": {
         "check_dont_overwrite_parameters": ONE_CLUSTER,
@@ -183,7 +186,8 @@ def test_what_an_embedder_declares_is_so(name):
 
 @pytest.mark.parametrize("name", [name for name, entry in EMBEDDERS.items() if entry.needs_y])
 def test_rows_of_fit_are_cross_fitted_where_it_is_declared(name):
-    rows, y = {"a": list("xyxzyx") * 5, "b": list("ppqqrp") * 5}, ["u", "v", "w"] * 10
+    rows = {"a": list("xyxzyxz") * 10, "b": list("ppqqr") * 14}
+    y = [{"x": "u", "y": "v"}.get(v, "w") if i % 9 else "u" for i, v in enumerate(rows["a"])]
     model = EMBEDDERS[name].cls()
     same = np.allclose(model.fit_transform(rows, y), model.transform(rows))
     assert EMBEDDERS[name].cross_fits == (not same)

@@ -205,6 +205,10 @@ def test_a_cross_table_counts_as_pandas_does(job, frame):
     total = np.outer(wanted.sum(axis=1), wanted.sum(axis=0)) / len(old)
     np.testing.assert_allclose(found["expected"], total, atol=1e-3)
     assert "expected a column" in job.refusal("cross", a="plan", b="nowhere")
+    ages = job("cross", a="age", b="plan")
+    for line, filter_ in zip(ages["counts"], ages["a"]["filters"], strict=True):
+        passing = job("marks", filters=[filter_])
+        assert np.frombuffer(passing, "<u4").sum() == sum(line)
 
 
 def test_two_values_are_alike_where_they_go_with_the_same_values(job, frame):
@@ -222,7 +226,9 @@ def test_marks_of_groups_are_those_of_their_rows(client, job, frame):
     group = client.post(
         path, json={"name": "pros", "filters": [{"column": "plan", "in": ["pro"]}]}
     ).json()
-    marks = np.frombuffer(client.get(f"/api/jobs/{job.name}/groups").content, "<i2")
+    marks = np.frombuffer(
+        client.get(f"/api/tables/{job.source}/groups/marks?job={job.name}").content, "<i2"
+    )
     of_row = marks[np.load(job.folder / "row_marks.npy")]
     np.testing.assert_array_equal(of_row, np.where(frame.plan == "pro", 0, -1))
     chosen = client.post(

@@ -90,6 +90,8 @@ def test_a_page_is_sorted_missing_cells_last_and_cells_are_exact(table, frame):
         ({"column": "city", "text": "ZU"}, lambda f: f.city.isin(["Zürich", "zug"])),
         ({"column": "delay", "min": 5, "max": 20}, lambda f: f.delay.between(5, 20)),
         ({"column": "seats", "min": 5, "below": 20}, lambda f: f.seats.isin(range(5, 20))),
+        ({"column": "seats", "above": 5, "max": 20}, lambda f: f.seats.isin(range(6, 21))),
+        ({"column": "left", "above": "2024-02"}, lambda f: f.left >= "2024-03-01"),
         ({"column": "delay", "in": [None]}, lambda f: f.delay.isna()),
         ({"column": "delay", "missing": False}, lambda f: f.delay.notna()),
         ({"column": "left", "min": "2024-02", "max": "2024-03"},

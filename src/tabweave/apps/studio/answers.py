@@ -11,6 +11,7 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,16 @@ from tabweave.apps.report.html import shown
 from tabweave.apps.report.reading import Reading, as_values
 from tabweave.apps.report.rows import column_shares, joined
 from tabweave.apps.studio.jobs import StudioJob
-from tabweave.apps.studio.rows import Rows
+from tabweave.apps.studio.rows import Rows, round_end
 from tabweave.columns.table import Table, take_rows
 from tabweave.counts.counts import Counts
 from tabweave.io.store import load
 from tabweave.neighbors.index import SimilarityIndex
 from tabweave.neighbors.stored import asked_rows
+from tabweave.space.numbers import quantile_edges
 
 MAX_LABELS = 20_000  # Values that marks can be coloured by; the others share a colour.
+N_CROSSED_BINS = 10  # Bins of numbers in a cross-table.
 MAX_CROSSED_VALUES = 20  # Values of a column in a cross-table; the others share a line.
 MAX_NEIGHBORS = 200  # Rows of a list of neighbours.
 PAIRS_BETWEEN_GROUPS = 2_000  # Pairs of rows from which the distance of two groups is estimated.
@@ -143,7 +146,7 @@ def colours(job: StudioJob, name: str) -> dict[str, Any]:
             values = _means(data.values, marks, n_marks, values[majority])
         else:
             values = 1000 * values[majority]
-        return {"name": name, "form": "numbers", "is_time": bool(column.is_dated),
+        return {"name": name, "form": "numbers", "date": bool(column.is_dated),
                 "numbers": _encoded(values, "<f8"), "mixed": _encoded(share, "u1")}  # fmt: skip
     data = joined(data) if data.is_set else data.as_values()
     order = by_frequency(data)[:MAX_LABELS]
@@ -153,9 +156,9 @@ def colours(job: StudioJob, name: str) -> dict[str, Any]:
         index[data.labels.index(None)] = -1
     values, majority, share = _by_majority(index[data.codes], marks, n_marks)
     labels = [shown(data.labels[i]) for i in order]
-    if (index == len(order)).any():
-        labels.append("other values")
-    return {"name": name, "form": "labels", "labels": labels,
+    has_others = bool((index == len(order)).any())
+    labels += ["other values"] * has_others
+    return {"name": name, "form": "labels", "labels": labels, "others": has_others,
             "codes": _encoded(values[majority], "<i4"), "mixed": _encoded(share, "u1")}  # fmt: skip
 
 
@@ -395,40 +398,56 @@ def between_groups(job: StudioJob, a: np.ndarray, b: np.ndarray) -> dict[str, An
 def crossed(job: StudioJob, a: str, b: str, mask: np.ndarray) -> dict[str, Any]:
     """How many rows have each pair of values of two columns, and how many chance would give."""
     reading, _ = opened(job)
-    sides = [_few_values(reading, name) for name in (a, b)]
-    (labels_a, codes_a), (labels_b, codes_b) = sides
-    pairs = codes_a[mask] * len(labels_b) + codes_b[mask]
-    counts = np.bincount(pairs, minlength=len(labels_a) * len(labels_b))
-    counts = counts.reshape(len(labels_a), len(labels_b))
+    rows, columns = (_few_values(reading, name) for name in (a, b))
+    width = len(columns["labels"])
+    pairs = rows.pop("codes")[mask] * width + columns.pop("codes")[mask]
+    counts = np.bincount(pairs, minlength=len(rows["labels"]) * width).reshape(-1, width)
     expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(counts.sum(), 1)
     return {
-        "a": {"column": a, "labels": labels_a},
-        "b": {"column": b, "labels": labels_b},
+        "a": rows,
+        "b": columns,
         "counts": counts.tolist(),
         "expected": np.round(expected, 3).tolist(),
         "of": int(counts.sum()),
     }
 
 
-def _few_values(reading: Reading, name: str) -> tuple[list[str | None], np.ndarray]:
-    """The values of a column, the most frequent if they are many, and each row's among them."""
+def _few_values(reading: Reading, name: str) -> dict[str, Any]:
+    """The values of a column, the most frequent of many, their filters, and each row's code."""
     if name not in reading.table.schema.names:
         raise KeyError(f"expected a column of the table, got {name!r}")
-    data: Any = as_values(reading.table[name], 10)
+    column = reading.table.schema[name]
+    cells = reading.table[name]
+    data: Any = as_values(cells, N_CROSSED_BINS)
     data = joined(data) if data.is_set else data
     order = by_frequency(data)
-    if reading.table[name].is_continuous or reading.table[name].is_ordered:
+    if column.is_continuous or column.is_ordered:
         order = np.sort(order)
     top = order[:MAX_CROSSED_VALUES]
     labels = [shown(data.labels[i]) for i in top]
     index = np.full(len(data.labels), len(top))
     index[top] = np.arange(len(top))
+    filters: list[Any] = [{"column": name, "in": [data.labels[i]]} for i in top]
+    if column.is_continuous:
+        bins = _bin_filters(column, cells)
+        filters = bins if len(bins) == len(top) else []
+    elif column.is_set:
+        filters = []
     if len(order) > len(top):
         labels.append(f"{len(order) - len(top):,} others")
+    filters += [None] * (len(labels) - len(filters))
     if None in data.labels:
         index[data.labels.index(None)] = len(labels)
         labels.append(None)
-    return labels, index[data.codes]
+        filters.append({"column": name, "in": [None]})
+    return {"column": name, "labels": labels, "filters": filters, "codes": index[data.codes]}
+
+
+def _bin_filters(column: Any, cells: Any) -> list[dict[str, Any]]:
+    """The bins of numbers as filters."""
+    edges = quantile_edges(cells.values, N_CROSSED_BINS).tolist()
+    ends = [None, *(round_end(column, edge) for edge in edges), None]
+    return [{"column": column.name} | {"min": low, "below": high} for low, high in pairwise(ends)]
 
 
 def values_alike(job: StudioJob, name: str, a: str, b: str) -> dict[str, Any]:

@@ -744,7 +744,7 @@ def _rows(app: Any, studio: Studio) -> None:
 def _groups(app: Any, studio: Studio) -> None:
     """Selections, groups of rows, how they differ, and the table with their names."""
     from fastapi import Body
-    from fastapi.responses import FileResponse
+    from fastapi.responses import FileResponse, Response
 
     @app.post("/api/tables/{name}/sets")
     def make_set(
@@ -771,6 +771,11 @@ def _groups(app: Any, studio: Studio) -> None:
     @app.get("/api/tables/{name}/groups")
     def groups(name: str) -> list[dict[str, Any]]:
         return [group.described() for group in studio.rows_of(name).groups.values()]
+
+    @app.get("/api/tables/{name}/groups/marks")
+    def groups_of_marks(name: str, job: str) -> Any:
+        marks = answers.groups_of_marks(studio.finished(job), studio.rows_of(name))
+        return Response(marks.tobytes(), media_type="application/octet-stream")
 
     @app.post("/api/tables/{name}/groups")
     def make_group(
@@ -851,10 +856,6 @@ def _jobs(app: Any, studio: Studio) -> None:
     @app.post("/api/jobs/{name}/names")
     def names(name: str, marks: list[int] = Body(embed=True)) -> dict[str, Any]:  # noqa: B008
         return answers.names_of_marks(*studio.job_and_rows(name), marks)
-
-    @app.get("/api/jobs/{name}/groups")
-    def groups_of_marks(name: str) -> Any:
-        return _binary(answers.groups_of_marks(*studio.job_and_rows(name)))
 
     @app.post("/api/jobs/{name}/colours")
     @studio.slow

@@ -219,7 +219,7 @@ def _extent(column: Any, data: Any) -> dict[str, Any]:
         return {"distinct": len(by_frequency(data)), "min": None, "max": None}
     present = data.values[np.isfinite(data.values)]
     ends = [present.min(), present.max()] if len(present) else [None, None]
-    low, high = (None if end is None else _edge(column, data, float(end)) for end in ends)
+    low, high = (None if end is None else round_end(column, float(end)) for end in ends)
     return {"distinct": len(np.unique(present)), "min": low, "max": high}
 
 
@@ -266,13 +266,13 @@ def _histogram(column: Any, data: Any) -> tuple[dict[str, Any], np.ndarray]:
     edges = _round_edges(low, high, data.is_dated, bool((present % 1 == 0).all()))
     codes = np.clip(np.searchsorted(edges, data.values, "right") - 1, 0, len(edges) - 2)
     codes[np.isnan(data.values)] = len(edges) - 1
-    texts = [_edge(column, data, edge) for edge in edges.tolist()]
+    texts = [round_end(column, edge) for edge in edges.tolist()]
     return {"form": "histogram", "edges": texts, "open": is_open}, codes.astype(np.uint8)
 
 
-def _edge(column: Any, data: Any, number: float) -> Any:
+def round_end(column: Any, number: float) -> Any:
     """A number of a column as JSON has it: points of time as ISO text."""
-    if not data.is_dated:
+    if not column.is_dated:
         return int(number) if number % 1 == 0 and abs(number) < MAX_EXACT_INT else number
     moment = str(np.datetime64(round(number * 1e6), "us"))
     day, time = moment.split("T")
@@ -499,15 +499,15 @@ class Rows:
         if "missing" in filter_:
             return f"{cell} IS {'' if filter_['missing'] else 'NOT '}NULL", []
         conditions, values = [f"{cell} IS NOT NULL"], []
-        for key, sign in (("min", ">="), ("below", "<"), ("max", "<=")):
+        for key, sign in (("min", ">="), ("above", ">"), ("below", "<"), ("max", "<=")):
             if filter_.get(key) is not None:
                 sign, value = _bound(column, sign, filter_[key])
                 conditions.append(f"{cell} {sign} {_cast(column)}")
                 values.append(value)
         if not values:
             raise ValueError(
-                f"column {column['name']!r}: expected a filter by 'in', 'min', 'max', 'below', "
-                f"'text' or 'missing', got {sorted(filter_)}"
+                f"column {column['name']!r}: expected a filter by 'in', 'min', 'above', 'max', "
+                f"'below', 'text' or 'missing', got {sorted(filter_)}"
             )
         return " AND ".join(conditions), values
 
@@ -926,8 +926,8 @@ def _bound(column: Mapping[str, Any], sign: str, value: Any) -> tuple[str, Any]:
     first, last = _days_of(text)
     if first is None:
         return sign, _checked_time(column, text)
-    if sign == "<=":
-        return "<", (last + dt.timedelta(days=1)).isoformat()
+    if sign in ("<=", ">"):
+        return {"<=": "<", ">": ">="}[sign], (last + dt.timedelta(days=1)).isoformat()
     return sign, first.isoformat()
 
 

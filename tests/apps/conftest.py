@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+os.environ["TABWEAVE_CACHE"] = ""  # what a test has found is no answer for another one
 SERIOUS = ("serious", "critical")
 UNITS = """
 const { map } = document.querySelector('.map');

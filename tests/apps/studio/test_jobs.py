@@ -19,6 +19,7 @@ from tabweave import (
     engines,
 )
 from tabweave.apps.studio import app
+from tabweave.apps.studio import jobs as jobs_module
 
 TABLE = "below/few.csv"
 
@@ -168,6 +169,55 @@ def test_the_map_of_all_rows_has_its_marks_in_arrays(client, done, expected):
         part("clusters", np.uint8)[marks[whole["rows"]]], whole["clusters"]
     )
     assert client.get(f"/api/jobs/{done}/map/model.tabweave").status_code == 400
+
+
+def test_what_was_finished_before_is_there_at_once(client_of, folder, tmp_path, monkeypatch):
+    """Also for a studio that is started anew, wherever the file lies; a changed file is another."""
+    monkeypatch.setenv("TABWEAVE_CACHE", str(tmp_path / "cache"))
+    jobs = []
+    for place in ("a", "b"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "few.csv").write_bytes((folder / TABLE).read_bytes())
+        client = client_of(tmp_path / place)
+        source = client.post("/api/open", json={"path": "few.csv"}).json()["source"]
+        question = {"source": source, "method": "onehot"}
+        first = client.post("/api/jobs", json=question).json()
+        laid_out(client, ended(client, first)["job"])
+        assert client.post("/api/jobs", json=question).json()["job"] == first["job"]
+        jobs.append((client, first))
+        for _ in range(100):
+            if list((tmp_path / "cache" / "studio").glob("[!.]*")):
+                break
+            time.sleep(0.1)
+    assert [job["state"] for _, job in jobs] == ["running", "done"]
+    parts = ("result", "map/layout-0", "near?row=3")
+    one, other = (
+        [c.get(f"/api/jobs/{job['job']}/{part}").content for part in parts] for c, job in jobs
+    )
+    assert one == other
+    with (tmp_path / "b" / "few.csv").open("a") as file:
+        file.write("basic,phone,card,north,30,12,left\r\n")
+    answer = client.post("/api/jobs", json=question)
+    assert answer.json().get("state") == "running", answer.text
+
+
+def test_finished_jobs_take_limited_room(tmp_path, monkeypatch):
+    monkeypatch.setenv("TABWEAVE_CACHE", str(tmp_path))
+    monkeypatch.setattr(jobs_module, "CACHE_BYTES", 2_500)
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "layouts.json").write_text(" " * 1_000)
+    (tmp_path / "job" / "upload.csv").write_text("rows of others")
+    for k, key in enumerate("abc"):
+        jobs_module.keep_finished(tmp_path / "job", key)
+        os.utime(tmp_path / "studio" / key, (k, k))
+    jobs_module.keep_finished(tmp_path / "job", "d")
+    assert {path.name for path in (tmp_path / "studio").iterdir()} == {"c", "d"}
+    assert [path.name for path in (tmp_path / "studio" / "d").iterdir()] == ["layouts.json"]
+    (tmp_path / "new").mkdir()
+    assert jobs_module.restore_finished(tmp_path / "new", "d")
+    assert not jobs_module.restore_finished(tmp_path / "new", "a")
+    monkeypatch.setenv("TABWEAVE_CACHE", "")
+    assert jobs_module.cache_folder() is None
 
 
 @pytest.mark.parametrize("row", [-1, 80, 10**12])

@@ -97,6 +97,8 @@ def test_a_page_is_sorted_missing_cells_last_and_cells_are_exact(table, frame):
         ({"column": "left", "min": "2024-02", "max": "2024-03"},
          lambda f: f.left.dt.strftime("%Y-%m").isin(["2024-02", "2024-03"])),
         ({"column": "left", "max": "2024"}, lambda f: f.left.dt.year == 2024),
+        ({"column": "delay", "above": 20}, lambda f: f.delay > 20),
+        ({"column": "left", "above": "2024-02"}, lambda f: f.left >= "2024-03-01"),
         ({"rows": [3, 5]}, lambda f: f.index.isin([3, 5])),
     ],
 )  # fmt: skip

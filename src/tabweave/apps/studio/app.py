@@ -630,7 +630,9 @@ def _page(nonce: str, facts: dict[str, Any]) -> str:
     report, studio = (files(f"tabweave.apps.{app}") / "static" for app in ("report", "studio"))
     # The page draws maps and clusters as the report does, with the same parts.
     scripts = [report / f"{name}.js" for name in ("base", "map", "clusters")]
-    scripts += [studio / f"{name}.js" for name in ("studio", "open", "compare", "take")]
+    scripts += [
+        studio / f"{name}.js" for name in ("studio", "open", "compare", "charts", "grid", "take")
+    ]
     styles = (report / "style.css", studio / "studio.css")
     parts = {
         "NONCE": nonce,

@@ -7,15 +7,19 @@ tables do.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing
 import os
 import secrets
 import shutil
 import signal
+import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+import tabweave
 from tabweave._compat import one_thread
 from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.report.describe import Look, ReportOptions, look_at
@@ -207,6 +212,87 @@ def _usable_bytes() -> int:
         return 4 << 30
 
 
+# -- finished jobs, kept for the next time ---------------------------------------------------------
+#
+# What a job has found depends on the bytes of its file, the question and this version alone. It is
+# kept in the cache folder of the user, so that a table that was looked at before opens at once.
+
+CACHE_BYTES = 2 * 2**30  # Bytes that finished jobs may take; those that were used first go first.
+_KEPT_FILES = ("*.json", "*.npy", "*.tabweave")
+
+
+def cache_folder() -> Path | None:
+    """Where finished jobs are kept: ``TABWEAVE_CACHE`` (empty: nowhere), or as usual here."""
+    chosen = os.environ.get("TABWEAVE_CACHE")
+    if chosen is not None:
+        return Path(chosen) / "studio" if chosen else None
+    usual = {"win32": "LOCALAPPDATA", "darwin": ""}.get(sys.platform, "XDG_CACHE_HOME")
+    by_default = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    return Path(os.environ.get(usual) or by_default) / "tabweave" / "studio"
+
+
+def job_key(source: OpenFile, question: Question) -> str:
+    """The name under which a finished job is kept."""
+    digest = hashlib.blake2b(digest_size=16)
+    with source.path.open("rb") as file:
+        while block := file.read(1 << 22):
+            digest.update(block)
+    digest.update(
+        repr((question, source.encoding, source.path.suffix, tabweave.__version__)).encode()
+    )
+    return digest.hexdigest()
+
+
+def keep_finished(folder: Path, key: str) -> None:
+    """Keep what a job has found; a cache that cannot be written is none."""
+    cache = cache_folder()
+    if cache is None:
+        return
+    with suppress(OSError):
+        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=".part-", dir=cache))
+        try:
+            _copy_kept(folder, part)
+            part.rename(cache / key)
+        except OSError:  # it is there already, or there is no room
+            shutil.rmtree(part, ignore_errors=True)
+        _discard_unused(cache)
+
+
+def restore_finished(folder: Path, key: str) -> bool:
+    """Whether a job was kept; its files are then in the folder."""
+    cache = cache_folder()
+    kept = cache / key if cache is not None else None
+    if kept is None or not (kept / "layouts.json").exists():
+        return False
+    try:
+        _copy_kept(kept, folder)
+        os.utime(kept)
+    except OSError:
+        return False
+    return True
+
+
+def _copy_kept(origin: Path, folder: Path) -> None:
+    for pattern in _KEPT_FILES:
+        for path in origin.glob(pattern):
+            shutil.copyfile(path, folder / path.name)
+
+
+def _discard_unused(cache: Path) -> None:
+    """Remove jobs until the others fit, and what an interrupted process left an hour ago."""
+    hour = 3600.0
+    for part in cache.glob(".part-*"):
+        if time.time() - part.stat().st_mtime > hour:
+            shutil.rmtree(part, ignore_errors=True)
+    total = 0
+    kept = (path for path in cache.iterdir() if not path.name.startswith("."))
+    for path in sorted(kept, key=lambda path: -path.stat().st_mtime):
+        total += sum(file.stat().st_size for file in path.iterdir())
+        if total > CACHE_BYTES:
+            shutil.rmtree(path, ignore_errors=True)
+
+
 # -- jobs -----------------------------------------------------------------------------------------
 
 SAMPLE_ROWS = 1_500  # Rows of the first picture.
@@ -255,7 +341,7 @@ class StudioJob:
     source: OpenFile
     question: Question
     folder: Path
-    child: ChildProcess
+    child: ChildProcess | None  # None: it was finished before
     name: str = field(default_factory=lambda: secrets.token_hex(8))
     state: str = "running"  # then done, failed or cancelled
     progress: Progress = field(default_factory=lambda: Progress("starting", 0.0, 1.0, ""))
@@ -275,7 +361,7 @@ class StudioJob:
         """Take in what the process has said so far."""
         with self.lock:
             try:
-                while not self.child.pipe.closed and self.child.pipe.poll():
+                while self.child and not self.child.pipe.closed and self.child.pipe.poll():
                     self._handle_message(*self.child.pipe.recv())
             except (EOFError, OSError):
                 self._handle_message(
@@ -302,13 +388,19 @@ class StudioJob:
 
     def _release(self) -> None:
         self.parts.add("layouts")  # or there will be none
-        self.child.release()
+        if self.child is not None:
+            self.child.release()
+
+    def finish(self) -> None:
+        """Take it as done: what it had found was kept."""
+        self._end("done")
+        self._release()
 
     def cancel(self) -> None:
         """Stop the process; what it had written goes."""
         self.look()
         with self.lock:
-            if not self.child.pipe.closed:
+            if self.child is not None and not self.child.pipe.closed:
                 self.child.kill()
             if self.state != "running":
                 return
@@ -348,19 +440,28 @@ class Jobs:
             self._spare = self._spare or ChildProcess(prepare)
 
     def start(self, source: OpenFile, question: Question, max_bytes: int) -> StudioJob:
-        """Start a job, if not too many run."""
+        """Start a job, if not too many run; one that was finished before is not done again."""
+        key = job_key(source, question)
         with self._lock:
             for job in self._jobs.values():
                 job.look()
-            if sum(job.state == "running" for job in self._jobs.values()) >= self._max_running:
-                raise Refused(f"{self._max_running} jobs are running; wait for one, or cancel it")
+                if job.state == "done" and (job.source, job.question) == (source, question):
+                    return job
             self._discard_oldest()
             folder = self._folder / secrets.token_hex(8)
             folder.mkdir()
+            if restore_finished(folder, key):
+                job = StudioJob(source, question, folder, None)
+                job.finish()
+                self._jobs[job.name] = job
+                return job
+            if sum(job.state == "running" for job in self._jobs.values()) >= self._max_running:
+                folder.rmdir()
+                raise Refused(f"{self._max_running} jobs are running; wait for one, or cancel it")
             child, self._spare = self._spare, None
             if child is None or not child.process.is_alive():
                 child = ChildProcess(prepare)
-            child.start(run, source, question, folder, max_bytes)
+            child.start(run, source, question, folder, max_bytes, key)
             job = StudioJob(source, question, folder, child)
             self._jobs[job.name] = job
             return job
@@ -398,7 +499,9 @@ def prepare() -> None:
     look_at(read_rows(rows, None), "auto", ReportOptions(by_neighborhood=False))
 
 
-def run(send: Send, source: OpenFile, question: Question, folder: Path, max_bytes: int) -> None:
+def run(
+    send: Send, source: OpenFile, question: Question, folder: Path, max_bytes: int, key: str
+) -> None:
     """Do a job: keep rows, model, map and descriptions in its folder, and say how it goes.
 
     Sent are ("progress", Progress) and ("part", name).
@@ -436,6 +539,7 @@ def run(send: Send, source: OpenFile, question: Question, folder: Path, max_byte
         np.save(folder / "layout-1.npy", np.asarray(layout["points"], np.float32))
         layout["points"] = [layout["points"][i] for i in drawn]
     _keep(folder, "layouts", {"layouts": [layout] if layout else [], "without": reason})
+    keep_finished(folder, key)
 
 
 def choose_marks(look: Look) -> np.ndarray:

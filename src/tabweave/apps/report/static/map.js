@@ -1,8 +1,9 @@
 /* The map of rows: one component for reports, the studio, `tabweave map` and notebooks.
 
    One unit is as long across as it is up, whatever the shape of the page, so what lies twice as far
-   is twice as far. Marks are stamped into pixels: 100,000 of them move with the mouse. Rows at one
-   point are one mark with their number, and every one of them can be reached by keyboard. */
+   is twice as far. Marks are stamped into pixels, or poured where they are dense: a million of them
+   move with the mouse, without a graphics card. Rows at one point are one mark with their number,
+   and every one of them can be reached by keyboard. */
 
 tabweave.sections.push({
   id: "map", title: "Map of rows",
@@ -37,7 +38,7 @@ tabweave.hint = () => tabweave.el("p", { class: "quiet" }, "Choose a mark to see
 /* What rows can be coloured by: the target, clusters, columns, odd cells, and how many lie around. */
 tabweave.colours = (d) => {
   const m = d.map;
-  const own = d.clusters ? [{ title: "cluster", column: { name: "cluster", labels: tabweave.clusterNames(d), codes: m.clusters, fixed: true } }] : [];
+  const own = d.clusters ? [{ title: "cluster", clusters: true, column: { name: "cluster", labels: tabweave.clusterNames(d), codes: m.clusters, fixed: true } }] : [];
   const columns = m.columns.map((column) => ({ title: column.name, column }));
   const rest = d.target ? [columns[0], ...own, ...columns.slice(1)] : [...own, ...columns];
   return [...rest, ...tabweave.moreColours(m)];
@@ -55,35 +56,46 @@ tabweave.clusterTitle = (d, i, letters) => {
   return tabweave.shorten([tabweave.letter(i), ...(top.length ? [top.join(", ")] : [])].join(": "), letters);
 };
 
-/* What rows are told apart by: the seven most frequent values, or five ranges of a number. */
+/* What rows are told apart by: the eight most frequent values, values in their order, or five
+   ranges of a number. `of` has a group for each mark: -1 for all other values, -2 for missing. */
 tabweave.groups = (column) => {
-  if (column.numbers) return tabweave.ranges(column.numbers);
+  if (column.numbers) return tabweave.ranges(column.numbers, { date: column.date });
   const counts = column.labels.map(() => 0);
   for (const code of column.codes) if (code >= 0) counts[code]++;
   const order = counts.map((_, i) => i).slice(0, column.others ? -1 : undefined); // the last stands for many
-  if (!column.fixed) order.sort((a, b) => counts[b] - counts[a] || a - b);
+  if (!column.fixed && !column.ordered) order.sort((a, b) => counts[b] - counts[a] || a - b);
   const kept = order.slice(0, order.length <= 8 ? 8 : 7);
-  const index = new Map(kept.map((code, i) => [code, i]));
+  const index = new Int8Array(column.labels.length).fill(-1);
+  kept.forEach((code, i) => { index[code] = i; });
   const names = kept.map((code) => column.labels[code]);
-  const of = column.codes.map((code) => (code < 0 ? (column.rest ? -1 : -2) : index.has(code) ? index.get(code) : -1));
-  return { names, of, ordered: false, rest: column.rest || "other values" };
+  const of = Int8Array.from(column.codes, (code) => (code < 0 ? (column.rest ? -1 : -2) : index[code]));
+  return { names, of, ordered: Boolean(column.ordered) && kept.length <= 5, rest: column.rest || "other values" };
 };
 
-tabweave.ranges = (numbers, whole = false) => {
-  const present = Float64Array.from(numbers.filter((x) => x !== null)).sort();
+tabweave.ranges = (numbers, options) => {
+  const { whole = false, date = false } = options || {};
+  const is = (x) => x !== null && !Number.isNaN(x);
+  const present = Float64Array.from(numbers.filter(is)).sort();
   const edges = [...new Set([1, 2, 3, 4].map((q) => present[Math.floor((q * present.length) / 5)]))]
     .filter((edge) => edge !== undefined && edge > present[0]);
   let digits = 4; // as many as tell the edges apart
   while (digits < 15 && new Set(edges.map((edge) => tabweave.number(edge, digits))).size < edges.length) digits++;
-  const show = whole ? tabweave.whole : (x) => tabweave.number(x, digits);
-  const step = present.every(Number.isInteger) ? 1 : 0; // 3 to 4 are whole numbers below 5
+  const show = date ? tabweave.date : whole ? tabweave.whole : (x) => tabweave.number(x, digits);
+  const step = !date && present.every(Number.isInteger) ? 1 : 0; // 3 to 4 are whole numbers below 5
   const range = (low, high) => (show(low) === show(high) ? show(low) : `${show(low)} to ${show(high)}`);
-  const names = edges.length ? [`< ${show(edges[0])}`,
+  const names = edges.length ? [`${date ? "before" : "<"} ${show(edges[0])}`,
     ...edges.slice(1).map((edge, i) => range(edges[i], edge - step)),
-    `≥ ${show(edges[edges.length - 1])}`] : [present.length ? show(present[0]) : "none"];
-  const of = numbers.map((x) => (x === null ? -2 : edges.reduce((n, edge) => n + (x >= edge), 0)));
+    `${date ? "from" : "≥"} ${show(edges[edges.length - 1])}`] : [present.length ? show(present[0]) : "none"];
+  const of = new Int8Array(numbers.length);
+  for (let i = 0; i < of.length; i++) {
+    const x = numbers[i];
+    if (!is(x)) { of[i] = -2; continue; }
+    for (const edge of edges) if (x >= edge) of[i]++;
+  }
   return { names, of, ordered: true };
 };
+/* Milliseconds since 1970 as a day. */
+tabweave.date = (time) => new Date(time).toISOString().slice(0, 10);
 
 /* How many rows lie in the cell of a grid and those around it. */
 tabweave.density = (xs, ys, copies) => {
@@ -96,6 +108,37 @@ tabweave.density = (xs, ys, copies) => {
   for (let i = 0; i < xs.length; i++) counts[cell(i)] += copies[i];
   return Array.from(xs, (_, i) => { const c = cell(i); let n = 0; for (const dy of [-wide, 0, wide]) for (let dx = -1; dx < 2; dx++) n += counts[c + dy + dx] || 0; return n; });
 };
+
+/* The first of the marks at each point, for each mark. */
+tabweave.heads = (xs, ys) => {
+  const n = xs.length;
+  const [bx, by] = [xs, ys].map((list) => new Int32Array(Float32Array.from(list).buffer));
+  let size = 2;
+  while (size < 2 * n) size *= 2;
+  const table = new Int32Array(size).fill(-1);
+  const head = new Int32Array(n);
+  for (let i = 0; i < n; i++) {
+    let slot = (Math.imul(bx[i], 0x9e3779b1) ^ Math.imul(by[i], 0x85ebca6b)) >>> 0;
+    slot = (slot ^ (slot >>> 15)) & (size - 1);
+    while (table[slot] >= 0 && (bx[table[slot]] !== bx[i] || by[table[slot]] !== by[i])) slot = (slot + 1) & (size - 1);
+    if (table[slot] < 0) table[slot] = i;
+    head[i] = table[slot];
+  }
+  return head;
+};
+
+/* Marks in the order in which they are drawn: small ones over large ones. */
+tabweave.largestFirst = (heads, halves) => {
+  const counts = new Int32Array(257);
+  for (const i of heads) counts[256 - halves[i]]++;
+  for (let k = 1; k < 257; k++) counts[k] += counts[k - 1];
+  const order = new Int32Array(heads.length);
+  for (let k = heads.length - 1; k >= 0; k--) order[--counts[256 - halves[heads[k]]]] = heads[k];
+  return order;
+};
+
+/* More marks than these in sight hide each other. */
+tabweave.MAX_STAMPS = 50000;
 
 /* -- marks: a shape and a colour for each group ------------------------------------------------ */
 
@@ -110,14 +153,15 @@ tabweave.SHAPES = {
   7: (p, r) => { for (let i = 0; i < 6; i++) { const a = (Math.PI * i) / 3; p[i ? "lineTo" : "moveTo"](1.15 * r * Math.cos(a), 1.15 * r * Math.sin(a)); } p.closePath(); },
 };
 
-tabweave.mark = (context, group, ordered, radius) => {
+tabweave.mark = (context, group, ordered, radius, mixed) => {
   context.beginPath();
   if (group < 0) context.arc(0, 0, radius * (group === -1 ? 0.6 : 0.8), 0, 2 * Math.PI);
   else tabweave.SHAPES[group](context, radius);
   const shade = tabweave.colour(tabweave.shadeName(group, ordered));
   if (group === -2) { context.strokeStyle = shade; context.lineWidth = 1.3; context.stroke(); return; }
+  if (mixed && group !== 5) { context.moveTo(0.5 * radius, 0); context.arc(0, 0, 0.5 * radius, 0, 2 * Math.PI); }
   context.fillStyle = shade;
-  context.fill();
+  context.fill(mixed ? "evenodd" : "nonzero"); // the middle stays open; that of a cross, too
 };
 tabweave.shadeName = (group, ordered) => (group < 0 ? "--others" : ordered ? `--s${group}` : `--c${group}`);
 
@@ -127,23 +171,23 @@ tabweave.canvas = (width, height, ratio) => {
   return canvas;
 };
 
-tabweave.glyph = (group, ordered) => {
+tabweave.glyph = (group, ordered, mixed) => {
   const ratio = window.devicePixelRatio || 1;
   const canvas = tabweave.canvas(18, 18, ratio);
   canvas.setAttribute("class", "glyph");
   const context = canvas.getContext("2d");
   context.setTransform(ratio, 0, 0, ratio, 9 * ratio, 9 * ratio);
-  tabweave.mark(context, group, ordered, 5.4);
+  tabweave.mark(context, group, ordered, 5.4, mixed);
   return canvas;
 };
 
 /* A mark as pixels: how far from its middle, and how much of the pixel it covers. */
-tabweave.stamp = (group, ordered, radius, ratio) => {
+tabweave.stamp = (group, ordered, radius, ratio, mixed) => {
   const reach = Math.ceil(1.5 * radius * ratio) + 1;
   const canvas = tabweave.canvas(2 * reach + 1, 2 * reach + 1, 1);
   const context = canvas.getContext("2d", { willReadFrequently: true });
   context.setTransform(ratio, 0, 0, ratio, reach + 0.5, reach + 0.5);
-  tabweave.mark(context, group, ordered, radius);
+  tabweave.mark(context, group, ordered, radius, mixed);
   const pixels = context.getImageData(0, 0, canvas.width, canvas.height).data;
   const [dx, dy, cover] = [[], [], []];
   let colour = [0, 0, 0];
@@ -162,7 +206,7 @@ tabweave.stamp = (group, ordered, radius, ratio) => {
 tabweave.Map = class {
   constructor(d, options) {
     const m = d.map;
-    Object.assign(this, { d, m, options: options || {}, layout: 0, colour: 0, lit: new Set(), matches: null, chosen: null, cursor: null, lasso: null, lassoing: false, named: true });
+    Object.assign(this, { d, m, options: options || {}, layout: 0, colour: (options && options.start) || 0, lit: new Set(), matches: null, chosen: null, passing: null, cursor: null, lasso: null, lassoing: false, named: true });
     this.colours = this.options.colours || tabweave.colours(d);
     this.canvas = tabweave.el("canvas", { tabindex: "0", role: "application", "aria-roledescription": "map" });
     this.tip = tabweave.el("div", { class: "tip", hidden: true, "aria-hidden": "true" });
@@ -189,7 +233,7 @@ tabweave.Map = class {
     this.colourChooser = tabweave.chooser("Colour by", this.colours.map((c) => c.title), (i) => this.paint(i));
     this.layoutChooser = tabweave.chooser("Layout", this.m.layouts.map((l) => l.name), (i) => this.arrange(i));
     this.layoutChooser.hidden = this.m.layouts.length < 2;
-    return tabweave.el("div", { class: "choosers maptools" }, this.options.bare ? null : [this.colourChooser, this.layoutChooser], this.search,
+    return tabweave.el("div", { class: "choosers maptools" }, this.options.bare ? null : [this.colourChooser, this.layoutChooser, this.search],
       tabweave.el("span", { class: "toolset", role: "group", "aria-label": "View" }, button("+", "Zoom in", () => this.zoom(1.5)),
         button("−", "Zoom out", () => this.zoom(1 / 1.5)), button("Fit", "Fit all rows into the view", () => this.fit(true)), this.lassoButton, this.nameButton));
   }
@@ -197,26 +241,29 @@ tabweave.Map = class {
   /* -- where marks lie -- */
 
   lay() {
-    const { points } = this.m.layouts[this.layout];
-    this.xs = Float64Array.from(points, (p) => p[0]);
-    this.ys = Float64Array.from(points, (p) => p[1]);
-    const heads = new Map();
-    this.head = new Int32Array(points.length);
+    const { points, flat } = this.m.layouts[this.layout];
+    const n = this.m.rows.length;
+    this.xs = flat ? new Float32Array(n) : Float64Array.from(points, (p) => p[0]);
+    this.ys = flat ? new Float32Array(n) : Float64Array.from(points, (p) => p[1]);
+    if (flat) for (let i = 0; i < n; i++) { this.xs[i] = flat[2 * i]; this.ys[i] = flat[2 * i + 1]; }
+    this.head = tabweave.heads(this.xs, this.ys);
     this.piles = new Map(); // first row at a point → all rows there
-    for (let i = 0; i < points.length; i++) {
-      const key = `${points[i][0]},${points[i][1]}`;
-      const first = heads.get(key);
-      if (first === undefined) { heads.set(key, i); this.head[i] = i; continue; }
-      this.head[i] = first;
+    const sizes = Float64Array.from(this.m.copies);
+    let distinct = 0;
+    for (let i = 0; i < n; i++) {
+      const first = this.head[i];
+      if (first === i) { distinct++; continue; }
+      sizes[first] += this.m.copies[i];
       if (this.piles.has(first)) this.piles.get(first).push(i);
       else this.piles.set(first, [first, i]);
     }
-    this.heads = Int32Array.from(heads.values());
-    const sizes = new Map([...this.piles].map(([i, all]) => [i, all.reduce((n, j) => n + this.m.copies[j], 0)]));
-    this.weight = (i) => sizes.get(i) || this.m.copies[i];
-    this.order = this.heads.slice().sort((a, b) => this.weight(b) - this.weight(a) || a - b);
-    this.radii = Float32Array.from(this.xs, (_, i) => Math.round(2 * this.size(this.weight(i))) / 2);
-    this.tour = this.middles = null;
+    this.heads = new Int32Array(distinct);
+    for (let i = 0, k = 0; i < n; i++) if (this.head[i] === i) this.heads[k++] = i;
+    this.weight = (i) => (this.head[i] === i ? sizes[i] : this.m.copies[i]);
+    this.halves = new Uint8Array(n); // radii in half pixels
+    for (const i of this.heads) this.halves[i] = Math.round(2 * this.size(sizes[i]));
+    this.order = tabweave.largestFirst(this.heads, this.halves);
+    this.tour = this.middles = this.bins = this.layer = null;
   }
 
   /* The order in which Page Down goes: from left to right, the rows of one mark after each other. */
@@ -230,13 +277,30 @@ tabweave.Map = class {
     return this.tour;
   }
 
+  /* Show all marks; a few that lie far out do not squeeze the rest: they are told of, and shown when
+     it is pressed again. */
   fit(redraw) {
-    const span = (list) => { let [low, high] = [Infinity, -Infinity]; for (const v of list) { if (v < low) low = v; if (v > high) high = v; } return [(low + high) / 2, high - low]; };
-    const [[cx, dx], [cy, dy]] = [span(this.xs), span(this.ys)];
+    const every = Math.max(1, Math.floor(this.xs.length / 20000));
+    const spans = [this.xs, this.ys].map((list) => {
+      let [low, high] = [Infinity, -Infinity];
+      for (const v of list) { if (v < low) low = v; if (v > high) high = v; }
+      const drawn = Float64Array.from({ length: Math.ceil(list.length / every) }, (_, i) => list[i * every]).sort();
+      const [first, last] = [drawn[Math.floor(0.005 * drawn.length)], drawn[Math.ceil(0.995 * drawn.length) - 1]];
+      const near = (last - first) * 1.2;
+      return { low, high, isFar: drawn.length >= 200 && high - low > 2.5 * near && near > 0, from: first - near / 12, to: last + near / 12 };
+    });
+    const trimmed = spans.some((span) => span.isFar) && !(redraw && this.trimmed);
+    const [[cx, dx], [cy, dy]] = spans.map(({ low, high, from, to, isFar }) => (trimmed && isFar ? [(from + to) / 2, to - from] : [(low + high) / 2, high - low]));
     const pad = 2 * (this.size(1) + 14);
     const unit = Math.min((this.width - pad) / (dx || 1e-9), (this.height - pad) / (dy || 1e-9));
     this.view = { cx, cy, unit: Number.isFinite(unit) && unit < 1e9 && unit > 0 ? unit : 1 };
     this.fitted = this.view.unit;
+    this.trimmed = trimmed;
+    if (trimmed) {
+      let out = 0;
+      for (const i of this.heads) { const [x, y] = this.pixel(i); if (x < 0 || y < 0 || x > this.width || y > this.height) out++; }
+      if (out) this.says.textContent = `${tabweave.plural(out, "mark")} far out ${out === 1 ? "is" : "are"} not in view; press Fit to see all.`;
+    }
     if (redraw) this.draw();
   }
 
@@ -247,7 +311,7 @@ tabweave.Map = class {
 
   zoom(factor, x = this.width / 2, y = this.height / 2) {
     const { cx, cy, unit } = this.view;
-    const now = Math.min(Math.max(unit * factor, this.fitted * 0.5), this.fitted * 1e4);
+    const now = Math.min(Math.max(unit * factor, this.fitted * (this.trimmed ? 0.01 : 0.5)), this.fitted * 1e4);
     const [px, py] = [cx + (x - this.width / 2) / unit, cy - (y - this.height / 2) / unit];
     this.view = { cx: px - (x - this.width / 2) / now, cy: py + (y - this.height / 2) / now, unit: now };
     this.draw();
@@ -260,16 +324,26 @@ tabweave.Map = class {
   }
 
   resize() {
+    const [width, height] = [this.width, this.height];
     this.width = this.stage.clientWidth;
     const room = this.options.height ? this.options.height() : Math.min(560, Math.max(300, this.width * 0.72));
     this.height = Math.round(room);
-    if (this.width) { this.fit(false); this.draw(true); }
+    if (!this.width || (this.width === width && this.height === height && this.view)) return;
+    if (!this.view || this.view.unit === this.fitted) this.fit(false); // else it stays where it was moved
+    this.draw(true);
   }
 
   /* -- colours, filters, selections -- */
 
-  paint(i) {
+  async paint(i) {
     this.colour = i;
+    const colour = this.colours[i];
+    if (colour.load && !colour.column) { // of many marks: cells come when they are asked for
+      const column = await colour.load();
+      colour.column = column;
+      if (this.colour !== i) return;
+    }
+    this.lit.clear();
     this.refresh();
   }
 
@@ -290,8 +364,9 @@ tabweave.Map = class {
 
   refresh() {
     const colour = this.colours[this.colour];
-    this.groups = colour.density ? tabweave.ranges(tabweave.density(this.xs, this.ys, this.m.copies), true) : tabweave.groups(colour.column);
-    this.lit.clear();
+    if (!colour.density && !colour.column) { this.paint(this.colour); return; }
+    this.groups = colour.density ? tabweave.ranges(tabweave.density(this.xs, this.ys, this.m.copies), { whole: true }) : tabweave.groups(colour.column);
+    this.judge();
     this.canvas.setAttribute("aria-label", `${this.options.name || "Map"} of ${tabweave.plural(this.m.rows.length, "row")} by ${this.m.layouts[this.layout].name}, coloured by ${colour.title}. ` +
       "Arrow keys go from mark to mark, Page Down through all rows, plus and minus zoom, 0 shows all, Enter chooses. The table below says the same in numbers.");
     this.drawLegend();
@@ -300,25 +375,80 @@ tabweave.Map = class {
     else this.draw();
   }
 
+  /* What each mark shows: the group that most of its rows are in, of those that are shown; whether
+     it is mixed, that is more than a tenth of its rows are in other groups; -3: none is shown. */
+  judge() {
+    const { m, groups } = this;
+    if (!groups) return; // not painted yet
+    const n = m.rows.length;
+    const { lit, matches, chosen, passing } = this;
+    this.filtered = Boolean(lit.size || matches || chosen || passing);
+    this.visible = this.filtered ? new Uint8Array(n) : null;
+    if (this.filtered)
+      for (let i = 0; i < n; i++)
+        if ((!lit.size || lit.has(groups.of[i])) && (!matches || matches[i]) && (!chosen || chosen[i]) && (!passing || passing[i])) this.visible[i] = 1;
+    const { mixed } = this.colours[this.colour].column || {};
+    const shown = new Int8Array(n);
+    this.mixed = new Uint8Array(n);
+    for (const i of this.heads) {
+      shown[i] = this.visible && !this.visible[i] ? -3 : groups.of[i];
+      if (mixed && mixed[i] < 90) this.mixed[i] = 1;
+    }
+    for (const [first, all] of this.piles) {
+      const counts = new Map();
+      let total = 0;
+      for (const i of all) {
+        if (this.visible && !this.visible[i]) continue;
+        const rows = passing ? passing[i] : m.copies[i];
+        counts.set(groups.of[i], (counts.get(groups.of[i]) || 0) + rows);
+        total += rows;
+      }
+      let [best, most] = [-3, 0];
+      for (const [group, rows] of counts) if (rows > most) [best, most] = [group, rows];
+      shown[first] = best;
+      this.mixed[first] = best !== -3 && most < 0.9 * total ? 1 : 0;
+    }
+    this.colouring = shown;
+    this.isMixed = this.mixed.includes(1);
+    this.layer = null;
+  }
+
   drawLegend() {
     const { names, of, ordered } = this.groups;
     const counts = new Map();
-    of.forEach((group, i) => counts.set(group, (counts.get(group) || 0) + this.m.copies[i]));
+    const passing = new Map();
+    of.forEach((group, i) => {
+      counts.set(group, (counts.get(group) || 0) + this.m.copies[i]);
+      if (this.passing) passing.set(group, (passing.get(group) || 0) + this.passing[i]);
+    });
     const entries = names.map((name, i) => [i, tabweave.value(name)]).filter(([i]) => counts.get(i));
     if (counts.get(-1)) entries.push([-1, this.groups.rest]);
     if (counts.get(-2)) entries.push([-2, tabweave.value(null)]);
+    const rows = (group) => (this.passing ? `${tabweave.whole(passing.get(group) || 0)} of ${tabweave.whole(counts.get(group))}` : tabweave.whole(counts.get(group)));
     this.legend.replaceChildren(...entries.map(([group, name]) => {
-      const button = tabweave.el("button", { type: "button", "aria-pressed": String(this.lit.has(group)) },
-        tabweave.glyph(group, ordered), tabweave.el("span", {}, name), tabweave.el("span", { class: "quiet" }, tabweave.whole(counts.get(group))));
+      const button = tabweave.el("button", { type: "button", "aria-pressed": String(this.lit.has(group)), title: tabweave.plural(counts.get(group), "row") },
+        tabweave.glyph(group, ordered), tabweave.el("span", {}, name), tabweave.el("span", { class: "quiet" }, rows(group)));
       button.addEventListener("click", () => {
         if (!this.lit.delete(group)) this.lit.add(group);
         button.setAttribute("aria-pressed", String(this.lit.has(group)));
+        this.judge();
         this.draw();
       });
       return tabweave.el("li", {}, button);
-    }));
+    }), this.isMixed ? tabweave.el("li", { class: "quiet small mixedkey" }, tabweave.glyph(0, ordered, true), "with a hole: mixed, drawn as most of its rows are") : "");
   }
 
+  /* Rows that pass the filters of a page, by mark; null: all do. */
+  filter(passing) {
+    this.passing = passing;
+    if (!this.groups) return; // not painted yet
+    this.judge();
+    this.drawLegend();
+    this.draw();
+  }
+
+  /* Text is looked for in columns of text, a number in numbers and among the numbers of rows;
+     `column=value` in that column. */
   find(text) {
     const wanted = text.trim().toLowerCase();
     this.matches = null;
@@ -327,27 +457,43 @@ tabweave.Map = class {
       this.matches = new Uint8Array(m.rows.length);
       const [, name, value] = wanted.match(/^([^=]+)=(.*)$/) || [];
       const column = name === undefined ? null : m.columns.find((c) => c.name.toLowerCase() === name.trim());
-      const hits = (c, part, whole) => {
-        const same = (label) => { const shown = tabweave.text(label).toLowerCase(); return whole ? shown === part : shown.includes(part); };
-        const gap = same(null);
-        if (c.numbers) { const n = Number(part.replaceAll(",", "") || NaN); c.numbers.forEach((x, i) => { if (x === null ? gap && whole : tabweave.isSame(x, n)) this.matches[i] = 1; }); return; }
-        if (c.texts) { c.texts.forEach((text, i) => { if (text === null ? gap && whole : same(text)) this.matches[i] = 1; }); return; }
-        const good = c.labels.map(same);
-        c.codes.forEach((code, i) => { if (code < 0 ? gap && whole : good[code]) this.matches[i] = 1; });
-      };
-      if (column) hits(column, value.trim(), true);
-      else if (/^\d+$/.test(wanted)) m.rows.forEach((row, i) => { if (row === Number(wanted)) this.matches[i] = 1; });
-      if (!column && !this.matches.includes(1)) for (const c of m.columns) hits(c, wanted, false);
+      const number = Number(wanted.replaceAll(",", ""));
+      if (column) this.match(column, value.trim(), true);
+      else if (Number.isFinite(number)) {
+        m.rows.forEach((row, i) => { if (row === number) this.matches[i] = 1; });
+        if (!this.matches.includes(1)) for (const c of m.columns) this.match(c, wanted, false);
+      } else for (const c of m.columns) if (!c.numbers) this.match(c, wanted, false);
+      if (m.ids && !column) m.ids.forEach((id, i) => { if (id !== null && String(id).toLowerCase().includes(wanted)) this.matches[i] = 1; });
     }
-    const n = this.matches ? this.matches.reduce((sum, hit, i) => sum + hit * this.m.copies[i], 0) : 0;
+    let n = 0;
+    if (this.matches) this.matches.forEach((hit, i) => { n += hit * this.m.copies[i]; });
+    this.judge();
     this.says.textContent = this.matches ? `${tabweave.plural(n, "row")} found.${n ? " Enter goes from one to the next." : ""}` : "";
     this.draw();
   }
 
-  /* Whether a row is brought out, by the legend and by what is searched for. */
-  shows(i) {
-    return (!this.lit.size || this.lit.has(this.groups.of[i])) && (!this.matches || this.matches[i] === 1) && (!this.chosen || this.chosen[i] === 1);
+  /* The marks whose cell in a column holds a part, or is the whole of it. */
+  match(c, part, whole) {
+    const { matches } = this;
+    if (c.numbers) {
+      const wanted = Number(part.replaceAll(",", "") || NaN);
+      const near = Math.abs(wanted) * 5e-6; // numbers are shown with six digits
+      const gap = whole && part === "missing";
+      for (let i = 0; i < matches.length; i++) if (c.numbers[i] === null ? gap : Math.abs(c.numbers[i] - wanted) <= near) matches[i] = 1;
+      return;
+    }
+    const gap = whole && part === "missing";
+    if (c.texts) {
+      c.lowered = c.lowered || c.texts.map((text) => (text === null ? null : text.toLowerCase()));
+      c.lowered.forEach((text, i) => { if (text === null ? gap : whole ? text === part : text.includes(part)) matches[i] = 1; });
+      return;
+    }
+    const good = c.labels.map((label) => { const text = tabweave.text(label).toLowerCase(); return whole ? text === part : text.includes(part); });
+    for (let i = 0; i < matches.length; i++) if (c.codes[i] < 0 ? gap : good[c.codes[i]]) matches[i] = 1;
   }
+
+  /* Whether a row is brought out, by the legend and by what is searched for. */
+  shows(i) { return !this.visible || this.visible[i] === 1; }
 
   arm(on) {
     this.lassoing = on;
@@ -359,14 +505,20 @@ tabweave.Map = class {
     this.chosen = indices && indices.length ? new Uint8Array(this.m.rows.length) : null;
     if (this.chosen) for (const i of indices) this.chosen[i] = 1;
     this.says.textContent = this.chosen ? `${tabweave.plural(indices.length, "mark")} selected. Escape lets them go.` : "";
+    this.judge();
     this.draw();
     if (this.options.select) this.options.select(this.chosen ? indices : null);
   }
 
   inside(polygon) {
     const out = [];
+    const [left, top] = [0, 1].map((axis) => Math.min(...polygon.map((p) => p[axis])));
+    const [right, bottom] = [0, 1].map((axis) => Math.max(...polygon.map((p) => p[axis])));
+    const { cx, cy, unit } = this.view;
     for (let i = 0; i < this.xs.length; i++) {
-      const [x, y] = this.pixel(i);
+      const x = this.width / 2 + (this.xs[i] - cx) * unit;
+      const y = this.height / 2 - (this.ys[i] - cy) * unit;
+      if (x < left || x > right || y < top || y > bottom || !this.shows(i)) continue;
       let within = false;
       for (let a = 0, b = polygon.length - 1; a < polygon.length; b = a++) {
         const [[ax, ay], [bx, by]] = [polygon[a], polygon[b]];
@@ -381,8 +533,8 @@ tabweave.Map = class {
 
   size(i) {
     const n = this.m.rows.length;
-    const small = n > 20000 ? 1.7 : n > 5000 ? 2.2 : n > 1000 ? 2.8 : n > 200 ? 3.6 : 5;
-    return small + Math.min(n > 5000 ? 3 : 7, Math.log2(i));
+    const small = n > 200000 ? 1.2 : n > 20000 ? 1.7 : n > 5000 ? 2.2 : n > 1000 ? 2.8 : n > 200 ? 3.6 : 5;
+    return small + Math.min(n > 200000 ? 1.5 : n > 5000 ? 3 : 7, Math.log2(i) / (n > 200000 ? 3 : 1));
   }
 
   /* Draw at the next frame, however often it is asked for. */
@@ -404,60 +556,137 @@ tabweave.Map = class {
       this.canvas.style.setProperty("height", `${height}px`);
     }
     const context = this.canvas.getContext("2d");
-    const [layer, x, y] = this.findLayer(w, h, ratio);
+    const { layer, x, y, zoom } = this.findLayer(w, h, ratio);
     context.setTransform(1, 0, 0, 1, 0, 0);
-    context.drawImage(layer.canvas, x, y, w, h, 0, 0, w, h);
+    context.fillStyle = tabweave.colour("--surface");
+    context.fillRect(0, 0, w, h);
+    context.imageSmoothingEnabled = zoom !== 1;
+    context.drawImage(layer.canvas, x, y, w / zoom, h / zoom, 0, 0, w, h);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.write(context);
   }
 
-  /* The image of all marks and where the view begins in it. It reaches beyond the view, so a map
-     that is dragged moves its image; marks are stamped again when they or their scale change. */
+  /* The image of all marks, where the view begins in it, and how much larger it is seen. It reaches
+     beyond the view, so a map that is dragged moves its image. While a map that takes long to draw
+     is zoomed, the image grows or shrinks; the marks follow when the hand rests. */
   findLayer(w, h, ratio) {
     const { cx, cy, unit } = this.view;
-    const look = [w, h, ratio, unit, this.groups, this.matches, this.chosen, String([...this.lit]), tabweave.colour("--surface")];
     const before = this.layer;
-    if (before && look.every((part, i) => part === before.look[i])) {
-      const x = before.left + Math.round((cx - before.cx) * unit * ratio);
-      const y = before.top - Math.round((cy - before.cy) * unit * ratio);
-      if (x >= 0 && y >= 0 && x <= 2 * before.left && y <= 2 * before.top) return [before, x, y];
+    const surface = tabweave.colour("--surface");
+    if (before && before.w === w && before.h === h && before.ratio === ratio && before.surface === surface) {
+      const zoom = unit / before.unit;
+      const middle = [before.left + w / 2 + (cx - before.cx) * before.unit * ratio, before.top + h / 2 - (cy - before.cy) * before.unit * ratio];
+      const x = middle[0] - w / 2 / zoom;
+      const y = middle[1] - h / 2 / zoom;
+      if (zoom === 1 && x >= 0 && y >= 0 && x <= 2 * before.left && y <= 2 * before.top) return { layer: before, x: Math.round(x), y: Math.round(y), zoom };
+      if (before.took > 12 && zoom !== 1 && zoom < 8 && zoom > 0.2 && !this.rested) {
+        clearTimeout(this.resting);
+        this.resting = setTimeout(() => { this.rested = true; this.draw(); }, 120);
+        return { layer: before, x, y, zoom };
+      }
     }
+    this.rested = false;
+    clearTimeout(this.resting);
     const [left, top] = [Math.round(w / 4), Math.round(h / 4)];
-    this.layer = { look, cx, cy, left, top, canvas: this.stampAll(w, h, left, top, ratio) };
-    return [this.layer, left, top];
+    const start = performance.now();
+    const canvas = this.drawLayer(w, h, left, top, ratio);
+    this.layer = { w, h, ratio, unit, surface, cx, cy, left, top, canvas, took: performance.now() - start };
+    return { layer: this.layer, x: left, y: top, zoom: 1 };
   }
 
-  stampAll(w, h, left, top, ratio) {
-    const { groups, m } = this;
-    const old = this.layer && this.layer.canvas;
-    const canvas = old && old.width === w + 2 * left && old.height === h + 2 * top ? old : tabweave.canvas(w + 2 * left, h + 2 * top, 1);
+  /* All marks that lie in the layer: as stamps, or, where they would only hide each other, as how
+     many lie in each place and what they are. */
+  drawLayer(w, h, left, top, ratio) {
+    const [wide, high] = [w + 2 * left, h + 2 * top];
+    const canvas = this.sheet && this.sheet.width === wide && this.sheet.height === high ? this.sheet : tabweave.canvas(wide, high, 1);
+    this.sheet = canvas;
     const context = canvas.getContext("2d");
-    if (!this.image || this.image.width !== canvas.width || this.image.height !== canvas.height) this.image = context.createImageData(canvas.width, canvas.height);
+    if (!this.image || this.image.width !== wide || this.image.height !== high) this.image = context.createImageData(wide, high);
     const pixels = new Uint32Array(this.image.data.buffer);
     const [r, g, b] = tabweave.rgb("--surface");
     pixels.fill(0xff000000 | (b << 16) | (g << 8) | r);
-    const stamps = [];
-    const into = { pixels, w: canvas.width, h: canvas.height, left, top, ratio, stamps };
-    const filtered = this.lit.size || this.matches || this.chosen;
-    for (const dim of filtered ? [true, false] : [false])
-      for (const i of this.order) {
-        let one = i;
-        if (filtered) {
-          const pile = this.piles.get(i);
-          one = pile ? pile.find((j) => this.shows(j)) : this.shows(i) ? i : undefined;
-          if ((one === undefined) !== dim) continue;
-        }
-        const group = groups.of[one === undefined ? i : one];
-        this.put(into, i, group, dim ? 0.13 : group < 0 ? 0.6 : m.rows.length > 20000 ? 0.6 : 0.85);
-      }
+    const into = { pixels, w: wide, h: high, left, top, ratio, stamps: [] };
+    const near = this.within(into);
+    if (near.length > tabweave.MAX_STAMPS) this.pour(into, near);
+    else this.stampAll(into, near);
     context.putImageData(this.image, 0, 0);
     return canvas;
   }
 
-  put({ pixels, w, h, left, top, ratio, stamps }, i, group, alpha) {
-    const key = (group + 2) * 64 + 2 * this.radii[i];
+  /* The marks that lie in the layer, largest first. */
+  within({ left, top, ratio }) {
+    const { cx, cy, unit } = this.view;
+    const [dx, dy] = [(left / ratio + 12) / unit + this.width / 2 / unit, (top / ratio + 12) / unit + this.height / 2 / unit];
+    if (!this.room || this.room.length < this.order.length) this.room = new Int32Array(this.order.length);
+    let n = 0;
+    const { xs, ys, order, room } = this;
+    for (let k = 0; k < order.length; k++) {
+      const i = order[k];
+      if (Math.abs(xs[i] - cx) < dx && Math.abs(ys[i] - cy) < dy) room[n++] = i;
+    }
+    return room.subarray(0, n);
+  }
+
+  stampAll(into, near) {
+    const { colouring, m } = this;
+    const alpha = m.rows.length > 20000 ? 0.6 : 0.85;
+    for (const dim of this.filtered ? [true, false] : [false])
+      for (const i of near) {
+        if ((colouring[i] === -3) !== dim) continue;
+        const group = dim ? this.groups.of[i] : colouring[i];
+        this.put(into, i, group, dim ? 0.13 : group < 0 ? 0.6 : alpha, this.mixed[i]);
+      }
+  }
+
+  /* Density: cells of two pixels take the mean colour of their marks, the stronger the more there are. */
+  pour({ pixels, w, h, left, top, ratio }, near) {
+    const side = 2;
+    const [across, down] = [Math.ceil(w / side), Math.ceil(h / side)];
+    const size = across * down;
+    if (!this.poured || this.poured.counts.length !== size) this.poured = { counts: new Float32Array(size), faint: new Float32Array(size), r: new Float32Array(size), g: new Float32Array(size), b: new Float32Array(size) };
+    const { counts, faint, r, g, b } = this.poured;
+    for (const list of Object.values(this.poured)) list.fill(0);
+    const shades = Array.from({ length: 11 }, (_, k) => tabweave.rgb(tabweave.shadeName(Math.max(-2, k - 3), this.groups.ordered)));
+    const { cx, cy, unit } = this.view;
+    const { xs, ys, colouring } = this;
+    const scale = (unit * ratio) / side;
+    const [x0, y0] = [(left + (this.width * ratio) / 2) / side - cx * scale, (top + (this.height * ratio) / 2) / side + cy * scale];
+    for (let k = 0; k < near.length; k++) {
+      const i = near[k];
+      const x = (x0 + xs[i] * scale) | 0;
+      const y = (y0 - ys[i] * scale) | 0;
+      if (x < 0 || y < 0 || x >= across || y >= down) continue;
+      const at = y * across + x;
+      const group = colouring[i];
+      if (group === -3) { faint[at]++; continue; }
+      const shade = shades[group + 3];
+      counts[at]++;
+      r[at] += shade[0]; g[at] += shade[1]; b[at] += shade[2];
+    }
+    let most = 1;
+    for (let k = 0; k < size; k += 7) if (counts[k] > most) most = counts[k];
+    const strength = 0.62 / Math.log(1 + most);
+    const [sr, sg, sb] = tabweave.rgb("--surface");
+    const [qr, qg, qb] = tabweave.rgb("--others");
+    for (let y = 0; y < down; y++)
+      for (let x = 0; x < across; x++) {
+        const at = y * across + x;
+        const n = counts[at];
+        if (!n && !faint[at]) continue;
+        const a = n ? 0.38 + strength * Math.log(1 + n) : 0.13;
+        const [cr, cg, cb] = n ? [r[at] / n, g[at] / n, b[at] / n] : [qr, qg, qb];
+        const pixel = 0xff000000 | ((sb + (cb - sb) * a) << 16) | ((sg + (cg - sg) * a) << 8) | (sr + (cr - sr) * a);
+        const first = y * side * w + x * side;
+        pixels[first] = pixel;
+        if (x * side + 1 < w) pixels[first + 1] = pixel;
+        if (y * side + 1 < h) { pixels[first + w] = pixel; if (x * side + 1 < w) pixels[first + w + 1] = pixel; }
+      }
+  }
+
+  put({ pixels, w, h, left, top, ratio, stamps }, i, group, alpha, mixed) {
+    const key = ((group + 2) * 64 + this.halves[i]) * 2 + mixed;
     let stamp = stamps[key];
-    if (!stamp) stamp = stamps[key] = tabweave.stamp(group, this.groups.ordered, this.radii[i], ratio);
+    if (!stamp) stamp = stamps[key] = tabweave.stamp(group, this.groups.ordered, this.halves[i] / 2, ratio, mixed);
     const { cx, cy, unit } = this.view;
     const x = left + Math.round((this.width / 2 + (this.xs[i] - cx) * unit) * ratio);
     const y = top + Math.round((this.height / 2 - (this.ys[i] - cy) * unit) * ratio);
@@ -503,9 +732,11 @@ tabweave.Map = class {
         if (x < 0 || y < 0 || x > this.width || y > this.height || written++ > 300) continue;
         label(String(all.length), x + this.size(this.weight(i)) + 2, y - 5, 11, true);
       }
-    if (this.named && this.nameButton) this.writeNames(label, context);
+    if (this.named && this.nameButton && this.colours[this.colour].clusters) this.writeNames(label, context);
     context.textAlign = "left";
     if (this.cursor !== null && this.isFocused()) this.ring(context, this.cursor, true);
+    for (const i of this.near || []) this.ring(context, i, true);
+    if (this.pointed >= 0) this.ring(context, this.pointed, false);
     for (const [row, text] of this.options.rings ? this.options.rings() : this.cursor === null ? [] : [[this.m.rows[this.cursor], ""]]) {
       const i = this.indexOf(row);
       if (i < 0) continue;
@@ -523,8 +754,10 @@ tabweave.Map = class {
     }
   }
 
+  /* The mark of a row; -1: it is not drawn. */
   indexOf(row) {
-    if (!this.byRow) this.byRow = new Map(this.m.rows.map((r, i) => [r, i]));
+    if (this.m.markOf) return this.m.markOf[row] ?? -1;
+    if (!this.byRow) this.byRow = new Map(Array.from(this.m.rows, (r, i) => [r, i]));
     return this.byRow.has(row) ? this.byRow.get(row) : -1;
   }
 
@@ -559,8 +792,10 @@ tabweave.Map = class {
       const [at, above] = [this.height / 2 - (my - cy) * unit, this.m.rows.length < 500 ? 18 : 0];
       const wanted = Math.min(Math.max(at - above < 12 ? at + above : at - above, 12), this.height - 12);
       const free = (y) => y >= 12 && y <= this.height - 12 && !taken.some(([tx, ty, th]) => Math.abs(ty - y) < 16 && Math.abs(tx - x) < th + half);
-      const steps = Array.from({ length: Math.ceil(this.height / 16) }, (_, i) => 16 * i);
-      const y = steps.flatMap((step) => [wanted + step, wanted - step]).find(free) ?? wanted;
+      const [ax, ay] = [this.width / 2 + (mx - cx) * unit, at];
+      if (ax < -20 || ay < -20 || ax > this.width + 20 || ay > this.height + 20) continue; // its cluster is out of sight
+      const y = [0, 16, -16, 32, -32, 48, -48].map((step) => wanted + step).find(free);
+      if (y === undefined) continue; // a name that is not beside its cluster names another one
       taken.push([x, y, half]);
       label(text, x, y, 12, true);
     }
@@ -584,12 +819,38 @@ tabweave.Map = class {
 
   nearest(x, y, reach = Infinity) {
     let [best, least] = [-1, reach * reach];
-    for (const i of this.heads) {
+    for (const i of this.around(x, y, reach)) {
       const [px, py] = this.pixel(i);
       const apart = (px - x) ** 2 + (py - y) ** 2;
       if (apart < least && (this.piles.get(i) || [i]).some((j) => this.shows(j))) [best, least] = [i, apart];
     }
     return best;
+  }
+
+  /* Marks within reach and some more: those of the cells around, where there are many. */
+  around(x, y, reach) {
+    if (this.heads.length < 20000 || reach === Infinity) return this.heads;
+    const side = 300;
+    if (!this.bins) {
+      let [left, low, right, high] = [Infinity, Infinity, -Infinity, -Infinity];
+      for (const i of this.heads) { left = Math.min(left, this.xs[i]); right = Math.max(right, this.xs[i]); low = Math.min(low, this.ys[i]); high = Math.max(high, this.ys[i]); }
+      const [across, up] = [(right - left) / side || 1, (high - low) / side || 1];
+      const cell = (i) => Math.min(side - 1, Math.floor((this.ys[i] - low) / up)) * side + Math.min(side - 1, Math.floor((this.xs[i] - left) / across));
+      const starts = new Int32Array(side * side + 1);
+      for (const i of this.heads) starts[cell(i) + 1]++;
+      for (let k = 1; k < starts.length; k++) starts[k] += starts[k - 1];
+      const [fill, list] = [starts.slice(), new Int32Array(this.heads.length)];
+      for (const i of this.heads) list[fill[cell(i)]++] = i;
+      this.bins = { left, low, across, up, starts, list };
+    }
+    const { left, low, across, up, starts, list } = this.bins;
+    const { cx, cy, unit } = this.view;
+    const [px, py, r] = [cx + (x - this.width / 2) / unit, cy - (y - this.height / 2) / unit, reach / unit];
+    const at = (v) => Math.max(0, Math.min(side - 1, Math.floor(v)));
+    const out = [];
+    for (let row = at((py - r - low) / up); row <= at((py + r - low) / up); row++)
+      for (let k = starts[row * side + at((px - r - left) / across)]; k < starts[row * side + at((px + r - left) / across) + 1]; k++) out.push(list[k]);
+    return out;
   }
 
   where(event) {
@@ -682,6 +943,7 @@ tabweave.Map = class {
     let k = by === 0 ? 0 : by === -Infinity ? n - 1 : this.cursor === null ? (by > 0 ? 0 : n - 1) : (this.stop[this.cursor] + by + n) % n;
     const way = by === -Infinity || by < 0 ? -1 : 1;
     for (let tries = 0; tries < n && !this.shows(route[k]); tries++) k = (k + way + n) % n;
+    if (!this.shows(route[k])) return; // nothing was found
     this.go(route[k]);
     if (choose) this.choose();
   }
@@ -709,7 +971,11 @@ tabweave.Map = class {
     const [x, y] = this.pixel(i);
     if (x < 8 || y < 8 || x > this.width - 8 || y > this.height - 8) this.view = { cx: this.xs[i], cy: this.ys[i], unit: this.view.unit };
     const pile = this.piles.get(this.head[i]);
-    this.says.textContent = `Row ${tabweave.rowOf(this.m, i)}${pile ? `, ${pile.indexOf(i) + 1} of ${pile.length} rows at this point` : ""}: ${this.cells(i, 6)}`;
+    const say = (name, cells) => {
+      if (this.cursor === i) this.says.textContent = `${name}${pile ? `, ${pile.indexOf(i) + 1} of ${pile.length} rows at this point` : ""}: ${cells.slice(0, 6).map(([n, text]) => `${n} ${text}`).join(", ")}${cells.length > 6 ? ", …" : ""}`;
+    };
+    say(`Row ${tabweave.rowOf(this.m, i)}`, this.cells([i]));
+    if (this.options.describe) this.options.describe([i]).then((found) => { if (found) say(found.name, found.cells); });
     if (this.options.look) this.options.look(i);
     this.draw();
   }
@@ -721,26 +987,45 @@ tabweave.Map = class {
     return column.texts ? column.texts[i] : column.codes[i] < 0 ? null : column.labels[column.codes[i]];
   }
 
-  cells(i, most) {
-    const shown = this.m.columns.slice(0, most).map((c) => `${c.name} ${tabweave.text(this.cell(c, i))}`);
-    return shown.join(", ") + (this.m.columns.length > most ? ", …" : "");
+  /* The columns of marks, and the values they have there. */
+  cells(marks) {
+    return this.m.columns.map((c) => {
+      const values = [...new Set(marks.slice(0, 50).map((j) => tabweave.text(this.cell(c, j))))];
+      return [c.name, values.slice(0, 3).join(", ") + (values.length > 3 ? ", …" : "")];
+    });
   }
 
   hover(at) {
     const i = at ? this.nearest(...at, 12) : -1;
+    if (this.options.hover && i !== this.hovered) this.options.hover(i);
+    if (i >= 0 && i === this.hovered) return;
+    this.hovered = i;
     this.tip.hidden = i < 0;
     if (i < 0) return;
-    const rows = this.piles.get(i) || [i];
-    const copies = this.weight(i);
-    tabweave.fill(this.tip, tabweave.el("b", {}, rows.length > 1 ? `${rows.length} distinct rows here` : `Row ${tabweave.rowOf(this.m, i)}`),
-      copies > rows.length ? ` (${tabweave.plural(copies, "row")})` : null,
-      this.m.columns.slice(0, 8).map((c) => {
-        const values = [...new Set(rows.slice(0, 50).map((j) => tabweave.text(this.cell(c, j))))];
-        return tabweave.el("div", {}, tabweave.el("span", { class: "quiet" }, `${c.name} `), values.slice(0, 3).join(", ") + (values.length > 3 ? ", …" : ""));
-      }), this.m.columns.length > 8 ? tabweave.el("div", { class: "quiet" }, `and ${tabweave.plural(this.m.columns.length - 8, "column")} more`) : null);
-    const [x, y] = this.pixel(i);
-    this.tip.style.setProperty("left", `${Math.max(4, x > this.width / 2 ? x - this.tip.offsetWidth - 14 : x + 14)}px`);
-    this.tip.style.setProperty("top", `${Math.max(4, Math.min(y, this.height - this.tip.offsetHeight - 4))}px`);
+    const marks = (this.piles.get(i) || [i]).filter((j) => this.shows(j));
+    const rows = marks.reduce((sum, j) => sum + (this.passing ? this.passing[j] : this.m.copies[j]), 0);
+    const fill = (name, cells) => {
+      if (this.hovered !== i) return;
+      tabweave.fill(this.tip, tabweave.el("b", {}, marks.length > 1 ? `${marks.length} distinct rows here` : name), rows > marks.length ? ` (${tabweave.plural(rows, "row")})` : null,
+        marks.length > 1 ? this.shares(marks, rows) : null,
+        cells.slice(0, 8).map(([column, text]) => tabweave.el("div", {}, tabweave.el("span", { class: "quiet" }, `${column} `), text)),
+        cells.length > 8 ? tabweave.el("div", { class: "quiet" }, `and ${tabweave.plural(cells.length - 8, "column")} more`) : null);
+      const [x, y] = this.pixel(i);
+      this.tip.style.setProperty("left", `${Math.max(4, x > this.width / 2 ? x - this.tip.offsetWidth - 14 : x + 14)}px`);
+      this.tip.style.setProperty("top", `${Math.max(4, Math.min(y, this.height - this.tip.offsetHeight - 4))}px`);
+    };
+    fill(`Row ${tabweave.rowOf(this.m, i)}`, this.cells(marks));
+    if (this.options.describe) this.options.describe(marks).then((found) => { if (found) fill(found.name, found.cells); });
+  }
+
+  /* Of what the rows at a point are, where they are not all the same. */
+  shares(marks, rows) {
+    const { names, of, rest } = this.groups;
+    const counts = new Map();
+    for (const j of marks) counts.set(of[j], (counts.get(of[j]) || 0) + (this.passing ? this.passing[j] : this.m.copies[j]));
+    if (counts.size < 2) return null;
+    const name = (group) => (group === -2 ? "missing" : group === -1 ? rest : tabweave.text(names[group]));
+    return tabweave.el("div", {}, [...counts].sort((a, b) => b[1] - a[1]).slice(0, 3).map(([group, n]) => `${name(group)} ${tabweave.percent(n / rows)}`).join(", "));
   }
 };
 
@@ -766,7 +1051,7 @@ tabweave.standsOut = (map, indices) => {
   for (const column of m.columns) {
     const { names, of } = column.numbers ? tabweave.ranges(column.numbers) : { names: column.labels, of: column.codes };
     const count = (list) => { const out = new Map(); for (const i of list) out.set(of[i], (out.get(of[i]) || 0) + m.copies[i]); return out; };
-    const [own, total] = [count(indices), count(of.map((_, i) => i))];
+    const [own, total] = [count(indices), count(of.keys())];
     for (const [code, n] of own) {
       const [share, overall] = [n / here, total.get(code) / all];
       const chance = Math.sqrt(here * overall * (1 - overall) * (1 - here / all));

@@ -21,6 +21,7 @@ const render = ({ model, el }) => {
   model.on("change:selection", () => { // Python may choose, too
     const wanted = new Set(model.get("selection"));
     map.chosen = wanted.size ? Uint8Array.from(d.map.rows, (row) => (wanted.has(row) ? 1 : 0)) : null;
+    map.judge();
     map.draw();
   });
   tabweave.fill(frame, map.tools, tabweave.el("div", { class: "mapframe" }, tabweave.el("div", {}, map.stage, map.legend, map.says), inspector), map.table);

@@ -1,28 +1,53 @@
 /* Opening a table, choosing methods, and the work until there is something to show. */
 
-studio.opened = (table, again, origin) => {
+studio.opened = (table, again, origin, view) => {
   if (!table) return;
-  if (!again) Object.assign(studio, { picked: [], columns: {} });
+  if (!again) studio.columns = {};
   const target = again ? byId("target").value : table.target || "";
-  Object.assign(studio, { table: { ...table, origin: origin || (studio.table && again ? studio.table.origin : ["upload", table.name]) }, shown: [] });
+  Object.assign(studio, { table: { ...table, origin: origin || (studio.table && again ? studio.table.origin : ["upload", table.name]) }, shown: [], maps: [] });
   byId("title").textContent = table.name;
+  document.title = `${table.name} – tabweave studio`;
   byId("lead").textContent = `${tabweave.plural(table.columns.length, "column")}.`;
   document.body.classList.add("working");
-  byId("results").hidden = byId("open").hidden = true;
-  byId("again").hidden = byId("choose").hidden = false;
+  byId("open").hidden = true;
+  byId("results").hidden = byId("choose").hidden = false;
   tabweave.fill(byId("target"), tabweave.el("option", { value: "" }, "none"), table.columns.map((name) => tabweave.el("option", { value: name }, name)));
   byId("target").value = table.columns.includes(target) ? target : "";
   studio.offer();
+  studio.titled();
   byId("encodings").hidden = !table.encoding || table.encoding === "utf-8";
   tabweave.fill(byId("encoding"), studio.facts.encodings.map((name) => tabweave.el("option", { value: name, selected: name === table.encoding }, name)));
-  const heads = table.columns.slice(0, 40).map((name) => ({ name }));
-  tabweave.fill(byId("preview"), tabweave.el("summary", {}, "First rows"),
-    tabweave.table(`First rows of ${table.name}`, heads, table.preview.map((row) => row.map(tabweave.value)), { classes: "cells" }));
-  byId("preview").hidden = false;
-  byId("preview").open = true;
   studio.say(`${table.name} is open.`);
-  if (!again) byId("target").focus({ preventScroll: true });
+  studio.set({ ...studio.START, ...(again ? { picked: studio.state.picked, row: studio.state.row, tab: studio.state.tab } : {}), ...view, source: table.source }, { history: false });
+  studio.waiting();
+  studio.drawTabs();
+  studio.readTable();
+  if (!again) byId("question").querySelector("summary").focus({ preventScroll: true });
   if (again) studio.run();
+};
+
+/* The rows themselves are there before anything was learned of them. */
+studio.readTable = studio.attempt(async () => {
+  const table = await studio.latest("table", () => studio.ofTable(""));
+  if (!table) return;
+  studio.set({ table, groups: table.groups || [] });
+  const choices = table.name_choices || [];
+  byId("namings").hidden = !choices.length;
+  tabweave.fill(byId("naming"), tabweave.el("option", { value: "[]" }, "their numbers"),
+    choices.map((names) => tabweave.el("option", { value: JSON.stringify(names), selected: String(names) === String(table.names) }, names.join(" – "))));
+});
+studio.nameBy = studio.attempt(async () => {
+  const { names } = await studio.ofTable("names", { columns: JSON.parse(byId("naming").value) });
+  studio.set({ table: { ...studio.state.table, names } });
+});
+
+/* What stands where the map will be. */
+studio.waiting = () => tabweave.fill(byId("map"), tabweave.el("div", { class: "stage map blank" }, tabweave.el("p", { class: "empty" }, "The map appears as soon as the first rows are compared.")));
+
+/* The question in short: what opens to change it. */
+studio.titled = () => {
+  const [a, b, target] = ["method-a", "method-b", "target"].map((id) => byId(id).value);
+  tabweave.fill(byId("question-title"), "Method ", tabweave.el("b", {}, b ? `${a}, ${b}` : a), target ? [", target ", tabweave.el("b", {}, target)] : null);
 };
 
 /* Methods that learn from classes need a target. */
@@ -97,7 +122,7 @@ studio.work = async (method, side, target, turn) => {
     studio.running.delete(job.job);
     if (turn !== studio.turn || ended.state === "cancelled") return null;
     if (ended.state === "failed") throw new Error(`${method}: ${ended.error}`);
-    const data = await studio.json(`/api/jobs/${job.job}/result`);
+    const data = await studio.whole(job.job);
     keep(job.job, data, ended.seconds, true);
     return { job: job.job, side, method, seconds: ended.seconds };
   } finally {
@@ -113,9 +138,10 @@ studio.run = studio.attempt(async () => {
   studio.running.clear();
   byId("work").replaceChildren();
   const target = byId("target").value;
+  studio.titled();
   const names = [byId("method-a").value, byId("method-b").value].filter(Boolean);
   studio.arriving = names.map(() => null);
-  studio.remember();
+  studio.remember(studio.shown.length > 0);
   const done = await Promise.allSettled(names.map((name, i) => studio.work(name, i, target, turn)));
   if (turn !== studio.turn) return;
   const ready = done.map((one) => one.value).filter(Boolean);
@@ -126,6 +152,17 @@ studio.run = studio.attempt(async () => {
   studio.say(`Ready: ${ready.map((one) => `${one.method} in ${tabweave.number(one.seconds, 2)} s`).join(", ")}.`);
   await Promise.all(ready.map((one) => studio.layouts(one, turn)));
 });
+
+/* The description of a job, with the marks of all rows: arrays, of which the first picture needs few. */
+studio.whole = async (job) => {
+  const part = (name, Kind) => studio.array(`/api/jobs/${job}/map/${name}`, Kind);
+  const [data, rows, copies, clusters, flat] = await Promise.all([studio.json(`/api/jobs/${job}/result`), part("rows", Int32Array),
+    part("copies", Uint32Array), part("clusters", Uint8Array), part("layout-0", Float32Array)]);
+  const [layout] = data.map.layouts;
+  Object.assign(data.map, { rows, copies, clusters, layouts: [{ ...layout, points: null, flat }], columns: [], ids: null, odd: null });
+  data.map.markOf = await part("row_marks", Int32Array);
+  return data;
+};
 
 /* Something can be shown of a method: show it once there is something of each. */
 studio.arrived = (side, one) => {
@@ -143,7 +180,11 @@ studio.layouts = async (one, turn) => {
   if (turn !== studio.turn) return;
   const shown = studio.shown.findIndex((each) => each.job === one.job);
   if (shown < 0) return;
-  for (const layout of layouts) studio.maps[shown].addLayout(layout);
+  for (const layout of layouts) {
+    const flat = await studio.array(`/api/jobs/${one.job}/map/layout-1`, Float32Array);
+    if (turn !== studio.turn) return;
+    studio.maps[shown].addLayout({ ...layout, points: null, flat });
+  }
   studio.offerLayouts(shown === 0 ? without : undefined);
 };
 
@@ -189,5 +230,9 @@ studio.listen = () => {
     studio.opened(await studio.post("/api/open", { source: studio.table.source, encoding: byId("encoding").value }), true);
   }));
   for (const side of ["a", "b"]) byId(`method-${side}`).addEventListener("change", () => studio.about(side));
-  byId("methods").addEventListener("submit", (event) => { event.preventDefault(); studio.run(); });
+  byId("methods").addEventListener("submit", (event) => { event.preventDefault(); byId("question").open = false; studio.run(); });
+  byId("naming").addEventListener("change", studio.nameBy);
+  document.addEventListener("click", (event) => { if (!byId("question").contains(event.target)) byId("question").open = false; });
+  byId("question").addEventListener("keydown", (event) => { if (event.key === "Escape") { byId("question").open = false; byId("question").querySelector("summary").focus(); } });
+  studio.splitters();
 };

@@ -42,11 +42,11 @@ studio.copy = studio.attempt(async () => {
   }
 });
 
-studio.fillProgram = async (still) => {
-  const [a, b] = studio.picked;
+studio.fillProgram = async () => {
+  const [a, b] = studio.state.picked;
   const rows = b === undefined ? "" : `&a=${a}&b=${b}`;
   const { program } = await studio.json(`/api/program?jobs=${studio.shown.map((one) => one.job).join(",")}${rows}`);
-  if (still()) byId("program").textContent = program;
+  if (byId("program")) byId("program").textContent = program;
 };
 
 studio.report = () => {
@@ -67,6 +67,22 @@ studio.report = () => {
     into,
   ];
 };
+
+studio.panel({ id: "take", title: "Take along", order: 80, watches: ["picked"], build: (into) => tabweave.fill(into, studio.take()), update: () => studio.fillProgram() });
+studio.panel({ id: "whole", title: "Report", order: 90, build: (into) => tabweave.fill(into, studio.report()) });
+
+/* The rows in view as a file. */
+studio.saveView = studio.attempt(async () => {
+  const quoted = (value) => { const text = value === null ? "" : Array.isArray(value) ? value.join("; ") : String(value); return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; };
+  const lines = [];
+  for (let offset = 0, total = 1; offset < total; offset += 500) {
+    const page = await studio.ofTable("rows", { filters: studio.where(), sort: studio.state.sort, offset, limit: 500 });
+    if (!offset) lines.push(["row", ...page.columns].map(quoted).join(","));
+    for (const row of page.rows) lines.push([row.row, ...row.cells].map(quoted).join(","));
+    total = Math.min(page.total, 100000);
+  }
+  tabweave.save(new Blob([lines.join("\n") + "\n"], { type: "text/csv" }), `${studio.stem()}-selected.csv`);
+});
 
 /* -- begin ----------------------------------------------------------------------------------- */
 

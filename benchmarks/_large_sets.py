@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import pickle
 import subprocess
 import sys
 import zipfile
@@ -272,7 +273,21 @@ def family(name: str) -> str:
 
 
 def read(name: str, rows: int) -> LargeTable:
-    """Return at most so many rows of a table, drawn by hash, and what is to be predicted."""
+    """Return at most so many rows of a table, drawn by hash, and what is to be predicted.
+
+    They are kept beside the packages, so that a cell need not draw them again.
+    """
+    path = CACHE / "drawn" / f"{name}-{rows}.pkl"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        unfinished.write_bytes(pickle.dumps(_read(name, rows)))
+        unfinished.rename(path)
+    table: LargeTable = pickle.loads(path.read_bytes())
+    return table
+
+
+def _read(name: str, rows: int) -> LargeTable:
     origin = TABLES[name]
     if origin.package == "shared":
         frame, target, leaks = _shared(origin.path)

@@ -16,9 +16,11 @@ thread, with a limit of time; seconds are of the processor. ``--rows 0`` takes a
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
-import subprocess
+import select
+import signal
 import sys
 import time
 import warnings
@@ -49,11 +51,8 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="measure what is known once more")
     parser.add_argument("--report", action="store_true", help="write large.md from known cells")
     parser.add_argument("--publish", action="store_true", help="write the cells beside the report")
-    parser.add_argument("--cell", help="measure this cell and print it (used by the above)")
     options = parser.parse_args()
-    if options.cell:
-        print(json.dumps(measured(tuple(json.loads(options.cell)), options.limit)))
-    elif options.report or options.publish:
+    if options.report or options.publish:
         import _large_report
 
         _large_report.write(options.cache, options.publish)
@@ -87,20 +86,56 @@ def plan(options: Any) -> list[Key]:
 
 
 def in_child(limit: int) -> Callable[[Key], Scores]:
-    """Return what measures a key in a child process."""
+    """Return what measures a key in a child process, which finds all packages imported."""
 
     def run(key: Key) -> Scores:
-        command = [sys.executable, __file__, "--cell", json.dumps(key), "--limit", str(limit)]
+        import_packages()
+        source, target = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            answer_and_exit(key, limit, target)
+        os.close(target)
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
-        except subprocess.TimeoutExpired:
-            raise TimeoutError(f"took longer than {limit} s") from None
-        if done.returncode:
-            last = done.stderr.strip().splitlines()[-1:] or [f"ended with {done.returncode}"]
-            raise RuntimeError(last[0])
-        return json.loads(done.stdout.strip().splitlines()[-1])
+            with os.fdopen(source) as pipe:
+                is_ready = bool(select.select([pipe], [], [], limit)[0])
+                answer = pipe.read() if is_ready else ""
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        if not is_ready:
+            raise TimeoutError(f"took longer than {limit} s")
+        scores: Scores = json.loads(answer) if answer else {"error": "the process was killed"}
+        if "error" in scores:
+            raise RuntimeError(scores["error"])
+        return scores
 
     return run
+
+
+def answer_and_exit(key: Key, limit: int, target: int) -> None:
+    """Write the scores of a key, or what went wrong, and end the process."""
+    try:
+        scores = measured(key, limit)
+    except BaseException as error:
+        scores = {"error": f"{type(error).__name__}: {error}"}
+    with os.fdopen(target, "w") as pipe:
+        pipe.write(json.dumps(scores))
+    os._exit(0)
+
+
+def import_packages() -> None:
+    """Import what most methods need, so that children need not."""
+    for name in (
+        "sklearn.ensemble",
+        "lightgbm",
+        "xgboost",
+        "catboost",
+        "tabweave.embed.supervised",
+    ):
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            print(f"left out: {error}", file=sys.stderr)
 
 
 def measured(key: Key, limit: int) -> Scores:

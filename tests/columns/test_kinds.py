@@ -316,7 +316,7 @@ class TestText:
         texts = [*map(write, lists), None, None]
         found = Table.of({"x": texts, "c": ["u", "v"] * 28}, rules="whole")
         why = "lists in text; declare 'nominal' to compare whole texts"
-        assert found.kinds()[0] == ("x", "set", why, True, "", "", ())
+        assert found.kinds()[0] == ("x", "set", why, True, "lists", "", ())
         read = Table.of({"x": texts}, {"x": "set"})
         assert Counts.of(read) == Counts.of(found.select(["x"]))
         plain = Table.of({"x": [*lists, None, None]}, {"x": "set"})

@@ -241,7 +241,7 @@ def lists_in_text(texts: TextColumn) -> Decision | None:
         return None
     parted = f", parted at {mark!r}" if mark else ""
     why = f"lists in text{parted}; declare 'nominal' to compare whole texts"
-    return Decision("set", why, delimiter=mark)
+    return Decision("set", why, question="lists", delimiter=mark)
 
 
 def sets(

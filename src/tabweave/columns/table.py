@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tabweave._compat import html_table, in_threads, row_slabs, warn_caller
-from tabweave.columns.cells import Cells, named_error
+from tabweave.columns.cells import Cells, kind_of, named_error
 from tabweave.columns.column import Column, Origin, Schema, check_distinct
 from tabweave.columns.datetime import (
     Datetimes,
@@ -342,7 +342,7 @@ def _with_decision(column: Column, decision: Decision, position: int | None = No
     """A column that is what the rules say, and where it was if it is dropped."""
     kind, why, _, format, levels, question, delimiter, unreadable = decision
     origin = Origin(why, True, position, question, delimiter, unreadable)
-    mark = None if question else delimiter or None  # in doubt, it is only named
+    mark = delimiter if kind_of(kind).is_set and delimiter else None  # else it is only named
     return replace(column, kind=kind, format=format, levels=levels, delimiter=mark, origin=origin)
 
 

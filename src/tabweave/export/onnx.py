@@ -37,7 +37,8 @@ def onnx(embedder: Any, path: str | PathLike[str] | None = None, *, missing: str
     -------
     onnx.ModelProto
         One input per column, named as the column, of shape (rows,); one output, ``vectors``, of
-        shape (rows, dimensions).
+        shape (rows, dimensions). Of a :class:`~tabweave.BoostedWeave` the outputs are ``scores``,
+        of shape (rows, scores), ``prediction`` and, of classes, ``probabilities``.
 
     Notes
     -----

@@ -74,6 +74,8 @@ def sql(
     ----------
     embedder : Embedder or Windowed
         A fitted embedder. Set-valued columns and numbers that a transformer has mixed are refused.
+        Of a :class:`~tabweave.BoostedWeave` the SQL gives what it predicts: the number, or the
+        class and the probability of each class.
     dialect : {"duckdb", "postgres", "sqlite", "bigquery"}, default="duckdb"
         The system that will run it.
     table : str or sequence of str, default="rows"

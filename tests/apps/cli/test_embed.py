@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import stat
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -388,16 +389,24 @@ def test_lists_are_told_with_what_joins_them(tmp_path):
     lines = [f"{genre},{i % 5}" for i, genre in enumerate(genres * 9)]
     (tmp_path / "films.csv").write_text("\n".join(["genre,stars", *lines]))
     done = called("embed", "films.csv", "-o", "v.csv", cwd=tmp_path)
-    assert "as in --kind 'genre=set:|'" in done.err
+    assert "genre' holds lists in text, parted at '|'" in done.err
+    assert "as in --kind genre=nominal\n" in done.err
     listed = [{"genre": json.dumps(g.split("|")), "stars": i % 5} for i, g in enumerate(genres * 9)]
     with (tmp_path / "listed.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, ["genre", "stars"])
         writer.writeheader()
         writer.writerows(listed)
     done = called("embed", "listed.csv", "-o", "w.csv", cwd=tmp_path)
-    assert "as in --kind genre=set\n" in done.err
+    assert "as in --kind genre=nominal\n" in done.err
     done = called("embed", "listed.csv", "-o", "x.csv", "--kind", "genre=set", cwd=tmp_path)
     assert done.code == 0 and "genre" not in done.err
+
+
+def test_pairs_in_text_are_asked_about(tmp_path):
+    lines = [f"{a}|{b},{i % 5}" for i, (a, b) in enumerate(product("abcdef", "ghijkl"))]
+    (tmp_path / "pairs.csv").write_text("\n".join(["pair,stars", *lines, *lines]))
+    done = called("embed", "pairs.csv", "-o", "v.csv", cwd=tmp_path)
+    assert "as in --kind 'pair=set:|'" in done.err
 
 
 def test_a_shell_is_told_of_options(tmp_path):

@@ -251,8 +251,10 @@ def tell_doubts(findings: Iterable[Finding]) -> None:
         if asks == "order":
             text += f", as in --kind {shlex.quote(f'{name}=datetime:dmy')}"
         elif asks == "lists":
-            kind_of_lists = f"set:{delimiter}" if delimiter else "set"
-            text += f", as in --kind {shlex.quote(f'{name}={kind_of_lists}')}"
+            other = (
+                "nominal" if kind_of(kind).is_set else f"set:{delimiter}" if delimiter else "set"
+            )
+            text += f", as in --kind {shlex.quote(f'{name}={other}')}"
         elif not kind_of(kind).is_continuous:
             text += "; it is read as categories"
         note(text)

@@ -7,6 +7,7 @@ Nothing is shown and no global state of pyplot is touched.
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import warnings
 from collections.abc import Mapping, Sequence
@@ -105,11 +106,15 @@ def marker(i: int) -> str:
     return MARKERS[(i + i // len(QUALITATIVE)) % len(MARKERS)]
 
 
-def sequence() -> Any:
-    """The colours of numbers, from pale to dark, as a Matplotlib colour map."""
+def sequence(*, of_dots: bool = False) -> Any:
+    """The colours of numbers, from pale to dark, as a Matplotlib colour map.
+
+    That of cells begins near white; dots have to stand out from the paper.
+    """
     from matplotlib.colors import LinearSegmentedColormap
 
-    return LinearSegmentedColormap.from_list("tabweave", ["#f6f9fc", *SEQUENTIAL])
+    shades = list(SEQUENTIAL) if of_dots else ["#f6f9fc", *SEQUENTIAL]
+    return LinearSegmentedColormap.from_list("tabweave", shades)
 
 
 def ink_on(shade: float) -> str:
@@ -896,17 +901,20 @@ def overlap(sources: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def scatter_map(points: Any, labels: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw a map of objects, each class with a distinct colour and marker.
+def scatter_map(points: Any, labels: Any, *, title: str = "", ax: Axes | None = None) -> Axes:
+    """Draw a map of objects: classes by colour and marker, numbers and dates by shades.
 
     Parameters
     ----------
     points : array-like of shape (n_objects, 2)
         Coordinates, e.g. from t-SNE or MDS (Zhu 2019, section 3.5.1).
     labels : array-like of shape (n_objects,)
-        Class or cluster of each object; or numbers on a scale (fractions, more than eight), which
-        get shades and a scale beside the map; missing ones are a class. One unit is as long across
-        as it is up.
+        Class or cluster of each object: the eight largest have colours, the rest are "other". Or
+        numbers on a scale (fractions of more than eight values, whole numbers of more than 20) or
+        dates, which get shades, a scale beside the map, and grey dots where one is missing. Shades
+        are spread over the middle 96 %. One unit is as long across as it is up.
+    title : str, optional
+        What the labels are; above the legend, or beside the scale.
     ax : matplotlib Axes, optional
         Where to draw.
 
@@ -926,28 +934,106 @@ def scatter_map(points: Any, labels: Any, *, ax: Axes | None = None) -> Axes:
         )
     ax = axes(ax, (5, 4.5))
     ax.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim")
-    if _are_measured(labels):
-        dots = ax.scatter(*points.T, s=22, c=np.asarray(labels, float), cmap=sequence(),
-                          edgecolors="0.3", linewidths=0.3)  # fmt: skip
-        ax.figure.colorbar(dots, ax=ax, shrink=0.8)
-        return ax
-    # Numbers by size, then text: labels of mixed types have no order of their own.
-    names = sorted(set(labels), key=lambda v: (0, v, "") if isinstance(v, Real) else (1, 0, str(v)))
-    for i, (name, colour) in enumerate(zip(names, colours(len(names)), strict=True)):
-        x, y = points[[label == name for label in labels]].T
-        look = {"color": [colour], "marker": marker(i), "edgecolors": "black"}
-        shown = "missing" if name is None else str(name)
-        ax.scatter(x, y, s=22, linewidths=0.3, label=in_legend(shown), **look)
-    beside_legend(ax)
+    dates = _as_days(labels)
+    if dates is not None or _are_measured(labels):
+        numbers = dates if dates is not None else np.array(labels, dtype=float)
+        _draw_shades(ax, points, numbers, title, is_dated=dates is not None)
+    else:
+        _draw_classes(ax, points, labels, title)
     return ax
 
 
+def _dots(n: int) -> dict[str, Any]:
+    """How dots look: the more there are, the smaller and paler, so that many show as dark."""
+    few = 500
+    size = float(np.clip(22 * np.sqrt(few / n), 3, 22))
+    opacity = float(np.clip((4 * few / n) ** 0.5, 0.15, 1.0))
+    return {"s": size, "alpha": opacity, "linewidths": 0.3 if n <= few else 0.0}
+
+
+def _draw_shades(
+    ax: Any, points: np.ndarray, numbers: np.ndarray, title: str, *, is_dated: bool
+) -> None:
+    """Draw numbers from pale to dark with their scale; what is missing is grey."""
+    is_gap = np.isnan(numbers)
+    look = _dots(len(points))
+    ax.scatter(*points[is_gap].T, color=OTHERS, marker="x", **(look | {"linewidths": 0.5}))
+    # a few far ones would leave all others one shade
+    low, high = np.quantile(numbers[~is_gap], [0.02, 0.98])
+    low, high = (low, high) if low < high else (numbers[~is_gap].min(), numbers[~is_gap].max())
+    dots = ax.scatter(
+        *points[~is_gap].T, c=numbers[~is_gap], cmap=sequence(of_dots=True), vmin=low, vmax=high,
+        edgecolors="0.3", **look,
+    )  # fmt: skip
+    beyond = (numbers[~is_gap].min() < low, numbers[~is_gap].max() > high)
+    extend = {(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}[beyond]
+    bar = ax.figure.colorbar(dots, ax=ax, shrink=0.8, extend=extend)
+    bar.solids.set_alpha(1)
+    bar.set_label(f"{title}{', × missing' if is_gap.any() else ''}".removeprefix(", "), **PLAIN)
+    if is_dated:
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        bar.locator = AutoDateLocator()
+        bar.formatter = ConciseDateFormatter(bar.locator)
+
+
+def _draw_classes(ax: Any, points: np.ndarray, labels: list[Any], title: str) -> None:
+    """Draw each class with a colour and a marker; beyond eight, the smaller ones are one."""
+    classes: dict[Any, int] = {}
+    class_of = np.empty(len(labels), np.intp)
+    for i, label in enumerate(labels):
+        class_of[i] = classes.setdefault(label, len(classes))
+    sizes, values = np.bincount(class_of), list(classes)
+    largest = np.argsort(-sizes, kind="stable")
+    drawn = [values[i] for i in largest[: len(QUALITATIVE)] if values[i] is not None]
+    # Numbers by size, then text: labels of mixed types have no order of their own.
+    drawn.sort(key=lambda v: (0, v, "") if isinstance(v, Real) else (1, 0, str(v)))
+    look = _dots(len(points))
+    groups = [
+        (_short(v), class_of == classes[v], c) for v, c in zip(drawn, QUALITATIVE, strict=False)
+    ]
+    rest = np.isin(class_of, [classes[v] for v in values if v is not None and v not in drawn])
+    if rest.any():
+        n_rest = len(values) - len(drawn) - (None in classes)
+        groups.append((f"{n_rest:,} others", rest, OTHERS))
+    if None in classes:
+        groups.append(("missing", class_of == classes[None], "#d0d1d4"))
+    for i, (name, mask, colour) in enumerate(groups):
+        ax.scatter(
+            *points[mask].T, color=[colour], marker=marker(i), edgecolors="black",
+            label=in_legend(name), zorder=2 - mask.mean(), **look,
+        )  # fmt: skip
+    beside_legend(ax, title=title or None)
+    for handle in ax.get_legend().legend_handles:
+        handle.set(alpha=1, sizes=[22])
+
+
+def _as_days(labels: list[Any]) -> np.ndarray | None:
+    """Dates as days since 1970, NaN where missing; None if labels are no dates."""
+    present = [label for label in labels if label is not None]
+    if not all(isinstance(label, np.datetime64 | dt.date) for label in present) or not present:
+        return None
+    stamps = np.array([np.datetime64("NaT") if v is None else _as_stamp(v) for v in labels])
+    days = stamps.astype("datetime64[us]").astype(float) / 86_400e6
+    return np.where(np.isnat(stamps), np.nan, days)
+
+
+def _as_stamp(moment: Any) -> np.datetime64:
+    """A date or time by its own clock."""
+    clock = moment.replace(tzinfo=None) if isinstance(moment, dt.datetime) else moment
+    return np.datetime64(clock, "us")
+
+
 def _are_measured(labels: list[Any]) -> bool:
-    """Whether labels are numbers on a scale, not of classes: fractions, of many values."""
+    """Whether labels are numbers on a scale, not of classes: of many values, or fractions."""
     numbers = [v for v in labels if isinstance(v, Real) and not isinstance(v, bool)]
-    if len(numbers) < len(labels) or not np.isfinite(np.asarray(numbers, float)).all():
+    if len(numbers) < sum(label is not None for label in labels) or not numbers:
         return False
-    return len(set(numbers)) > len(QUALITATIVE) and any(float(v) % 1 for v in numbers)
+    if not np.isfinite(np.asarray(numbers, float)).all():
+        return False
+    n_values, max_codes = len(set(numbers)), 20
+    is_fraction = any(float(v) % 1 for v in numbers)
+    return n_values > (len(QUALITATIVE) if is_fraction else max_codes)
 
 
 def value_heatmap(distances: Any, labels: Sequence[Any], *, ax: Axes | None = None) -> Axes:
@@ -1088,10 +1174,14 @@ def association_heatmap(
     ['crop', 'soil', 'luck']
     """
     matrix = associations.matrix(measure)
-    ax = axes(ax, (0.45 * len(matrix) + 2, 0.45 * len(matrix) + 1.5))
+    side = float(np.clip(0.45 * len(matrix), 1.5, 12))
+    ax = axes(ax, (side + 2, side + 1.5))
     values = np.nan_to_num(np.abs(np.asarray(matrix, dtype=float)))
     order = likeness_order(values.max(initial=1.0) - values)
     matrix, values = matrix.iloc[order, order], values[np.ix_(order, order)]
     texts = np.vectorize("{:.2f}".format, otypes=[object])(values)
     texts[(values < 0.005) | np.eye(len(values), dtype=bool)] = ""
-    return heatmap(ax, values, matrix.columns, matrix.index, texts=texts, vmax=1)
+    most = 1 if measure not in ("statistic", "mutual_information") else None
+    if len(values) > 26:  # no room for figures
+        return heatmap(ax, values, matrix.columns, matrix.index, label=measure, vmax=most)
+    return heatmap(ax, values, matrix.columns, matrix.index, texts=texts, vmax=most)

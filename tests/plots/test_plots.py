@@ -1,3 +1,4 @@
+import datetime as dt
 import io
 import sys
 
@@ -259,6 +260,50 @@ def test_scatter_groups_by_label_in_natural_order():
     assert paths[0] != paths[1]
     mixed = plots.scatter_map(points, ["b", 1, "b", 1])
     assert [t.get_text() for t in mixed.get_legend().get_texts()] == ["1", "b"]
+
+
+def test_a_map_of_hundreds_of_classes_names_the_eight_largest():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([f"a very long name of the class number {i}" for i in range(300)], 3)
+    labels = [*labels, *np.repeat(list("abcdefgh"), 50), None, None]
+    ax = plots.scatter_map(rng.normal(size=(len(labels), 2)), labels)
+    names = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert names == [*"abcdefgh", "300 others", "missing"]
+    assert sum(len(dots.get_offsets()) for dots in ax.collections) == len(labels)
+    plots.scatter_map(rng.normal(size=(900, 2)), labels[:900])
+    ax.figure.draw_without_rendering()
+    assert ax.get_legend().get_window_extent().width < 0.5 * ax.figure.bbox.width
+
+
+def test_numbers_with_gaps_and_far_ones_have_a_scale_of_most_of_them():
+    rng = np.random.default_rng(0)
+    delays = [*rng.integers(-20, 120, 995).tolist(), 99_999, None, float("nan"), 40, 41]
+    ax = plots.scatter_map(rng.normal(size=(1000, 2)), delays, title="delay")
+    bar = ax.collections[-1].colorbar
+    assert ax.get_legend() is None and bar.ax.get_ylabel() == "delay, × missing"
+    assert bar.vmax < 200 and bar.extend == "both"
+    gaps, dots = (len(part.get_offsets()) for part in ax.collections)
+    assert (gaps, dots) == (2, 998)
+
+
+@pytest.mark.parametrize("kind", [dt.date, np.datetime64, pd.Timestamp])
+def test_dates_have_a_scale_of_dates(kind):
+    days = pd.date_range("2013-01-01", "2013-12-31", periods=200)
+    labels = [kind(d.year, d.month, d.day) if kind is dt.date else kind(d) for d in days]
+    ax = plots.scatter_map(np.random.default_rng(0).normal(size=(201, 2)), [*labels, None])
+    ax.figure.draw_without_rendering()
+    ticks = [t.get_text() for t in ax.figure.axes[1].get_yticklabels()]
+    assert {"Mar", "Jun"} & set(ticks) or "Apr" in ticks
+
+
+def test_many_dots_are_smaller_and_paler():
+    rng = np.random.default_rng(0)
+    few, many = (
+        plots.scatter_map(rng.normal(size=(n, 2)), list("ab") * (n // 2)).collections[0]
+        for n in (100, 20_000)
+    )
+    assert few.get_alpha() == 1 and many.get_alpha() < 0.5
+    assert many.get_sizes()[0] < few.get_sizes()[0] / 3
 
 
 def test_heatmap_writes_on_dark_in_white_and_only_small_tables():

@@ -240,7 +240,7 @@ def test_what_a_survey_holds_is_told(folder):
     again = ("embed", "survey.csv", "-o", "v.csv", "-f")
     assert called(*again, "--missing", "Refused", cwd=folder).err == ""
     one_hot = (*again, "--missing", "Refused", "-m", "onehot")
-    assert "'says' has a different" in called(*one_hot, cwd=folder).err
+    assert "'says' is free text" in called(*one_hot, cwd=folder).err
 
 
 def embed_with(methods, folder):

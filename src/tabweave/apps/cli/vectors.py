@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,13 @@ from rich.markup import escape
 from rich.table import Table as TextTable
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
 import tabweave
 from tabweave import OneHot, Weave
-from tabweave._compat import one_thread, require
+from tabweave._compat import require
 from tabweave.apps.cli.files import Output, check_output
 from tabweave.apps.cli.job import KnownVectors, Learned, OpenJob, check_columns, full_name, open_job
 from tabweave.apps.cli.options import FORMATS, Job, Misuse, listed
@@ -41,15 +39,15 @@ from tabweave.apps.cli.show import (
 from tabweave.apps.cli.show import table as show_table
 from tabweave.apps.methods import embedder_title
 from tabweave.apps.report import page
-from tabweave.apps.report.clusters import assign, describe_clusters, find_centers, how_many
+from tabweave.apps.report.clusters import assign, describe_clusters, group, how_many
 from tabweave.apps.report.html import rounded
-from tabweave.apps.report.reading import Reading, as_values, read
-from tabweave.apps.report.rows import MAX_DRAWN_ROWS, N_AXES, Axes, joined, map_cells
+from tabweave.apps.report.reading import Reading, read
+from tabweave.apps.report.rows import Axes, DistinctRows, joined, map_cells
 from tabweave.columns.table import take_rows
 from tabweave.datasets import led24
 from tabweave.evaluate import clustering_f
 from tabweave.io.files import replacing
-from tabweave.plots import PLAIN, make_room, scatter_map
+from tabweave.plots import PLAIN, scatter_map
 
 # -- ``tabweave embed``: a table in, its vectors out ----------------------------------------------
 
@@ -161,11 +159,16 @@ def cluster(job: Job, clusters: str, out: Output) -> None:
     if clusters != "auto" and (not clusters.isdigit() or int(clusters) < 2):
         raise Misuse(f"--clusters: expected auto or a whole number of at least 2, got {clusters!r}")
     with open_job(job) as opened:
-        n_clusters = _number_of_clusters(opened) if clusters == "auto" else int(clusters)
+        reading, n_clusters = _reading(opened), 0 if clusters == "auto" else int(clusters)
+        with working("estimating the number of clusters"):
+            n_clusters = n_clusters or how_many(reading.features(), job.seed)
         learned = opened.learned(n_clusters=n_clusters)
         rows = learned.rows
         with working("grouping"):
-            labels = _labels(learned.vectors, n_clusters, job.seed)
+            labels, found, _ = _clusters(learned, reading, n_clusters, job.seed)
+        if clusters != "auto" and found < n_clusters:
+            n_rows = plural(len(np.unique(learned.vectors, axis=0)), "different row")
+            raise ValueError(f"--clusters: expected fewer than the {n_rows}, got {n_clusters}")
         if out.path is not None:
             name = "cluster"
             while name in rows.columns:
@@ -175,8 +178,7 @@ def cluster(job: Job, clusters: str, out: Output) -> None:
             out.write_vectors(labelled, opened.to_write(), names)
         if out.is_piped:
             return
-        reading = read(opened.table(rows, with_target=True, rules="all"), opened.target)
-    groups = describe_clusters(reading.values(), labels, n_clusters, opened.target)
+    groups = describe_clusters(reading.values(), labels, found, opened.target)
     if out.json:
         numbered = [{"cluster": k, **about} for k, about in enumerate(groups)]
         path = out.path and str(out.path)
@@ -187,31 +189,24 @@ def cluster(job: Job, clusters: str, out: Output) -> None:
         say(f"Every row with its cluster is in {bold(out.path)}")
 
 
-def _number_of_clusters(job: OpenJob) -> int:
-    """How many clusters the rows have, as a report would find them."""
+def _reading(job: OpenJob) -> Reading:
+    """The rows as a report reads them."""
     table = job.table(job.rows(), with_target=True, rules="all")
     if table.n_rows < 2:
         raise ValueError(f"{job.title!r}: expected at least 2 rows to cluster, got {table.n_rows}")
-    with working("estimating the number of clusters"):
-        return how_many(read(table, job.target).features(), job.options.seed)
+    return read(table, job.target)
 
 
-def _labels(vectors: Any, n_clusters: int, seed: int) -> Any:
-    """The cluster of each vector, the largest cluster first."""
-    if not vectors.shape[1]:
+def _clusters(
+    learned: Learned, reading: Reading, n_clusters: int, seed: int
+) -> tuple[np.ndarray, int, float]:
+    """The cluster of each row as reports have it, how many there are, and their silhouette."""
+    if not learned.vectors.shape[1]:
         raise ValueError("expected rows that differ, got the same values in every row")
-    with one_thread(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # too few points: said below
-        model = KMeans(n_clusters, n_init=10, random_state=seed).fit(vectors)
-    sizes = np.bincount(model.labels_, minlength=n_clusters)
-    if not sizes.all():
-        raise ValueError(
-            f"--clusters: expected at most one cluster per different row, got {n_clusters} "
-            f"clusters for {plural(int((sizes > 0).sum()), 'different row')}"
-        )
-    rank = np.empty(n_clusters, dtype=np.int64)
-    rank[np.argsort(-sizes, kind="stable")] = np.arange(n_clusters)
-    return rank[model.predict(np.ascontiguousarray(vectors))]
+    distinct = DistinctRows.of(reading, seed)
+    vectors, copies = learned.vectors[distinct.first], distinct.copies[distinct.drawn]
+    axes, _, centers, silhouette = group(vectors[distinct.drawn], copies, n_clusters, seed)
+    return assign(axes.project(vectors), centers)[distinct.of_row], len(centers), silhouette
 
 
 def _print_clusters(clusters: list[dict[str, Any]], n_rows: int, target: str | None) -> None:
@@ -248,7 +243,7 @@ def map_(job: Job, output: Path, color: str | None, layout: str, force: bool, js
         color = color and full_name(color, opened.source.types)
         check_columns(filter(None, [color]), opened.source.types)
         learned = opened.learned()
-        color = color or opened.target or learned.table.schema.names[0]
+        color = color or opened.target or _column_to_colour_by(learned)
         if form in FORMATS:
             _write_table(learned, opened.to_write(), Output(output, form, force))
         else:
@@ -257,7 +252,10 @@ def map_(job: Job, output: Path, color: str | None, layout: str, force: bool, js
             title = f"{opened.title} by {opened.title_of(learned.embedder)}"
             with replacing(output) as part:
                 if form == "html":
-                    _draw_page(part, points, learned, color, title)
+                    table_read = opened.table(learned.rows, with_target=True, rules="all")
+                    reading = read(table_read, opened.target)
+                    clusters = _page_clusters(learned, reading, job.seed)
+                    _draw_page(part, points, learned, color, title, clusters)
                 else:
                     _draw_picture(part, form, _jittered(points), learned, color, title)
     n_rows = learned.rows.n_rows
@@ -311,22 +309,17 @@ def _draw_picture(
     path: Path, form: str, points: Any, learned: Learned, color: str, title: str
 ) -> None:
     """Draw a picture with Matplotlib."""
-    names, codes = _colours(learned, color)
-    axes = scatter_map(points, codes)
-    for text, name in zip(axes.get_legend().get_texts(), names, strict=True):
-        text.set_text(name)
-    for dots in axes.collections:
-        dots.set_sizes([22 if len(points) < 500 else 7])
+    axes = scatter_map(points, _cells(learned, color), title=color)
     axes.set_title(title, fontsize="medium", **PLAIN)
-    axes.get_legend().set_title(color)
-    make_room(axes)
     # Without a date, and with names that are no chance, two runs give equal files.
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
     with require("matplotlib", "plots").rc_context({"svg.hashsalt": "tabweave"}):
         axes.figure.savefig(path, dpi=150, format=form, metadata=undated)
 
 
-def _draw_page(path: Path, points: Any, learned: Learned, color: str, title: str) -> None:
+def _draw_page(
+    path: Path, points: Any, learned: Learned, color: str, title: str, clusters: tuple[Any, Any]
+) -> None:
     """Write the map of reports as a separate page, which needs no network."""
     names = list(dict.fromkeys([color, *learned.rows.columns]))[:30]
     max_points = min(100_000, 3_000_000 // len(names))  # 3 million cells are a large page
@@ -336,14 +329,14 @@ def _draw_page(path: Path, points: Any, learned: Learned, color: str, title: str
     columns = [
         {"name": name} | map_cells(take_rows(learned.column(name), drawn), name) for name in names
     ]
-    clusters, of_row = _clusters(learned)
+    described, of_row = clusters
     content = {
         "only": ["map"],
         "tabweave": tabweave.__version__,
         "method": embedder_title(learned.embedder),
         "rows": len(points),
         "target": color,
-        "clusters": clusters,
+        "clusters": described,
         "map": {
             "layouts": [{"name": "the rows", "points": rounded(points[drawn])}],
             "rows": drawn.tolist(),
@@ -356,35 +349,33 @@ def _draw_page(path: Path, points: Any, learned: Learned, color: str, title: str
     path.write_text(page(content, title=title), encoding="utf-8")
 
 
-def _clusters(learned: Learned) -> tuple[dict[str, Any] | None, Any]:
+def _page_clusters(
+    learned: Learned, reading: Reading, seed: int
+) -> tuple[dict[str, Any] | None, Any]:
     """Clusters of the rows as reports have them, and that of each row; none of equal rows."""
-    points = _on_axes(learned, N_AXES)
-    drawn = np.unique(np.linspace(0, len(points) - 1, MAX_DRAWN_ROWS).astype(int))
-    if len(np.unique(points[drawn], axis=0)) < 3:
+    if len(np.unique(learned.vectors, axis=0)) < 3:
         return None, None
-    number = how_many(learned.table, 0)  # as `tabweave cluster` and reports have it
-    centers, silhouette = find_centers(points[drawn], np.ones(len(drawn)), number, 0)
-    labels = assign(points, centers)
-    values = Reading(learned.table, None, {}).values()
-    groups = describe_clusters(values, labels, len(centers), None)
+    number = how_many(reading.features(), seed)
+    labels, found, silhouette = _clusters(learned, reading, number, seed)
+    groups = describe_clusters(reading.values(), labels, found, reading.target)
     return {"silhouette": round(silhouette, 3), "groups": groups}, labels
 
 
-def _colours(learned: Learned, name: str, max_colours: int = 8) -> tuple[list[str], Any]:
-    """Names and codes of the values of a column, numbers in bins.
+def _column_to_colour_by(learned: Learned) -> str:
+    """The first column of a few values, or of numbers, or the first."""
+    columns, max_values = list(learned.table), 8
+    few = [c.name for c, d in columns if c.has_values and 1 < len(d.labels) <= max_values]
+    numbers = [c.name for c, _ in columns if c.is_continuous]
+    return [*few, *numbers, columns[0][0].name][0]
 
-    Of many values the most frequent have a colour, and all others share the last one.
-    """
+
+def _cells(learned: Learned, name: str) -> Any:
+    """What dots are coloured by: numbers and dates as they are, of values their labels."""
     ((_, data),) = learned.column(name)
-    values: Any = joined(data) if data.is_set else as_values(data)
-    counts = np.bincount(values.codes, minlength=len(values.labels))
-    order = np.arange(len(counts)) if data.is_continuous else np.argsort(-counts, kind="stable")
-    order = order[counts[order] > 0]
-    named = order if len(order) <= max_colours else order[: max_colours - 1]
-    colour = np.full(len(counts), len(named))
-    colour[named] = np.arange(len(named))
-    names = ["missing" if values.labels[i] is None else cell(values.labels[i]) for i in named]
-    return names if len(named) == len(order) else [*names, "others"], colour[values.codes]
+    if data.is_continuous:
+        return data.to_numpy()
+    values: Any = joined(data) if data.is_set else data.as_values()
+    return np.array([None if v is None else cell(v) for v in values.labels], object)[values.codes]
 
 
 # -- ``tabweave demo``: what Weave does with generated data, beside one-hot -----------------------

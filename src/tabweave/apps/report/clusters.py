@@ -11,6 +11,7 @@ from sklearn.metrics import silhouette_score
 
 from tabweave._compat import one_thread
 from tabweave.apps.report.html import rounded, shown
+from tabweave.apps.report.rows import Axes
 from tabweave.cluster.describe import value_counts_by_cluster
 from tabweave.cluster.number import number_of_clusters
 from tabweave.columns.table import Table, take_rows
@@ -25,6 +26,18 @@ def how_many(features: Table, random_state: int) -> int:
         features = take_rows(features, np.sort(rng.permutation(features.n_rows)[:MAX_SCORED_ROWS]))
     best = number_of_clusters(features, max_clusters=8, n_init=3, random_state=random_state).best
     return max(2, best)
+
+
+def group(
+    vectors: np.ndarray, weights: np.ndarray, n_clusters: int, random_state: int
+) -> tuple[Axes, np.ndarray, np.ndarray, float]:
+    """The axes of drawn rows, where these lie on them, the centres, and how well they separate.
+
+    Reports, the studio, ``tabweave cluster`` and ``tabweave map`` have their clusters from it.
+    """
+    axes = Axes.of(vectors, weights)
+    points = axes.project(vectors)
+    return axes, points, *find_centers(points, weights, n_clusters, random_state)
 
 
 def find_centers(

@@ -14,7 +14,7 @@ from sklearn.base import clone
 import tabweave
 from tabweave._compat import one_thread, require
 from tabweave.apps.methods import build, embedder_title, find, naming_target
-from tabweave.apps.report.clusters import assign, describe_clusters, find_centers, how_many
+from tabweave.apps.report.clusters import assign, describe_clusters, group, how_many
 from tabweave.apps.report.columns import (
     by_frequency,
     describe_columns,
@@ -497,11 +497,9 @@ def _look_at_rows(
     """Map, clusters and neighbours, in one pass over the distinct rows; clusters and points."""
     tell("drawing the map", 0.6)
     vectors, copies = distinct.vectors(model, distinct.drawn), distinct.copies[distinct.drawn]
-    axes = Axes.of(vectors, copies)
-    points = axes.project(vectors)
     tell("finding clusters", 0.7)
     n_clusters = how_many(_rows_to_count(reading, options), options.random_state)
-    centers, silhouette = find_centers(points, copies, n_clusters, options.random_state)
+    axes, points, centers, silhouette = group(vectors, copies, n_clusters, options.random_state)
     requested = [0] if options.first_picture else options.rows
     chosen = choose_rows(distinct, requested, points, assign(points, centers), centers)
     queries = distinct.of_row[[row for row, _ in chosen]]

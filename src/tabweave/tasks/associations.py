@@ -237,16 +237,13 @@ def _count_measures(
     """Fill in what the table of two columns says."""
     where = {name: binned_part(name) if kind == "number" else name for name, kind in kinds.items()}
     values["shared_gaps"][:] = shared_gaps(counts, [(where[a], where[b]) for a, b in pairs])
-    for p, pair in enumerate(pairs):
-        if "set" in map(kinds.get, pair):  # a gap counts as an element of a set
-            values["shared_gaps"][p] = np.nan
     counts = counts.present(counts.names) if drop else counts
     blocks = pair_tables(counts, [(where[a], where[b]) for a, b in pairs])
     for p, ((a, b), block) in enumerate(zip(pairs, blocks, strict=True)):
         for measure, value in of_block(block, with_phi).items():
             values[measure][p] = value
-        if "set" in {kinds[a], kinds[b]}:  # elements of one row are no independent rows
-            values["p_value"][p] = np.nan
+        if "set" in {kinds[a], kinds[b]}:  # elements, and gaps, of one row are no independent rows
+            values["p_value"][p] = values["shared_gaps"][p] = np.nan
 
 
 def shared_gaps(counts: Counts, pairs: Sequence[tuple[str, str]]) -> np.ndarray:

@@ -88,7 +88,7 @@ def _strength(bins: np.ndarray, classes: np.ndarray) -> float:
     return corrected_cramers_v(joint.reshape(n_bins, n_classes))
 
 
-def corrected_cramers_v(joint: np.ndarray) -> float:
+def corrected_cramers_v(joint: np.ndarray, level: float = 1e-6) -> float:
     """Cramér's V of a table of counts, corrected for chance; 0 if chance explains it."""
     from scipy.stats import chi2
 
@@ -100,7 +100,7 @@ def corrected_cramers_v(joint: np.ndarray) -> float:
         return 0.0
     expected = np.outer(joint.sum(1), joint.sum(0)) / n
     statistic = float(((joint - expected) ** 2 / expected).sum())
-    if chi2.sf(statistic, freedom) > 1e-6:
+    if chi2.sf(statistic, freedom) > level:
         return 0.0
     return float(np.sqrt((statistic - freedom) / (max_statistic - freedom)))
 

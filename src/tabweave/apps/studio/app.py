@@ -629,9 +629,20 @@ def _pages(app: Any, studio: Studio, token: str) -> None:
 def _page(nonce: str, facts: dict[str, Any]) -> str:
     report, studio = (files(f"tabweave.apps.{app}") / "static" for app in ("report", "studio"))
     # The page draws maps and clusters as the report does, with the same parts.
-    scripts = [report / f"{name}.js" for name in ("base", "map", "clusters")]
+    scripts = [report / f"{name}.js" for name in ("base", "map", "clusters", "couplings", "values")]
     scripts += [
-        studio / f"{name}.js" for name in ("studio", "open", "compare", "charts", "grid", "take")
+        studio / f"{name}.js"
+        for name in (
+            "studio",
+            "open",
+            "compare",
+            "charts",
+            "grid",
+            "like",
+            "groups",
+            "together",
+            "take",
+        )
     ]
     styles = (report / "style.css", studio / "studio.css")
     parts = {

@@ -43,6 +43,7 @@ MAX_PAGE_ROWS = 500  # Rows of one answer.
 MAX_LISTED_ROWS = 10_000  # Rows that a filter may list one by one.
 MAX_SETS = 32  # Selections that are remembered, the latest ones.
 MAX_MASKS = 24  # Filters whose rows are remembered.
+CHANCE_LEVEL = 0.001  # Two groups differ in a column if chance does so less often.
 QUERY_SECONDS = 20.0  # After which a query is ended.
 MAX_LISTED_NUMBERS = 50_000  # Distinct numbers of a column that find looks up in a list.
 SECONDS_A_DAY = 86_400
@@ -798,7 +799,7 @@ class Rows:
             joint, values = self._joint(i, a, b)
             shares = joint / np.maximum([[a.sum()], [b.sum()]], 1)
             strength = (
-                corrected_cramers_v(joint.T)
+                corrected_cramers_v(joint.T, CHANCE_LEVEL)
                 if column["type"] != "set"
                 else float(np.abs(shares[0] - shares[1]).max(initial=0.0))
             )

@@ -36,7 +36,8 @@ tabweave.couplingMatrix = (c) => {
 /* More lines than these hide each other. */
 tabweave.mostTies = (c) => Math.min(c.pairs.length, Math.max(12, 2 * c.nodes.length));
 
-tabweave.circle = (stage, width, c, target) => {
+/* With `open`, pairs and columns can be opened: {pair: (a, b) => …, column: (name) => …}. */
+tabweave.circle = (stage, width, c, target, open) => {
   // Room for most names; the few longest ones are cut short.
   const lengths = c.nodes.map((node) => node.name.length).sort((a, b) => a - b);
   const long = lengths[Math.floor(0.85 * (lengths.length - 1))];
@@ -56,7 +57,7 @@ tabweave.circle = (stage, width, c, target) => {
     const t = Math.sqrt(p.strength); // on an absolute scale: weak is thin, whatever else there is
     const line = tabweave.svg("path", {
       d: `M${a.x} ${a.y}Q${cx + (a.x + b.x - 2 * cx) * 0.2} ${cy + (a.y + b.y - 2 * cy) * 0.2} ${b.x} ${b.y}`,
-      "stroke-width": (0.6 + 7 * t).toFixed(2), class: "tie",
+      "stroke-width": (0.6 + 7 * t).toFixed(2), class: open ? "tie can" : "tie", onclick: open ? () => open.pair(p.a, p.b) : null,
     }, tabweave.svg("title", {}, `${p.a} – ${p.b}: ${p.strength.toFixed(3)}`));
     line.style.setProperty("--o", (0.12 + 0.68 * t).toFixed(3));
     return { line, pair: p };
@@ -72,7 +73,8 @@ tabweave.circle = (stage, width, c, target) => {
       .map((q) => `${q.a === node.name ? q.b : q.a} ${q.strength.toFixed(2)}`);
     const said = `${node.name}: ${best.length ? "coupled with " + best.join(", ") : "coupled with nothing"}`;
     return tabweave.svg("g", {
-      class: node.name === target ? "node target" : "node", tabindex: i ? "-1" : "0", role: "img", "aria-label": said,
+      class: node.name === target ? "node target" : "node", tabindex: i ? "-1" : "0", role: open ? "button" : "img", "aria-label": said,
+      onclick: open ? () => open.column(node.name) : null, onkeydown: open ? (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); open.column(node.name); } } : null,
       onmouseenter: () => light(node.name), onmouseleave: () => light(null),
       onfocus: () => light(node.name), onblur: () => light(null),
     },

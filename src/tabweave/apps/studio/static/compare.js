@@ -140,7 +140,7 @@ studio.colourOf = async (job, name) => {
   return { name, labels: found.labels, codes: array(found.codes, Int32Array), mixed, others: found.others };
 };
 studio.colourOfGroups = async (job) => {
-  const codes = await studio.array(`/api/jobs/${job}/groups`, Int16Array);
+  const codes = await studio.array(`/api/tables/${studio.state.source}/groups/marks?job=${job}`, Int16Array);
   return { name: "groups", labels: studio.state.groups.map((g) => g.name), codes, fixed: true, rest: "in no group" };
 };
 /* Groups have changed: maps that are coloured by them are coloured anew. */

@@ -94,11 +94,11 @@ studio.pair = (build) => tabweave.el("div", { class: studio.shown.length > 1 ? "
 
 studio.START = {
   source: null, job: null, table: null, filters: [], selection: null, row: null, picked: [], colour: "", layout: "", column: null,
-  tab: "", hover: null, nearMarks: [], rings: [], groups: [], sort: [], scope: "view",
+  tab: "", like: null, hover: null, nearMarks: [], rings: [], groups: [], sort: [], scope: "view",
 };
 studio.state = { ...studio.START };
 /* What a step back brings back; the rest follows from it, or passes. */
-studio.STEPS = ["filters", "selection", "row", "picked", "colour", "layout", "column", "tab", "sort", "scope"];
+studio.STEPS = ["filters", "selection", "row", "picked", "colour", "layout", "column", "tab", "sort", "scope", "like"];
 studio.listeners = [];
 studio.changed = new Set();
 
@@ -196,6 +196,7 @@ studio.address = () => {
   const view = {
     rows: state.picked.join(","), row: state.row === null ? "" : String(state.row), colour: state.colour, layout: state.layout, tab: state.tab,
     column: state.column || "", filters: packed(state.filters), selection: packed(state.selection), sort: packed(state.sort), scope: state.scope === "view" ? "" : state.scope,
+    like: packed(state.like),
   };
   const some = (parts) => Object.entries(parts).filter(([, value]) => value);
   return [new URLSearchParams(some(question)).toString(), new URLSearchParams(some(view)).toString()];
@@ -214,7 +215,7 @@ studio.viewOf = (parts) => ({
   picked: (parts.rows || "").split(",").filter((row) => /^\d+$/.test(row)).map(Number).slice(0, 2),
   row: /^\d+$/.test(parts.row || "") ? Number(parts.row) : null, colour: parts.colour || "", layout: parts.layout || "", tab: parts.tab || "",
   column: parts.column || null, filters: studio.unpacked(parts.filters, []), selection: studio.unpacked(parts.selection, null),
-  sort: studio.unpacked(parts.sort, []), scope: parts.scope || "view",
+  sort: studio.unpacked(parts.sort, []), scope: parts.scope || "view", like: studio.unpacked(parts.like, null),
 });
 studio.recall = async () => {
   const parts = studio.parts();

@@ -42,6 +42,7 @@ from tabweave.embed.value_metric import (
     value_codes,
     value_lookups,
 )
+from tabweave.engines import by_parts
 from tabweave.io.register import storable
 from tabweave.measures.frequency import entropy_weights
 from tabweave.space.numbers import quantile_bins, with_bins
@@ -403,12 +404,14 @@ class KModes(
         self._members = self._members.copy()
         add_values(indices, weights, labels, self._members)
 
+    @by_parts({"cluster": "int64"})
     def predict(self, X: Any) -> np.ndarray:
         """The nearest cluster of each row."""
         layout, reach = self._clusters()
         indices, _, inverse = layout.distinct(read_asked(self, X))
         return nearest(indices, reach)[0][inverse]
 
+    @by_parts(lambda self, source: dict.fromkeys(self.get_feature_names_out(), "float64"))
     def transform(self, X: Any) -> np.ndarray:
         """The distance of each row to each centre."""
         layout, reach = self._clusters()

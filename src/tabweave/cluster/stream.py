@@ -33,6 +33,7 @@ from tabweave.columns.vocabulary import Vocabulary, positions, union
 from tabweave.embed.base import ValueEmbedder
 from tabweave.embed.unicorn import UNICORN
 from tabweave.embed.windowed import Resumable, check_window_columns
+from tabweave.engines import by_parts
 from tabweave.engines.reading import read_fitted, read_rows
 from tabweave.io.register import storable
 from tabweave.space.points import cdist_squared
@@ -160,6 +161,7 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         self._cluster(table, self.cluster_centers_)
         return self
 
+    @by_parts({"cluster": "int64"})
     def predict(self, X: Any) -> np.ndarray:
         """The cluster nearest to each row; learns nothing."""
         check_is_fitted(self, "embedder_")

@@ -293,6 +293,12 @@ def _column_alone(X: np.ndarray) -> str:
 def _from_frame(X: Any) -> Parts:
     import narwhals as nw
 
+    library = type(X).__module__.partition(".")[0]
+    if library in ("dask", "dask_expr", "pyspark"):
+        raise TypeError(
+            f"expected rows in memory, got a frame of {library}, whose rows are elsewhere; pass "
+            "some of them, as in frame.head(1000)"
+        )
     if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:  # pandas: names need not be text
         columns = [typed(column) for _, column in X.items()]
         return _names(list(X.columns)), columns, len(X)

@@ -24,7 +24,7 @@ from tabweave.columns.table import Table, require_rows
 from tabweave.columns.vocabulary import Label
 from tabweave.counts.counts import Counts, checked_weight, counted_schema
 from tabweave.counts.unknown import value_vocabulary
-from tabweave.engines import is_distributed, read_with_classes, vectors_of
+from tabweave.engines import by_parts, is_distributed, read_with_classes, vector_types
 from tabweave.engines.reading import (
     count_first,
     count_more,
@@ -137,6 +137,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         vectors: np.ndarray = transform(self.fit(rows, y, **fit_params), rows)
         return vectors
 
+    @by_parts(vector_types)
     def transform(self, X: Any) -> np.ndarray:
         """Return the vector of each row; learns nothing.
 
@@ -151,8 +152,6 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "counts_")
         space = self.learn().space_
-        if not in_memory(X) and is_distributed(X):
-            return vectors_of(self, X)
         table = read_queries(self, X)
         return space.coordinates(table, dtype=np.dtype(self.dtype), unknown=self.unknown)
 
@@ -397,6 +396,11 @@ class RowEmbedder(ValueEmbedder):
     def _add_rows(
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, whole: bool = False
     ) -> Self:
+        if not in_memory(X) and is_distributed(X):
+            raise TypeError(
+                f"{type(self).__name__} {self._rows_needed_for()}, and those of a frame on a "
+                "cluster stay there; fit it on some of them, as in frame.sample(0.1).toPandas()"
+            )
         X, y = read_with_classes(X, y)
         table = read_rows(self, X, whole=whole) if first else read_fitted(self, X)
         if first:

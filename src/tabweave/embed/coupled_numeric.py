@@ -24,6 +24,7 @@ from tabweave.columns.column import Schema
 from tabweave.columns.inputs import check_input_features, read_with_fitted_schema
 from tabweave.columns.table import Table, remember_names, require_rows
 from tabweave.embed.register import embedder
+from tabweave.engines import by_parts, vector_types
 from tabweave.io.register import storable
 from tabweave.updates import completing
 
@@ -192,6 +193,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
             )
         return table
 
+    @by_parts(vector_types)
     def transform(self, X: Any) -> np.ndarray:
         """Eqs. (4.1), (4.4): coupled vector of each row."""
         check_is_fitted(self, "moments_")

@@ -29,6 +29,7 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_table_size
 from tabweave.embed.base import RowEmbedder, ValueEmbedder
 from tabweave.embed.register import embedder
+from tabweave.engines import by_parts
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.engines.reading import read_fitted, read_rows
 from tabweave.io.register import storable
@@ -1116,10 +1117,12 @@ class NonBEND(DistinctRowEmbedder):
 
     # -- the model of the table ------------------------------------------------------------
 
+    @by_parts({"subspace": "int64"})
     def predict_subspace(self, X: Any) -> np.ndarray:
         """Index of the most likely subspace of each row."""
         return self._judge(X)[0]
 
+    @by_parts({"score": "float64"})
     def score_samples(self, X: Any) -> np.ndarray:
         """Log density of each row, log Σ_h π_h Π_j θ_hj; low ones are anomalies.
 

@@ -26,6 +26,7 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_table_size, check_values
 from tabweave.embed.base import ValueEmbedder
 from tabweave.embed.register import embedder
+from tabweave.engines import by_parts, vector_types
 from tabweave.space.value_tables import ValueTables
 
 TOLERANCE = 1e-7  # One-hot rows lose little: at scikit-learn's 1e-4 learning has just begun.
@@ -226,6 +227,7 @@ class OneHotAutoencoder(TabularInput, ClassNamePrefixFeaturesOutMixin, Transform
         remember_names(self, encoder.schema_)
         return self
 
+    @by_parts(vector_types)
     def transform(self, X: Any) -> np.ndarray:
         """Middle layer's output for each row."""
         check_is_fitted(self, "network_")

@@ -31,6 +31,7 @@ from tabweave.columns.table import Table, remember_names, require_rows
 from tabweave.columns.vocabulary import Label, identity, order, positions, slices
 from tabweave.columns.vocabulary import union as label_union
 from tabweave.embed.register import embedder
+from tabweave.engines import by_parts
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.register import storable
 from tabweave.updates import completing
@@ -219,6 +220,7 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
             raise AttributeError("rows were added after the last fit: call learn() first")
         return self._chosen
 
+    @by_parts(None)
     def transform(self, X: Any) -> sparse.csr_array:
         """Weights of each row's terms as a sparse array."""
         table, chosen = self._read(X), self.learn()._terms

@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from tabweave._compat import Interval
+from tabweave.columns.frames import in_memory
 from tabweave.columns.table import require_rows
 from tabweave.columns.vocabulary import Vocabulary, union
 from tabweave.counts.counts import Counts
@@ -27,8 +28,15 @@ from tabweave.embed.register import embedder
 from tabweave.embed.untie import column_kernels, dependence, landmarked, represented
 from tabweave.embed.weave import mean_one
 from tabweave.embed.windowed import Memory, Remembering, check_window_columns
-from tabweave.engines import read_with_classes
-from tabweave.engines.reading import count_table, hold_counts, read_fitted, read_rows, start_counts
+from tabweave.engines import is_distributed, read_with_classes
+from tabweave.engines.reading import (
+    count_first,
+    count_table,
+    hold_counts,
+    read_fitted,
+    read_rows,
+    start_counts,
+)
 from tabweave.io.register import storable
 from tabweave.space.value_tables import ValueTables
 
@@ -158,6 +166,9 @@ class UNICORN(Remembering, ValueEmbedder):
         return self._note(table.n_rows)
 
     def _first_window(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        if not in_memory(X) and is_distributed(X):
+            counts = count_first(self, X, y, sample_weight)
+            return start_counts(self, counts)._begin(int(counts.n))
         X, y = read_with_classes(X, y)
         table = read_rows(self, X)
         require_rows(table)

@@ -8,6 +8,7 @@ data.
 from tabweave.engines.counting import count, estimate
 from tabweave.engines.counting import count_for as count_for  # "as": for other rooms, not for users
 from tabweave.engines.counting import count_with as count_with
+from tabweave.engines.distributed import SAME_TYPE as SAME_TYPE
 from tabweave.engines.opening import batches, open_source, read
 from tabweave.engines.opening import fitted_columns as fitted_columns
 from tabweave.engines.opening import is_countable as is_countable
@@ -23,8 +24,11 @@ from tabweave.engines.source import family as family
 from tabweave.engines.source import has_arrow as has_arrow
 from tabweave.engines.source import in_json as in_json
 from tabweave.engines.transform import by_parts as by_parts
+from tabweave.engines.transform import class_types as class_types
+from tabweave.engines.transform import kind_of_result as kind_of_result
+from tabweave.engines.transform import probability_types as probability_types
 from tabweave.engines.transform import transform
-from tabweave.engines.transform import vectors_of as vectors_of
+from tabweave.engines.transform import vector_types as vector_types
 
 __all__ = [
     "Estimate",

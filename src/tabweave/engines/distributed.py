@@ -33,7 +33,10 @@ RESULT_TYPES = {
     "float64[]": "array<double>",
     "float32[]": "array<float>",
     "int64[]": "array<bigint>",
+    "text[]": "array<string>",
 }
+
+SAME_TYPE = ""  # of a result that holds what the column of its name does
 
 Cells = Mapping[str, Any]
 Method = Callable[[Cells], Cells]  # columns of a batch to columns of results
@@ -162,6 +165,7 @@ class DaskSource(DistributedSource):
         kept = self.frame._meta[list(keep)]
         dtypes = {n: t if t in ("float64", "float32", "int64", "bool") else object
                   for n, t in types.items()}  # fmt: skip
+        dtypes |= {n: self.frame.dtypes[n] for n, kind in types.items() if kind == SAME_TYPE}
         empty = pandas.DataFrame({n: pandas.Series([], dtype=kind) for n, kind in dtypes.items()})
         meta = pandas.concat([kept, empty.set_index(kept.index[:0])], axis=1)
         work = partial(pandas_results, method, list(columns), list(keep), dtypes)
@@ -302,9 +306,12 @@ class SparkSource(DistributedSource):
     ) -> Any:
         """The results as another frame, computed by the executors."""
         spark = require("pyspark.sql.types", "spark")
-        made = spark.StructType.fromDDL(
-            ", ".join(f"{sql_name(name, '`')} {RESULT_TYPES[kind]}" for name, kind in types.items())
-        )
+        made = [
+            self.frame.schema[name]
+            if kind == SAME_TYPE
+            else spark.StructField(name, spark.DataType.fromDDL(RESULT_TYPES[kind]))
+            for name, kind in types.items()
+        ]
         schema = spark.StructType([*(self.frame.schema[name] for name in keep), *made])
         names = list(dict.fromkeys([*columns, *keep]))
         work = partial(arrow_results, method, names, list(columns), list(keep), dict(types))
@@ -398,16 +405,17 @@ def arrow_results(
             except (TypeError, ValueError) as error:
                 raise PartError(part, error).named("Spark frame") from error
             cells = {n: batch.column(n) for n in keep}
-            cells |= {n: _arrow_cells(results[n], kind) for n, kind in types.items()}
+            kinds = {n: kind or batch.schema.field(n).type for n, kind in types.items()}
+            cells |= {n: _arrow_cells(results[n], kind) for n, kind in kinds.items()}
             yield pa.RecordBatch.from_arrays(list(cells.values()), names=list(cells))
 
 
-def _arrow_cells(cells: Any, kind: str) -> Any:
+def _arrow_cells(cells: Any, kind: Any) -> Any:
     """Results as Arrow has them; the rows of a matrix as lists."""
     import pyarrow as pa
 
-    if not kind.endswith("[]"):
-        return pa.array(cells, "string" if kind == "text" else kind)
+    if not str(kind).endswith("[]"):
+        return pa.array(cells, "string" if kind == "text" else kind, from_pandas=True)
     matrix = np.ascontiguousarray(cells)
     starts = np.arange(0, matrix.size + 1, max(matrix.shape[1], 1), dtype=np.int32)
     return pa.ListArray.from_arrays(starts, matrix.reshape(-1))

@@ -37,6 +37,7 @@ from tabweave.engines.source import (
     errors_naming,
     family,
     has_arrow,
+    join_batches,
     n_rows_of,
     with_fields,
 )
@@ -442,7 +443,8 @@ def open_source(
         return open_files(X, types, None if columns is None else list(columns), engine, encoding)
     source = X if kind == "source" else with_fields(_opened(X, kind, engine))
     if kind in ("dask", "spark") and engine == "memory":
-        source = FrameSource(source.collect(list(source.types)))
+        names = list(source.types)
+        source = FrameSource(join_batches(list(source.batches(names)), names))
     return source.retyped(types) if types else source
 
 

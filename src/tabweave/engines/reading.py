@@ -25,7 +25,7 @@ from tabweave.columns.table import (
 )
 from tabweave.counts.counts import Counts, counted_schema
 from tabweave.counts.unknown import report_unknown, spelled_columns
-from tabweave.engines.counting import count_for, sample
+from tabweave.engines.counting import count, count_for, sample
 from tabweave.engines.opening import is_countable, is_source, open_source, read
 from tabweave.engines.source import join_batches
 from tabweave.space.numbers import varying_columns
@@ -142,6 +142,30 @@ def count_table(embedder: Any, table: Table, y: Any, sample_weight: Any) -> Coun
     """Count rows in memory as an embedder counts them."""
     table, y = embedder._countable(table, y, sample_weight)
     return Counts.of(table, y, sample_weight=sample_weight)
+
+
+def read_sampled(X: Any) -> Any:
+    """Rows in memory as they are; of a source those that stand for all, 131,072 at most."""
+    if in_memory(X) or not is_source(X):
+        return X
+    source = open_source(X)
+    names = source.choose()
+    return join_batches(sample(source, names)[0], names)
+
+
+def counted_elsewhere(X: Any, schema: Schema | None = None) -> Any:
+    """Rows in memory as they are; of a source its counts, its columns read as others were."""
+    if in_memory(X) or not is_source(X):
+        return X
+    source = open_source(X)
+    if schema is None:
+        return count_for(source, None, Schema.of(None), Counts(), _as_read)
+    names = [name for name in schema.names if name in source.types]
+    return count(source, columns=names, schema=schema.select(names))
+
+
+def _as_read(table: Table, y: Any) -> tuple[Table, Any]:
+    return table, y
 
 
 def warn_of_predictive_in(X: Any, schema: Schema, y: Any) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import require
@@ -216,7 +217,7 @@ class MethodOfBatch:
 Types = Callable[[Any, Source], Mapping[str, str]]
 
 
-def by_parts(types: Types | Mapping[str, str]) -> Callable[[Method], Method]:
+def by_parts(types: Types | Mapping[str, str] | None) -> Callable[[Method], Method]:
     """Let a method of a fitted estimator take rows wherever they are.
 
     Rows of a file, a query or a database come in batches, whose results are put together; of a Dask
@@ -225,7 +226,7 @@ def by_parts(types: Types | Mapping[str, str]) -> Callable[[Method], Method]:
     Parameters
     ----------
     types : mapping, or callable from estimator and source to one
-        What the columns of results of a distributed frame are called, and hold.
+        What the columns of results of a distributed frame are called, and hold; None refuses it.
     """
 
     def decorate(method: Method) -> Method:
@@ -234,10 +235,16 @@ def by_parts(types: Types | Mapping[str, str]) -> Callable[[Method], Method]:
             if in_memory(X) or not is_source(X):
                 return method(self, X, *args, **options)
             check_is_fitted(self)
+            self.learn() if hasattr(self, "learn") else None
             source = open_for(self, X)
             columns = _wanted(self, source, None, ())
             if not is_distributed(X):
                 return _together(partial(method, self), source, columns, args, options)
+            if types is None:
+                raise TypeError(
+                    f"{type(self).__name__}.{method.__name__}: expected rows in memory or in "
+                    f"files, got a {source.name}; pass its parts one by one, or some of its rows"
+                )
             named = signature(method).bind(self, X, *args, **options).arguments
             options = dict(list(named.items())[2:])
             made = types(self, source) if callable(types) else types
@@ -247,6 +254,26 @@ def by_parts(types: Types | Mapping[str, str]) -> Callable[[Method], Method]:
         return cast(Method, of_rows)
 
     return decorate
+
+
+def vector_types(embedder: Any, source: Source) -> dict[str, str]:
+    """What vectors are as columns."""
+    return dict.fromkeys(_names(embedder, (), None), str(np.dtype(embedder.dtype)))
+
+
+def class_types(classifier: Any, source: Source) -> dict[str, str]:
+    """What a predicted class is as a column."""
+    return {"prediction": kind_of_result(classifier.classes_)}
+
+
+def probability_types(classifier: Any, source: Source) -> dict[str, str]:
+    """What the probabilities of classes are as columns."""
+    return {f"probability_{label}": "float64" for label in classifier.classes_.tolist()}
+
+
+def kind_of_result(values: np.ndarray) -> str:
+    """What a column holds that holds such values."""
+    return {"f": "float64", "i": "int64", "u": "int64", "b": "bool"}.get(values.dtype.kind, "text")
 
 
 def open_for(estimator: Any, X: Any) -> Source:
@@ -279,6 +306,8 @@ def joined_results(parts: Sequence[Any]) -> Any:
         return first._make(columns) if hasattr(first, "_make") else tuple(columns)
     if isinstance(first, np.ndarray):
         return np.concatenate(parts)
+    if sparse.issparse(first):
+        return sparse.vstack(parts, format="csr")
     return join_batches(parts, list(first) if isinstance(first, Mapping) else first.column_names)
 
 

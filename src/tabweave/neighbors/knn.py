@@ -37,6 +37,7 @@ from tabweave.columns.vocabulary import Unknown, slices
 from tabweave.embed.base import Embedder
 from tabweave.embed.hierarchy import DistanceHierarchy
 from tabweave.embed.value_metric import fit_metric, read_asked
+from tabweave.engines import by_parts, class_types, probability_types, read_with_classes
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.neighbors.stored import LARGEST_COORDINATE, check_whole_number
@@ -179,6 +180,7 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
             A class for each row.
         """
         self._validate_params()
+        X, y = read_with_classes(X, y)
         labels = checked_target(y, type(self).__name__)
         check_class_labels(labels)
         table = self._fit_metric(X, labels)
@@ -225,11 +227,13 @@ class WeightedKNN(CacheNotSaved, TabularInput, ClassifierMixin, Estimator):
 
     # -- using -----------------------------------------------------------------------------
 
+    @by_parts(class_types)
     def predict(self, X: Any) -> np.ndarray:
         """Class of each row."""
         chosen = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[chosen]
 
+    @by_parts(probability_types)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Each class's share of the votes."""
         queries, inverse = self._read(X)

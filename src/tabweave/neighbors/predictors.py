@@ -35,6 +35,13 @@ from tabweave.columns.vocabulary import slices
 from tabweave.counts.counting import available_memory
 from tabweave.counts.counts import checked_weight
 from tabweave.embed.supervised import SupervisedWeave, Target
+from tabweave.engines import (
+    by_parts,
+    class_types,
+    kind_of_result,
+    probability_types,
+    read_with_classes,
+)
 from tabweave.engines.reading import read_queries, read_row
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
@@ -103,6 +110,12 @@ class KNeighbors(NamedTuple):
     positions: np.ndarray
 
 
+def neighbor_types(predictor: Any, source: Any) -> dict[str, str]:
+    """What neighbours are as columns."""
+    ids = kind_of_result(predictor._stored.ids)
+    return {"distances": "float64[]", "ids": f"{ids}[]", "positions": "int64[]"}
+
+
 class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
     """What both have in common: rows, the space, the choice of its member, neighbours."""
 
@@ -147,9 +160,9 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
 
         Parameters
         ----------
-        X : frame, array, mapping of columns or list of dicts
-            The rows.
-        y : array-like
+        X : frame, array, mapping of columns, list of dicts, or source
+            The rows; those of a file or a query are read into memory, where all are kept.
+        y : array-like, or the name of a column of a source
             The target of each row.
         sample_weight : array-like, optional
             How many rows each row counts for, in learning, choosing and votes: 2 is that of
@@ -163,6 +176,7 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, ids: Any, classes: Any = None) -> Self:
         self._validate_params()
+        X, y = read_with_classes(X, y)
         schema = self.schema if isinstance(self.embedder, str) else self.embedder.schema
         features = without_column(X, ids)
         table = Table.of(features, Schema.of(schema), numbers="numeric", rules="whole")
@@ -383,6 +397,7 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
             weights = targets.weights(neighbors, self.n_neighbors_, self.sharpness)
             yield neighbors.query_rows, weights, neighbors.nodes
 
+    @by_parts(neighbor_types)
     def kneighbors(self, X: Any) -> KNeighbors:
         """Distances, ids and positions of the training rows nearest to each, nearest first.
 
@@ -697,6 +712,7 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
     def _skip_validation(self) -> None:
         self.calibration_, self.local_ = (FLOORS[0], 1.0), 0.0
 
+    @by_parts(class_types)
     def predict(self, X: Any) -> np.ndarray:
         """Class of each row: the most probable one, the first of equally probable."""
         table = self._read(X)
@@ -705,6 +721,7 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
             out[rows] = winners(votes)
         return self.classes_[out]
 
+    @by_parts(probability_types)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class, calibrated on training rows."""
         table = self._read(X)
@@ -921,6 +938,7 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
             for entry, prediction in zip(entries, predictions, strict=True)
         ]
 
+    @by_parts({"prediction": "float64"})
     def predict(self, X: Any) -> np.ndarray:
         """Predicted number of each row."""
         table = self._read(X)

@@ -25,6 +25,7 @@ from tabweave.columns.table import Table, as_values_or_numbers, take_rows
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import entropies
 from tabweave.counts.spectra import CrossMoments
+from tabweave.engines.reading import read_sampled
 from tabweave.space.numbers import binned_part, quantile_bins, with_bins
 
 MEASURES = (
@@ -132,8 +133,9 @@ def associations(
 
     Parameters
     ----------
-    X : frame, array, mapping of columns, list of dicts, Table or Counts
-        The rows, or their counts, of which only the categorical columns are used.
+    X : frame, array, mapping of columns, list of dicts, Table, Counts or source
+        The rows, or their counts, of which only the categorical columns are used. Of a file, a
+        query or a frame on a cluster 131,072 rows are read, drawn by their numbers.
     schema : Schema or mapping of column to kind, optional
         The kinds of the columns that it names; the others are inferred by the rules of
         :mod:`tabweave.columns.kinds`. Identifiers are dropped, since they predict every column.
@@ -206,7 +208,7 @@ def measured(
 
 
 def _read(X: Any, schema: Any) -> Table:
-    table = Table.of(X, Schema.of(schema), numbers="numeric", rules="texts")
+    table = Table.of(read_sampled(X), Schema.of(schema), numbers="numeric", rules="texts")
     if not table.n_rows:
         raise ValueError("expected rows, got none")
     return table

@@ -31,6 +31,7 @@ from tabweave.columns.texts import CellError
 from tabweave.columns.vocabulary import Vocabulary, union
 from tabweave.counts.counts import Counts
 from tabweave.counts.merging import check_same_columns, expand
+from tabweave.engines.reading import counted_elsewhere
 from tabweave.space.numbers import quantiles
 from tabweave.tasks.associations import pair_tables
 
@@ -124,8 +125,9 @@ def drift_report(
 
     Parameters
     ----------
-    before, after : Table, frame, mapping of columns, or Counts
-        Two windows, or a window and what came before it: no row may be in both. Counts hold
+    before, after : Table, frame, mapping of columns, Counts, or source
+        Two windows, or a window and what came before it: no row may be in both. Files, queries
+        and frames on a cluster are counted where they are. Counts hold
         thousands of buckets of numbers; those in one count as equal. How columns are read is
         inferred (:mod:`tabweave.columns.kinds`: dates, times of day and money in text are
         compared as numbers), identifiers are dropped. Columns that both sides have are
@@ -243,12 +245,14 @@ def _of_same_values(before: Counts, after: Counts) -> tuple[Counts, Counts]:
 
 def _read(before: Any, after: Any) -> tuple[Any, Any, tuple[list[str], list[str]], dict[str, str]]:
     """Both tables or counts, their columns, and sentences on those of another kind than before."""
+    before = counted_elsewhere(before)
     if not isinstance(before, Counts):
         before = Table.of(before, rules="sample")  # a column that was constant may change
     if before.schema is None or (isinstance(after, Counts) and after.schema is None):
         raise ValueError("expected two counts of rows, got empty ones")
     schema: Schema = before.schema
     kinds: dict[str, str] = {}
+    after = counted_elsewhere(after, schema)
     if isinstance(after, Counts | Table):
         names = after.schema.given  # type: ignore[union-attr]
     else:

@@ -41,6 +41,8 @@ from tabweave.columns.table import Table, take_rows
 from tabweave.columns.texts import present_texts
 from tabweave.columns.vocabulary import Label, canonical, slices
 from tabweave.counts.counting import available_memory
+from tabweave.engines import SAME_TYPE, by_parts
+from tabweave.engines.reading import read_sampled
 from tabweave.io.register import storable
 from tabweave.space.scan import Nodes, Queries, nearest_nodes
 from tabweave.tasks.row_model import (
@@ -621,6 +623,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from rows, which may have missing cells; ``y`` is ignored."""
+        X = read_sampled(X)
         (table, _), seed = rows_to_learn(self, X), seed_of(self.random_state)
         filler, engines = self._learned(table, seed), self._engines()
         self.engines_ = {name: filler.usable(name, engines) for name in table.schema.names}
@@ -643,10 +646,12 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             seed=seed,
         )
 
+    @by_parts(lambda self, source: dict.fromkeys(self.schema_.given, SAME_TYPE))
     def transform(self, X: Any) -> Any:
         """The rows with missing cells filled, in the type given: frame, dict, list ..."""
         return self._returned(X, self._filled(X))
 
+    @by_parts(None)
     def predict_proba(self, X: Any, column: str | None = None) -> np.ndarray:
         """The probability of each value of a column, as if the column were missing.
 

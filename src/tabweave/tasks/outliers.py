@@ -26,6 +26,7 @@ from tabweave.columns.frames import row_labels
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.table import Table, append_rows, datetime_as_numeric, take_rows
 from tabweave.columns.vocabulary import slices
+from tabweave.engines import by_parts
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.register import storable
 from tabweave.tasks.row_model import (
@@ -213,14 +214,17 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
 
     # -- rows ------------------------------------------------------------------------------
 
+    @by_parts({"score": "float64"})
     def score_samples(self, X: Any) -> np.ndarray:
         """How well each row fits: minus the score of its oddest cell."""
         return -row_scores(self._judged(self._read(X)).scores)
 
+    @by_parts({"score": "float64"})
     def decision_function(self, X: Any) -> np.ndarray:
         """Return :meth:`score_samples` minus ``offset_``: negative for odd rows."""
         return self.score_samples(X) - self.offset_
 
+    @by_parts({"prediction": "int64"})
     def predict(self, X: Any) -> np.ndarray:
         """Return -1 for odd rows, 1 for the others."""
         return np.where(self.decision_function(X) < 0, -1, 1)
@@ -233,6 +237,7 @@ class OutlierCells(TabularInput, OutlierMixin, Estimator):
         scores = self.fit(X)._judged_of_fit(self._read(X)).scores
         return np.where(-row_scores(scores) < self.offset_, -1, 1)
 
+    @by_parts({"p_value": "float64"})
     def row_p_values(self, X: Any) -> np.ndarray:
         """The p-value of each row: the chance that a row of fit fits as badly."""
         return _p_values(row_scores(self._fit_scores), -self.score_samples(X))

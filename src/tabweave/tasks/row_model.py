@@ -36,6 +36,7 @@ from tabweave.columns.table import (
 from tabweave.columns.vocabulary import Label, order, positions
 from tabweave.counts.unknown import check_types
 from tabweave.embed.nonbend import VI, NonBEND, subspace_weights, value_probabilities
+from tabweave.engines.reading import read_sampled
 from tabweave.io.register import storable
 from tabweave.space.numbers import binned, quantile_bins
 
@@ -542,10 +543,11 @@ def readable(value: Any) -> str:
 def rows_to_learn(estimator: Any, X: Any) -> tuple[Table, np.ndarray]:
     """The rows that an estimator learns from and their numbers; tell it their columns.
 
-    All rows, or ``max_rows`` of them, drawn at random.
+    All rows, or ``max_rows`` of them, drawn at random; of a source those that stand for all.
     """
     estimator._validate_params()
-    table = Table.of(X, Schema.of(estimator.schema), numbers="numeric", rules="texts")
+    rows = read_sampled(X)
+    table = Table.of(rows, Schema.of(estimator.schema), numbers="numeric", rules="texts")
     require_rows(table)
     remember_names(estimator, table.schema)
     estimator.schema_ = table.schema

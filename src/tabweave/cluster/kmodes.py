@@ -8,11 +8,11 @@ by Huang's draw or by Cao's density.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
@@ -23,26 +23,32 @@ from tabweave._compat import Interval, StrOptions, in_threads, njit, row_slabs, 
 from tabweave.base import Estimator, TabularInput
 from tabweave.columns.column import Schema
 from tabweave.columns.decision import MIN_ROWS_TO_INFER
+from tabweave.columns.frames import in_memory
 from tabweave.columns.table import (
     Table,
     as_values_or_numbers,
     datetime_as_numeric,
     distinct_rows,
+    remember_names,
     take_rows,
 )
 from tabweave.columns.vocabulary import Label, positions, slices
 from tabweave.counts.counts import Counts, checked_weight
+from tabweave.counts.unknown import UnknownTally, tallying
 from tabweave.embed.base import ValueEmbedder
 from tabweave.embed.nonbend import Prior, WeightedRows, expect, first_fit
 from tabweave.embed.value_metric import (
     fit_metric,
+    new_metric,
     read_asked,
     read_categories,
     read_rows,
     value_codes,
     value_lookups,
 )
-from tabweave.engines import by_parts
+from tabweave.engines import by_parts, is_source, open_source
+from tabweave.engines.reading import read_sampled
+from tabweave.engines.source import Work
 from tabweave.io.register import storable
 from tabweave.measures.frequency import entropy_weights
 from tabweave.space.numbers import quantile_bins, with_bins
@@ -226,7 +232,7 @@ class KModes(
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each row.
+        The cluster of each row; not there if they were those of a source.
     cluster_centers_ : ndarray of object, or list of dicts
         The values of each centre; with ``centers="distribution"``, per cluster and column the
         share of each value.
@@ -299,9 +305,12 @@ class KModes(
 
         Parameters
         ----------
-        X : frame, array, mapping of columns or list of dicts
+        X : frame, array, mapping of columns, list of dicts, or source
             The rows. Columns are read by their type, name and values; one of numbers or dates is an
-            error, unless it is read as categories: ``Table.of(X, "nominal")``.
+            error, unless it is read as categories: ``Table.of(X, "nominal")``. Those of a file, a
+            query or a frame on a cluster stay where they are: first centres are drawn from 131,072
+            of them, each step counts the values of the members of each cluster, and
+            :meth:`predict` gives the labels.
         y : array-like, optional
             Classes, for the measures that learn from them; ignored by all others.
         sample_weight : array-like, optional
@@ -311,6 +320,8 @@ class KModes(
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, *, whole: bool) -> Self:
         self._validate_params()
+        if not in_memory(X) and is_source(X):
+            return self._fit_source(X, y, sample_weight)
         table = fit_metric(self, X, y, sample_weight, whole=whole)
         self._layout = ValueLayout.of(self.metric_, self.feature_weights, self.centers)
         weight = checked_weight(sample_weight, table.n_rows)
@@ -328,6 +339,37 @@ class KModes(
         self._set_centers(firsts[best])
         self._members = np.zeros_like(firsts[best])
         self._assign(indices, weights, inverse)
+        return self
+
+    def _fit_source(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Find clusters of rows that stay where they are: they are only assigned."""
+        if sample_weight is not None:
+            raise ValueError("sample_weight needs rows in memory; read the source first")
+        source = open_source(X)
+        self.metric_ = new_metric(self.metric)
+        if not hasattr(self.metric_, "counts_"):
+            self.metric_.fit(source, y)
+        remember_names(self, self.metric_.schema_)
+        self._layout = ValueLayout.of(self.metric_, self.feature_weights, self.centers)
+        sampled = read_sampled(source)
+        table = read_categories(self.metric_, sampled, self.metric_.schema_)
+        indices, weights, _ = self._layout.distinct(table)
+        self.n_clusters_ = self._number(table)
+        firsts = self._first_centers(indices, weights)
+        names = source.choose(self.metric_.schema_.names)
+
+        def assign_all(reaches: list[np.ndarray]) -> list[tuple[np.ndarray, float]]:
+            assigned = source.run(AssignRows(self._layout, reaches), names)
+            return [step.filled() for step in assigned]
+
+        starts = [self._layout.steps(first, self.max_iter) for first in firsts]
+        results = run_together(starts, assign_all)
+        best = min(range(len(results)), key=lambda i: results[i][0])
+        self.n_iter_ = max(1, results[best][1])
+        self._set_centers(firsts[best])
+        (last,) = source.run(AssignRows(self._layout, [self._reach]), names)
+        self._members, self.cost_ = last.members, last.cost
+        self.__dict__.pop("labels_", None)  # of other rows; predict has those of a source
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -511,7 +553,19 @@ class ValueLayout:
         self, indices: np.ndarray, weight: np.ndarray, histogram: np.ndarray, max_iter: int
     ) -> tuple[float, int]:
         """Run k-modes from a first histogram, which becomes that of the best centres."""
-        return run(indices, weight, self._arrays, max_iter, histogram)
+        members = np.empty_like(histogram)
+
+        def assign_all(reaches: list[np.ndarray]) -> list[tuple[np.ndarray, float]]:
+            labels, distances = nearest(indices, reaches[0])
+            cost = total_cost(weight, distances)
+            count_members(indices, weight, labels, distances, members)
+            return [(members, cost)]
+
+        return run_together([self.steps(histogram, max_iter)], assign_all)[0]
+
+    def steps(self, histogram: np.ndarray, max_iter: int) -> Any:
+        """The steps of k-modes, as :func:`steps_of`."""
+        return steps_of(self._arrays, max_iter, histogram)
 
     def reach(self, histogram: np.ndarray) -> np.ndarray:
         """What each value pays under each centre, values × centres."""
@@ -802,36 +856,33 @@ def total_cost(weight, distances):
     return total
 
 
-def run(
-    indices: np.ndarray,
-    weight: np.ndarray,
-    layout: tuple[np.ndarray, np.ndarray, np.ndarray, int],
-    max_iter: int,
-    histogram: np.ndarray,
-) -> tuple[float, int]:
+def steps_of(
+    layout: tuple[np.ndarray, np.ndarray, np.ndarray, int], max_iter: int, histogram: np.ndarray
+) -> Generator[np.ndarray, tuple[np.ndarray, float], tuple[float, int]]:
     """Alternate centres and assignments from a first histogram; keep the best centres seen.
 
-    With modes and Hamming distance no step raises the cost. Other measures may, as the mode is not
-    their best centre: the run then ends at the best step. Returns (cost, steps) and leaves
-    the histogram that the best centres come from in ``histogram``.
+    Yields what each value pays under each centre, and is sent the values of the members of each
+    cluster and the cost: whoever has the rows assigns them. With modes and Hamming distance no step
+    raises the cost. Other measures may, as the mode is not their best centre: the run then ends at
+    the best step. Returns (cost, steps) and leaves the histogram that the best centres come from in
+    ``histogram``.
     """
     reach = np.full(histogram.shape[::-1], np.nan)
     current = histogram.copy()
     reach_of(current, *layout, reach)
-    labels, distances = nearest(indices, reach)
+    members, cost = yield reach
     # One row has no shares of a cluster: its cost is not comparable where centres are shares.
     is_shared = layout[-1] in (CenterKind.DISTRIBUTION, CenterKind.MODE_SHARE)
-    best = np.inf if is_shared else total_cost(weight, distances)
+    best = np.inf if is_shared else cost
     worse, steps = 0, 0
     patience = 3  # steps without a lower cost; plateaus are common with categories
     for _ in range(max_iter):
-        count_members(indices, weight, labels, distances, current)
+        current[:] = members
         _keep_empty(current, histogram)
         if not reach_of(current, *layout, reach):
-            best = total_cost(weight, distances) if best == np.inf else best
+            best = cost if best == np.inf else best
             break
-        labels, distances = nearest(indices, reach)
-        cost = total_cost(weight, distances)
+        members, cost = yield reach
         steps += 1
         worse = 0 if cost < best else worse + 1
         if cost <= best:
@@ -840,6 +891,109 @@ def run(
         if worse == patience:
             break
     return best, steps
+
+
+def run_together(
+    starts: Sequence[Generator[np.ndarray, Any, tuple[float, int]]],
+    assign_all: Callable[[list[np.ndarray]], Sequence[Any]],
+) -> list[tuple[float, int]]:
+    """Run several starts side by side: one pass over the rows is a step of each."""
+    results: dict[int, tuple[float, int]] = {}
+    reaches = {i: next(start) for i, start in enumerate(starts)}
+    while reaches:
+        answers = assign_all(list(reaches.values()))
+        for i, answer in zip(list(reaches), answers, strict=True):
+            try:
+                reaches[i] = starts[i].send(answer)
+            except StopIteration as end:
+                results[i] = end.value
+                del reaches[i]
+    return [results[i] for i in range(len(starts))]
+
+
+# -- rows that stay where they are ----------------------------------------------------------------
+
+
+class Assigned(NamedTuple):
+    """What parts of the rows add to a step of k-modes.
+
+    Attributes
+    ----------
+    members : ndarray
+        How often each value occurs in each cluster.
+    cost : float
+        Sum of the distances.
+    far : list of tuple
+        The distinct rows farthest from their centres, farthest first: minus the distance, the
+        values, the cluster, and how many rows they are.
+    """
+
+    members: np.ndarray
+    cost: float
+    far: list[tuple[float, tuple[int, ...], int, float]]
+
+    def filled(self) -> tuple[np.ndarray, float]:
+        """Members and cost; an empty cluster has the farthest row of one that has others."""
+        n_columns = len(self.far[0][1]) if self.far else 1
+        weights = self.members.sum(axis=1) / n_columns
+        for c in np.flatnonzero(weights == 0):
+            for i, (distance, values, label, weight) in enumerate(self.far):
+                if distance < 0 and weights[label] > weight:
+                    self.members[label, list(values)] -= weight
+                    self.members[c, list(values)] += weight
+                    weights[label] -= weight
+                    weights[c] = weight
+                    self.far[i] = 0.0, values, int(c), weight
+                    break
+        return self.members, self.cost
+
+
+@dataclass(frozen=True)
+class AssignRows(Work):
+    """Assign rows to the nearest centres of several starts, and count the values of members."""
+
+    layout: ValueLayout
+    reaches: list[np.ndarray]
+
+    def __call__(self, batches: Iterable[Any]) -> list[Assigned]:
+        """What the rows of a part add to a step of each start."""
+        metric = self.layout.metric
+        total = [Assigned(np.zeros(reach.shape[::-1]), 0.0, []) for reach in self.reaches]
+        for batch in batches:
+            with tallying(UnknownTally()):
+                table = read_categories(metric, batch, metric.schema_)
+            indices, weights, _ = self.layout.distinct(table)
+            added = [self._assigned(indices, weights, reach) for reach in self.reaches]
+            total = self.merge([total, added])
+        return total
+
+    @staticmethod
+    def _assigned(indices: np.ndarray, weights: np.ndarray, reach: np.ndarray) -> Assigned:
+        labels, distances = nearest(indices, reach)
+        members = np.zeros(reach.shape[::-1])
+        add_values(indices, weights, labels, members)
+        farthest = np.argsort(-distances, kind="stable")[: 2 * reach.shape[1]]
+        far = [
+            (-float(distances[i]), tuple(indices[i].tolist()), int(labels[i]), float(weights[i]))
+            for i in farthest
+        ]
+        return Assigned(members, float(total_cost(weights, distances)), far)
+
+    def merge(self, results: Sequence[list[Assigned]]) -> list[Assigned]:
+        """The same of all parts."""
+        return [_added_up(parts) for parts in zip(*results, strict=True)]
+
+
+def _added_up(parts: Sequence[Assigned]) -> Assigned:
+    """What parts of the rows add to one step; equal rows of several parts are one."""
+    weights: dict[tuple[float, tuple[int, ...], int], float] = {}
+    for part in parts:
+        for *row, weight in part.far:
+            key = cast(tuple[float, tuple[int, ...], int], tuple(row))
+            weights[key] = weights.get(key, 0.0) + weight
+    far = [(*key, weights[key]) for key in sorted(weights)[: 2 * len(parts[0].members)]]
+    members = np.sum([part.members for part in parts], axis=0)
+    return Assigned(members, sum(part.cost for part in parts), far)
 
 
 @njit(nogil=True, cache=True)

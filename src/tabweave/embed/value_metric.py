@@ -463,6 +463,19 @@ class Scaling:
 MAX_TABLE_ENTRIES = 1 << 27  # entries of all tables of pairs together: 1 GB
 
 
+def new_metric(metric: Any, schema: Any = None) -> Any:
+    """A metric to be fitted: from a measure's name, or an embedder; one that is fitted as it is."""
+    if isinstance(metric, str):
+        return ValueMetric(metric, schema=schema)
+    if not isinstance(metric, Embedder):
+        raise TypeError(
+            f"expected metric to be the name of a measure or an embedder, got {metric!r}"
+        )
+    if schema is not None:
+        raise ValueError(f"pass the schema to the metric: {type(metric).__name__}(schema=...)")
+    return metric if hasattr(metric, "counts_") else clone(metric)
+
+
 def fit_metric(
     task: Any,
     X: Any,
@@ -479,17 +492,7 @@ def fit_metric(
     it is. The metric is the parameter of the task, unless another is given that it stands for.
     ``whole`` says that no other rows will follow.
     """
-    metric = task.metric if metric is None else metric
-    if isinstance(metric, str):
-        metric = ValueMetric(metric, schema=schema)
-    elif not isinstance(metric, Embedder):
-        raise TypeError(
-            f"expected metric to be the name of a measure or an embedder, got {metric!r}"
-        )
-    elif schema is not None:
-        raise ValueError(f"pass the schema to the metric: {type(metric).__name__}(schema=...)")
-    elif not hasattr(metric, "counts_"):
-        metric = clone(metric)
+    metric = new_metric(task.metric if metric is None else metric, schema)
     if hasattr(metric, "counts_"):
         table = read_categories(metric, X, metric.schema_)
     else:

@@ -23,6 +23,7 @@ from tabweave.engines.source import as_arrow as as_arrow
 from tabweave.engines.source import family as family
 from tabweave.engines.source import has_arrow as has_arrow
 from tabweave.engines.source import in_json as in_json
+from tabweave.engines.streams import StreamCounts
 from tabweave.engines.transform import by_parts as by_parts
 from tabweave.engines.transform import class_types as class_types
 from tabweave.engines.transform import kind_of_result as kind_of_result
@@ -35,6 +36,7 @@ __all__ = [
     "Progress",
     "ProgressCallback",
     "Source",
+    "StreamCounts",
     "batches",
     "count",
     "estimate",

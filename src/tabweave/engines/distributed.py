@@ -7,7 +7,7 @@ a result, too: it comes back as an error that names the partition, and is not tr
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
-from tabweave.columns.frames import infer_kind, is_missing, named_columns, objects
+from tabweave.columns.frames import is_missing, named_columns
 from tabweave.engines.frames import gathered
 from tabweave.engines.progress import progress_reporter
-from tabweave.engines.source import RereadError, Source, Work, as_list, family
+from tabweave.engines.source import RereadError, Source, Work, as_arrow, as_list, family
 from tabweave.io.dialects import sql_name
 
 MERGED_PARTS = 8  # So many results are merged at a time.
@@ -121,12 +121,10 @@ class DaskSource(DistributedSource):
 
     def known_types(self, names: Sequence[str]) -> dict[str, str]:
         """The types of columns; of objects, what all their cells are."""
-        objects_here = [n for n in names if str(self.frame.dtypes[n]) == "object"]
-        if not objects_here:
-            return super().known_types(names)
-        kinds = CellTypes.kinds(self.run(CellTypes(), objects_here))
-        types = {"numeric": "double", "nominal": "string", "set": "list"}
-        return super().known_types(names) | {n: types.get(kind, "") for n, kind in kinds.items()}
+        of_objects = [n for n in names if str(self.frame.dtypes[n]) == "object"]
+        cells = self.run(CellTypes(), of_objects) if of_objects else {}
+        types = {name: str(as_arrow(list(of.values())).type) for name, of in cells.items()}
+        return super().known_types(names) | types
 
     def part_sizes(self) -> list[int]:
         """How many rows each partition has."""
@@ -188,33 +186,30 @@ def _type_of(dtype: Any) -> str:
 
 @dataclass(frozen=True)
 class CellTypes(Work):
-    """What kind columns of objects are: a cell of each type tells it."""
+    """A cell of each type that columns of objects hold, which tells what the columns are."""
 
-    def __call__(self, batches: Iterable[Any]) -> dict[str, dict[Any, Any]]:
-        """A cell of each type of each column, missing ones apart."""
-        out: dict[str, dict[Any, Any]] = {}
+    def __call__(self, batches: Iterable[Any]) -> dict[str, dict[type, Any]]:
+        """A cell of each type of each column; those of sets as lists."""
+        parts = []
         for batch in batches:
-            for name, cells in named_columns(batch)[0].items():
-                of_types = {(type(cell), _is_gap(cell)): cell for cell in as_list(cells)}
-                out[name] = out.get(name, {}) | of_types
-        return out
+            columns = {name: as_list(cells) for name, cells in named_columns(batch)[0].items()}
+            parts.append({n: {_type_of_cell(c): c for c in cells} for n, cells in columns.items()})
+        return self.merge(parts)
 
-    def merge(self, results: Sequence[dict[str, Any]]) -> dict[str, dict[Any, Any]]:
+    def merge(self, results: Sequence[dict[str, dict[type, Any]]]) -> dict[str, dict[type, Any]]:
         """A cell of each type of all rows."""
-        cells: dict[str, dict[Any, Any]] = {}
+        total: dict[str, dict[type, Any]] = {}
         for result in results:
-            for name, of_types in result.items():
-                cells[name] = cells.get(name, {}) | of_types
-        return cells
-
-    @staticmethod
-    def kinds(cells: Mapping[str, Mapping[Any, Any]]) -> dict[str, str]:
-        """The kinds of columns that hold such cells."""
-        return {name: infer_kind(objects(list(of.values()))) for name, of in cells.items()}
+            for name, cells in result.items():
+                lists = {t: list(c) if isinstance(c, Set) else c for t, c in cells.items()}
+                present = {t: cell for t, cell in lists.items() if not is_missing(cell)}
+                total[name] = total.get(name, {}) | present
+        return total
 
 
-def _is_gap(cell: Any) -> bool:
-    return not isinstance(cell, list | tuple | set | np.ndarray) and is_missing(cell)
+def _type_of_cell(cell: Any) -> type:
+    """The type of a cell; of NaN, which is a float elsewhere, that of nothing."""
+    return type(None) if isinstance(cell, float) and np.isnan(cell) else type(cell)
 
 
 def pandas_results(

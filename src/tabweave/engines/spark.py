@@ -28,7 +28,7 @@ from tabweave.engines.transform import vectors_of
 from tabweave.io.store import load
 
 
-class _Columns(Params):  # type: ignore[misc]
+class _Columns(Params):
     """What both have in common: the columns that are read, those kept, and the one written."""
 
     outputCol: Any = Param(
@@ -53,7 +53,7 @@ class _Columns(Params):  # type: ignore[misc]
         return self.getOrDefault(self.labelCol) if self.isDefined(self.labelCol) else None
 
 
-class TabweaveEstimator(Estimator, _Columns):  # type: ignore[misc]
+class TabweaveEstimator(Estimator, _Columns):
     """Fit an embedder to a Spark frame, as a stage of a ``pyspark.ml.Pipeline``.
 
     Parameters
@@ -91,7 +91,7 @@ class TabweaveEstimator(Estimator, _Columns):  # type: ignore[misc]
         return made._resetUid(self.uid)
 
 
-class TabweaveTransformer(Transformer, _Columns, MLReadable, MLWritable):  # type: ignore[misc]
+class TabweaveTransformer(Transformer, _Columns, MLReadable, MLWritable):
     """Add the vectors of a fitted embedder to a Spark frame.
 
     Parameters
@@ -125,7 +125,7 @@ class TabweaveTransformer(Transformer, _Columns, MLReadable, MLWritable):  # typ
         return _Reader()
 
 
-class _Writer(MLWriter):  # type: ignore[misc]
+class _Writer(MLWriter):
     """Save a transformer as a row of bytes, wherever Spark writes."""
 
     def __init__(self, stage: TabweaveTransformer) -> None:
@@ -143,7 +143,7 @@ class _Writer(MLWriter):  # type: ignore[misc]
         frame.coalesce(1).write.parquet(f"{path}/model")
 
 
-class _Reader(MLReader):  # type: ignore[misc]
+class _Reader(MLReader):
     """Load a transformer."""
 
     def load(self, path: str) -> TabweaveTransformer:

@@ -7,6 +7,7 @@ import sqlite3
 import duckdb
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
 import tabweave
 from tabweave import BoostedWeave, Schema, WeaveClassifier
@@ -199,9 +200,33 @@ def test_sets_are_refused_with_a_remedy():
         tabweave.export.sql(model)
 
 
-def test_votes_are_refused_with_a_remedy():
+class Predictor(BaseEstimator):
+    """A predictor of which neighbours have this share."""
+
+    classes_ = np.array(["u", "v"])
+
+    def __init__(self, additive, share):
+        self.additive_, self.additive_weight_ = additive, 1 - share
+
+    def kneighbors(self):
+        raise NotImplementedError
+
+    def fit(self):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("write", [tabweave.export.sql, tabweave.export.onnx])
+def test_votes_are_refused_with_a_remedy(write):
     rows = {"a": ["x", "y"] * 30, "b": [float(i) for i in range(60)]}
-    model = WeaveClassifier().fit(rows, ["u", "v"] * 30)
-    for write in (tabweave.export.sql, tabweave.export.onnx):
-        with pytest.raises(TypeError, match="BoostedWeave"):
-            write(model)
+    with pytest.raises(TypeError, match=r"100% of its answers; fit BoostedWeave to these rows"):
+        write(WeaveClassifier().fit(rows, ["u", "v"] * 30))
+    numbered = BoostedWeave(max_cycles=5).fit(rows, [0, 1] * 30)
+    with pytest.raises(TypeError, match=r"25% of its answers; export its additive_"):
+        write(Predictor(numbered, 0.25))
+
+
+def test_a_predictor_without_votes_says_its_classes():
+    rows = {"a": ["x", "y"] * 30, "age": [float(i) for i in range(60)]}
+    model = BoostedWeave(max_cycles=5).fit(rows, [0, 1] * 30)
+    result = in_sqlite(tabweave.export.sql(Predictor(model, 0.0), "sqlite", keep=[KEY]), rows)
+    assert [row[1] for row in sorted(result)] == ["u", "v"] * 30

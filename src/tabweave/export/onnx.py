@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tabweave._compat import require
-from tabweave.export.plan import Cuts, JointTable, Plan, ScorePlan, plan_of, score_plan
+from tabweave.export.plan import Cuts, JointTable, Plan, ScorePlan, plan_of, scores_of
 from tabweave.export.sql import is_float
 from tabweave.io.files import replacing
 from tabweave.space.space import Line, Lookup, Step, Sum
@@ -64,8 +64,8 @@ def onnx(embedder: Any, path: str | PathLike[str] | None = None, *, missing: str
     """
     package = require("onnx", "export")
     graph: OnnxGraph
-    if hasattr(embedder, "additive_score"):
-        scores = score_plan(embedder)
+    scores = scores_of(embedder)
+    if scores is not None:
         _check_size([*scores.cells.lookups, *scores.terms], 8)
         graph = ScoreGraph(package, scores, missing)
     else:

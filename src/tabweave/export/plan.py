@@ -5,7 +5,7 @@ A fitted embedder comes in; the steps of its space, under its policies, go out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -60,12 +60,9 @@ def plan_of(embedder: Any, *, sets: bool = False) -> Plan:
         embedder.learn()
     space = getattr(embedder, "space_", None)
     if space is None:
-        remedy = "an embedder of categories such as Weave"
-        if hasattr(embedder, "kneighbors"):
-            remedy = "BoostedWeave, whose scores no neighbours are needed for"
         raise TypeError(
             f"{type(embedder).__name__} does more than look values up, so it cannot be exported; "
-            f"give {remedy}, or keep it with tabweave.export.save"
+            "give an embedder of categories such as Weave, or keep it with tabweave.export.save"
         )
     schema: Schema = embedder.schema_
     names = embedder.get_feature_names_out().tolist()
@@ -160,7 +157,27 @@ class ScorePlan:
         return ["prediction", *(f"probability {label}" for label in self.classes)]
 
 
-def score_plan(model: Any) -> ScorePlan:
+def scores_of(model: Any) -> ScorePlan | None:
+    """What a model of scores does with a row; None of what makes vectors.
+
+    Predictors have scores where neighbours have no share in their answers.
+    """
+    if not hasattr(model, "kneighbors"):
+        return score_plan(model, model.classes_) if hasattr(model, "additive_score") else None
+    check_is_fitted(model)
+    additive, share = getattr(model, "additive_", None), getattr(model, "additive_weight_", 0.0)
+    if additive is not None and share == 1:
+        return score_plan(additive, getattr(model, "classes_", None))
+    name, remedy = type(model).__name__, "fit BoostedWeave to these rows"
+    if additive is not None:
+        remedy = "export its additive_ (whose classes are numbered in the order of classes_)"
+    raise TypeError(
+        f"{name} asks its training rows, of which an export has none: the votes of neighbours are "
+        f"{1 - share:.0%} of its answers; {remedy}, or keep it with tabweave.export.save"
+    )
+
+
+def score_plan(model: Any, labels: Iterable[Any] | None) -> ScorePlan:
     """What an additive model does with a row; raise where a cell has more than one value."""
     check_is_fitted(model)
     schema: Schema = model.schema_
@@ -183,7 +200,9 @@ def score_plan(model: Any) -> ScorePlan:
     missing_texts = ("",) * schema.empty_is_missing + schema.missing_words
     lookups: list[Step] = [axis for axis in axes if isinstance(axis, Lookup)]
     cells = Plan(lookups, [], np.dtype(np.float64), missing_texts, columns)
-    classes = None if model.classes_ is None else list(model.classes_)
+    classes = None if labels is None else list(labels)
+    if isinstance(labels, np.ndarray):
+        classes = labels.tolist()  # as Python has them
     return ScorePlan(cells, axes, terms, np.asarray(model.intercept_, np.float64), classes)
 
 

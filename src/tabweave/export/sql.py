@@ -15,7 +15,7 @@ from tabweave.columns.cells import column_of
 from tabweave.columns.datetime import PERIODS
 from tabweave.columns.numeric import sql_number
 from tabweave.columns.vocabulary import Label
-from tabweave.export.plan import Cuts, JointTable, Plan, ScorePlan, plan_of, score_plan
+from tabweave.export.plan import Cuts, JointTable, Plan, ScorePlan, plan_of, scores_of
 from tabweave.io.dialects import DIALECTS, EXPORTED, KINDS, Dialect, check_text
 from tabweave.space.space import Line, Lookup, Step, Sum
 
@@ -129,7 +129,7 @@ def sql(
     if dialect not in EXPORTED:
         raise ValueError(f"expected dialect to be one of {', '.join(EXPORTED)}, got {dialect!r}")
     passed = [keep] if isinstance(keep, str) else list(keep)
-    scores = score_plan(embedder) if hasattr(embedder, "additive_score") else None
+    scores = scores_of(embedder)
     plan = plan_of(embedder) if scores is None else scores.cells
     _check_types(types or {}, plan)
     of_dialect = DIALECTS[dialect], types or {}, prefix

@@ -286,7 +286,9 @@ class BoostedWeave(CacheNotSaved, Embedder):
                 break
             boosting.run(chosen, joint)
         out = boosting.learned(scale)
-        return out if loss != SQUARES else out._replace(intercept=out.intercept + mean)
+        if loss != SQUARES:
+            return out
+        return out._replace(intercept=out.intercept + mean, held_out=out.held_out + mean)
 
     def _settings(self) -> tuple[Settings, Settings]:
         """How columns, and joint ones, are boosted."""
@@ -332,24 +334,41 @@ class BoostedWeave(CacheNotSaved, Embedder):
         self._validate_params()
         X, y = read_with_classes(X, y)
         require_classes(self, y)
-        rows = read_whole(self, X)
-        self._fit_target(rows, y, None, sample_weight)
-        table = read_fitted(self, rows)
+        rows_to_fit = read_whole(self, X)
+        self._fit_target(rows_to_fit, y, None, sample_weight)
+        table = read_fitted(self, rows_to_fit)
         out = np.empty((table.n_rows, self.space_.width), np.dtype(self.dtype))
-        for part, space in self.left_out(table, sample_weight):
-            out[part] = space.coordinates(take_rows(table, part), dtype=out.dtype)
+        out[:] = self.space_.coordinates(table, dtype=out.dtype)
+        weight = checked_weight(sample_weight, table.n_rows)
+        counted = np.arange(table.n_rows) if weight is None else np.flatnonzero(weight)
+        for part, space in self.left_out(np.arange(len(counted))):
+            rows = counted[part]
+            out[rows] = space.coordinates(take_rows(table, rows), dtype=out.dtype)
         self.release()
         return out
 
-    def left_out(self, table: Table, sample_weight: Any = None) -> list[tuple[np.ndarray, Joined]]:
-        """Parts of the rows of fit, and the space of the model that has not seen them."""
+    def held_out_scores(self) -> np.ndarray:
+        """The score of each row of fit that counts, by the model that has not seen it."""
+        return self._cache.held_out[self._cache.rows.node_of]
+
+    def probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """The probability of each class that scores stand for."""
+        if scores.shape[1] == 1:
+            p = 1 / (1 + np.exp(-np.clip(scores, -700, 700)))
+            return np.hstack([1 - p, p])
+        out = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(out / out.sum(axis=1, keepdims=True))
+
+    def left_out(self, rows: np.ndarray) -> list[tuple[np.ndarray, Joined]]:
+        """For each bag which of some rows of fit it has not seen, and its space.
+
+        Parameters
+        ----------
+        rows : ndarray
+            Numbers of rows, among those that count.
+        """
         learned = self._cache
-        counted = np.arange(table.n_rows)
-        weight = checked_weight(sample_weight, table.n_rows)
-        fold = np.zeros(table.n_rows, np.uint8)
-        if weight is not None:
-            counted = np.flatnonzero(weight)
-        fold[counted] = learned.rows.fold[learned.rows.node_of]
+        fold = learned.rows.fold[learned.rows.node_of[rows]]
         return [(np.flatnonzero(fold == b), Joined(terms)) for b, terms in enumerate(learned.bags)]
 
     def __sklearn_tags__(self) -> Any:
@@ -1066,12 +1085,15 @@ class Learned(NamedTuple):
         The terms of each bag, for rows that are held out of it.
     rows : Rows
         The rows.
+    held_out : ndarray of shape (nodes, outputs)
+        The scores of the rows by the bag that they are held out of.
     """
 
     intercept: np.ndarray
     terms: list[Term]
     bags: list[list[Term]]
     rows: Rows
+    held_out: np.ndarray
 
 
 class Boosting:
@@ -1195,7 +1217,10 @@ class Boosting:
                     out.append(Term(of_axes, added - centre))
                     if out is terms:
                         intercept = intercept + centre
-        return Learned(intercept, terms, bags, self.rows)
+        held_out = np.empty_like(self.bags[0].score)
+        for b, bag in enumerate(self.bags):
+            held_out[self.rows.fold == b] = bag.score[self.rows.fold == b]
+        return Learned(intercept, terms, bags, self.rows, scale * held_out)
 
 
 def check_length(labels: np.ndarray, n_rows: int) -> None:

@@ -28,6 +28,7 @@ from tabweave.space.space import Joined, Space, Summed, total_gaps
 NEIGHBORS = (3, 5, 9, 15, 25, 40, 80, 160, 320)
 POWERS = (0.5, 1.0)  # of the weights of columns
 DISCRIMINANTS = (0.0, 0.3, 1.0)  # how much the discriminant counts
+BOOSTED = (0.0, 0.0)  # Stands for the boosted space, which has neither powers nor a discriminant.
 LINEAR = (0.0, 0.5, 1.0)  # shares of the linear prediction, for numbers
 # Most rows among which neighbours are looked for when members are compared.
 REFERENCE_ROWS = 10_000
@@ -182,6 +183,9 @@ def smallest_entries(squared: np.ndarray, k: int) -> Ranking:
     return (keys >> half).astype(np.uint32).view(np.float32), entries.astype(np.int64)
 
 
+NearByMember = dict[Member, tuple[FoldDistances, Neighbors]]
+
+
 # -- comparing members --------------------------------------------------------------------------
 
 
@@ -204,9 +208,9 @@ def cv_folds(
 ) -> list[CVFold]:
     """Held-out rows, and the ones near to them as others teach each member.
 
-    ``line`` makes linear predictions from counts of values with classes, if there are any.
+    ``line`` makes linear predictions from counts of values with classes, if there are any; scores
+    of an additive model come in their place.
     """
-    heads, node_of = distinct_rows(canonical_codes(table))
     # The discriminant of these models counts as their columns do.
     powers = list(dict.fromkeys(power for power, _ in members))
     of_powers = in_threads(lambda power: member_of(embedder, power, 1.0), powers)
@@ -214,27 +218,65 @@ def cv_folds(
 
     def fold_of(held_out: tuple[np.ndarray, Any]) -> CVFold:
         part, pairs = held_out
-        query_rows = part[: -(-n_validation // FOLDS)]
-        others = np.setdiff1d(np.arange(table.n_rows), part)
-        nodes, others_node = np.unique(node_of[others], return_inverse=True)
 
-        def near(power: float) -> dict[Member, tuple[FoldDistances, Neighbors]]:
+        def near(power: float, query_rows: np.ndarray, others: np.ndarray) -> NearByMember:
             model = models[power].taught_by(pairs)
-            distances = FoldDistances(model, table, query_rows, heads[nodes])
+            distances = FoldDistances(model, table, query_rows, others)
             shares = [share for p, share in members if p == power]
             found = zip(shares, distances.nearest(shares, n_neighbors), strict=True)
             return {(power, share): (distances, nearest) for share, nearest in found}
 
-        neighbors = {k: v for part in in_threads(near, list(models)) for k, v in part.items()}
-        predict, lines = line(pairs), None
-        if predict is not None:
-            predicted = predict(table)
-            lines = predicted[others], predicted[query_rows]
-        return CVFold(
-            TrainingTargets(targets.take(others), others_node, len(nodes)), lines, neighbors
-        )
+        def near_all(query_rows: np.ndarray, others: np.ndarray) -> NearByMember:
+            parts = in_threads(lambda power: near(power, query_rows, others), list(models))
+            return {member: found for part in parts for member, found in part.items()}
 
-    return in_threads(fold_of, list(embedder.left_out(table, *targets)))
+        predicted = targets.scores
+        if predicted is None and (predict := line(pairs)) is not None:
+            predicted = predict(table)
+        return held_out_fold(table, targets, part, n_validation, predicted, near_all)
+
+    held_out = embedder.left_out(table, targets.values, targets.weight)
+    return in_threads(fold_of, list(held_out))
+
+
+def boosted_folds(
+    spaces: Sequence[tuple[np.ndarray, Joined]],
+    table: Table,
+    targets: Targets,
+    n_validation: int,
+    n_neighbors: int,
+) -> list[CVFold]:
+    """The same in boosted spaces: rows, and the space of the model that has not seen them."""
+
+    def fold_of(held_out: tuple[np.ndarray, Joined]) -> CVFold:
+        part, space = held_out
+
+        def near(query_rows: np.ndarray, others: np.ndarray) -> NearByMember:
+            distances = FoldDistances(space, table, query_rows, others)
+            (nearest,) = distances.nearest([0.0], n_neighbors)
+            return {BOOSTED: (distances, nearest)}
+
+        return held_out_fold(table, targets, part, n_validation, targets.scores, near)
+
+    return in_threads(fold_of, [(part, space) for part, space in spaces if len(part)])
+
+
+def held_out_fold(
+    table: Table,
+    targets: Targets,
+    part: np.ndarray,
+    n_validation: int,
+    predicted: np.ndarray | None,
+    near: Callable[[np.ndarray, np.ndarray], NearByMember],
+) -> CVFold:
+    """A fold of the first rows of a part, which are compared with the rows outside of it."""
+    heads, node_of = distinct_rows(canonical_codes(table))
+    query_rows = part[: -(-n_validation // FOLDS)]
+    others = np.setdiff1d(np.arange(table.n_rows), part)
+    nodes, others_node = np.unique(node_of[others], return_inverse=True)
+    lines = None if predicted is None else (predicted[others], predicted[query_rows])
+    voters = TrainingTargets(targets.take(others), others_node, len(nodes))
+    return CVFold(voters, lines, near(query_rows, heads[nodes]))
 
 
 def fold_answers(

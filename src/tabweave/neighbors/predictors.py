@@ -34,6 +34,7 @@ from tabweave.columns.table import (
 from tabweave.columns.vocabulary import slices
 from tabweave.counts.counting import available_memory
 from tabweave.counts.counts import checked_weight
+from tabweave.embed.boosted import BoostedWeave
 from tabweave.embed.supervised import SupervisedWeave, Target
 from tabweave.engines import (
     by_parts,
@@ -59,6 +60,7 @@ from tabweave.neighbors.votes import (
     Neighbors,
     Targets,
     TrainingTargets,
+    additive_weight,
     calibrated,
     check_classes,
     check_length,
@@ -74,6 +76,7 @@ from tabweave.space.space import added
 from tabweave.updates import exclusive
 
 LOCAL_STRENGTHS = (0.0, 10.0)  # how far columns may be weighted anew around a row
+MIN_ADDITIVE_ROWS = 5_000  # Rows from which an additive model is learned beside the votes.
 MIN_ROWS_TO_CHOOSE = 10  # Of fewer rows nothing is held out.
 QUERY_BLOCK_ROWS = 2048  # Rows that are answered at a time.
 
@@ -145,7 +148,9 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
         self.schema = schema
         self.random_state = random_state
 
-    embedder_: SupervisedWeave
+    embedder_: SupervisedWeave | BoostedWeave
+    additive_: BoostedWeave | None = None
+    additive_weight_: float = 0.0
     local_: float = 0.0
     _local_strengths: ClassVar[tuple[float, ...]] = (0.0,)
     _stored: Stored
@@ -195,6 +200,8 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
         self._cache = None
         self._search_state()
         self.embedder_.release()
+        if self.additive_ is not None:
+            self.additive_.release()
         return self
 
     def _read_targets(
@@ -241,7 +248,8 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
         self._targets = np.concatenate([self._targets, targets])
         self._stored = stored.counting(self._weight)
         if was_chosen:
-            self.embedder_.partial_fit(table, targets, weight)
+            if not isinstance(self.embedder_, BoostedWeave):  # its tables stay as they are
+                self.embedder_.partial_fit(table, targets, weight)
         else:
             self._choose(*self._learning_rows())
         self._cache = None
@@ -267,8 +275,9 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
                 f"numbers), got rows of {list(map(self._as_python, distinct))}; fit a new model to "
                 "the remaining rows"
             )
-        member = float(self.embedder_.weight_power), float(self.embedder_.discriminant)
+        member = self._member()
         self._learn_space(table, targets)
+        targets = self._learn_additive(table, targets, self.additive_ is not None)
         if self._is_validated(targets.n):
             folds, targets = self._cv_folds(table, targets, [member])
             self._calibrate(folds, targets, member)
@@ -282,17 +291,23 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
     def _choose(self, table: Table, targets: Targets) -> None:
         """Choose the member of the family and the numbers of neighbours."""
         self._learn_space(table, targets)
+        many = isinstance(self.embedder, str) and targets.n >= MIN_ADDITIVE_ROWS
+        targets = self._learn_additive(table, targets, many)
         family = list(product(members.POWERS, members.DISCRIMINANTS))
         if not isinstance(self.embedder, str):
             family = [(float(self.embedder.weight_power), float(self.embedder.discriminant))]
         n, ks = targets.n, self._candidate_ks(targets.n)
         self.validation_: list[dict[str, Any]] = []
         if self._is_validated(n):
-            folds, targets = self._cv_folds(table, targets, family)
-            scores = self._scores(folds, targets, ks)
+            by_counts = self._cv_folds(table, targets, family)
+            scores = self._scores(*by_counts, ks)
+            if self.additive_ is not None:
+                boosted = self._cv_folds(table, targets, [members.BOOSTED])
+                scores |= self._scores(*boosted, ks)
             best, ks, self.validation_ = members.best_member(scores)
-            self._finish_selection(folds, targets, best, ks)
             member = best[0], best[1]
+            folds = boosted if member == members.BOOSTED else by_counts
+            self._finish_selection(*folds, best, ks)
         else:
             self._skip_validation()
             member = family[0] if len(family) == 1 else (1.0, 0.3)
@@ -307,8 +322,29 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
         target = self._target(targets, model.n_bins)
         self.embedder_ = model.fit_target(table, targets.values, target, targets.weight)
 
+    def _learn_additive(self, table: Table, targets: Targets, many: bool) -> Targets:
+        """Learn the additive model if rows are many, and add to targets what it says of rows."""
+        self.additive_, self.additive_weight_ = None, 0.0
+        if not many:
+            return targets
+        model = BoostedWeave(schema=table.schema)
+        model.fit_target(table, targets.values, self.embedder_.target_, targets.weight)
+        scores = model.held_out_scores()
+        self.additive_ = model
+        return targets._replace(scores=scores)
+
+    def _member(self) -> Member:
+        """Which member was chosen."""
+        model = self.embedder_
+        if isinstance(model, BoostedWeave):
+            return members.BOOSTED
+        return float(model.weight_power), float(model.discriminant)
+
     def _take_member(self, member: Member) -> None:
-        self.embedder_ = members.member_of(self.embedder_, *member)
+        if member == members.BOOSTED and self.additive_ is not None:
+            self.embedder_ = self.additive_
+        else:
+            self.embedder_ = members.member_of(self.embedder_, *member)
 
     def _cv_folds(
         self, table: Table, targets: Targets, family: list[Member]
@@ -322,9 +358,12 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
             rows = np.lexsort(keys if targets.weight is None else (targets.weight, *keys))[rows]
         ks, targets = self._candidate_ks(targets.n), targets.take(rows)
         n_near = members.n_reranked(ks) if len(self._local_strengths) > 1 else max(ks) + 1
-        table, n_held_out = take_rows(table, rows), int(self.n_validation)
+        sample, n_held_out = take_rows(table, rows), int(self.n_validation)
+        if family == [members.BOOSTED] and self.additive_ is not None:
+            spaces = self.additive_.left_out(rows)
+            return members.boosted_folds(spaces, sample, targets, n_held_out, n_near), targets
         folds = members.cv_folds(
-            self.embedder_, table, targets, family, n_held_out, n_near, self._line
+            self.embedder_, sample, targets, family, n_held_out, n_near, self._line
         )
         return folds, targets
 
@@ -492,7 +531,8 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
         three best.
     embedder : "validated" or SupervisedWeave, default="validated"
         The space. "validated" chooses among six variants of :class:`~tabweave.SupervisedWeave`: two
-        powers of the column weights, three shares of the discriminant.
+        powers of the column weights, three shares of the discriminant; and from 5,000 rows on
+        :class:`~tabweave.BoostedWeave`.
     sharpness : float, default=4.0
         A neighbour at squared distance d votes with ``exp(-sharpness · d / d_k)``, where d_k is
         that of the k-th neighbour; 0 gives all the same vote. Rows that tie at d_k share the
@@ -513,8 +553,14 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
     ----------
     classes_ : ndarray
         The classes, sorted.
-    embedder_ : SupervisedWeave
-        The space that was chosen.
+    embedder_ : SupervisedWeave or BoostedWeave
+        The space that was chosen; that of ``additive_`` is among the variants.
+    additive_ : BoostedWeave or None
+        From 5,000 rows on, an additive model of columns and joint columns, unless an embedder is
+        given.
+    additive_weight_ : float
+        How much its probabilities count beside those of the votes: of 0, 0.05, ..., 1 the one with
+        the least log-loss on held-out rows.
     n_neighbors_ : tuple of int
         The numbers of neighbours that vote.
     local_ : float
@@ -531,6 +577,10 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
     what a value says about the class is learned from the other rows. A class with the share v of
     the votes has a probability proportional to ``(v + floor)^exponent``, where floor and exponent
     minimise the log-loss of the held-out rows; the class with most votes stays the most probable.
+    Where there is an additive model, probabilities are ``(1 - w) votes + w additive``, with w in
+    ``additive_weight_``, each row held out having been scored by a model that has not seen it, and
+    the most probable class is predicted. In ``validation_`` a ``weight_power`` of 0 is its space.
+    Rows that are added later do not change the additive model; ``forget([])`` learns it anew.
 
     A column may matter in one part of a table and not in another. If it improves the held-out rows,
     distances are made *local*, as by Hastie and Tibshirani (1996): around a query x the squared
@@ -672,7 +722,7 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
         return dict(zip(family, in_threads(of_member, family), strict=True))
 
     def _score(self, targets: Targets, votes: Any) -> float:
-        labels, weight = targets
+        labels, weight = targets.values, targets.weight
         if self.objective == "log_loss":
             return -targets.mean(log_losses(votes, labels, *calibrated(votes, targets)))
         guessed = winners(votes)
@@ -707,7 +757,12 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
 
     def _calibrate_by(self, answers: dict[int, tuple[np.ndarray, Any]], targets: Targets) -> None:
         all_rows, votes = zip(*answers.values(), strict=True)
-        self.calibration_ = calibrated(sum(votes) / len(votes), targets.take(all_rows[0]))
+        mean, held_out = sum(votes) / len(votes), targets.take(all_rows[0])
+        self.calibration_ = calibrated(mean, held_out)
+        if self.additive_ is not None and held_out.scores is not None:
+            voted = probabilities(mean.toarray(), *self.calibration_)
+            scored = self.additive_.probabilities(held_out.scores)
+            self.additive_weight_ = additive_weight(voted, scored, held_out.values, held_out.weight)
 
     def _skip_validation(self) -> None:
         self.calibration_, self.local_ = (FLOORS[0], 1.0), 0.0
@@ -716,6 +771,8 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
     def predict(self, X: Any) -> np.ndarray:
         """Class of each row: the most probable one, the first of equally probable."""
         table = self._read(X)
+        if self.additive_weight_:
+            return self.classes_[self._probabilities(table).argmax(axis=1)]
         out = np.zeros(table.n_rows, np.int64)
         for rows, votes in self._class_votes(table):
             out[rows] = winners(votes)
@@ -724,10 +781,16 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
     @by_parts(probability_types)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class, calibrated on training rows."""
-        table = self._read(X)
-        out = np.empty((table.n_rows, len(self.classes_)))
-        for rows, votes in self._class_votes(table):
-            out[rows] = probabilities(votes.toarray(), *self.calibration_)
+        return self._probabilities(self._read(X))
+
+    def _probabilities(self, table: Table) -> np.ndarray:
+        out, share = np.zeros((table.n_rows, len(self.classes_))), 1 - self.additive_weight_
+        if self.additive_ is not None and share < 1:
+            scores = self.additive_.score_of(table)
+            out += self.additive_weight_ * self.additive_.probabilities(scores)
+        if share > 0:
+            for rows, votes in self._class_votes(table):
+                out[rows] += share * probabilities(votes.toarray(), *self.calibration_)
         return out
 
     def _class_votes(self, table: Table) -> Iterator[tuple[np.ndarray, Any]]:
@@ -748,12 +811,14 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
 
     Attributes
     ----------
-    embedder_ : SupervisedWeave
-        The space that was chosen.
+    embedder_, additive_
+        As in :class:`WeaveClassifier`.
     n_neighbors_ : tuple of int
         The numbers of neighbours whose means are averaged.
     linear_ : float
-        The share ρ of the linear prediction.
+        The share ρ of the linear prediction, or of that of ``additive_`` in its place.
+    additive_weight_ : float
+        The same where there is an additive model; else 0.
     reliability_ : float
         How much neighbours are trusted, b below: 1 fully, 0 not at all.
     factors_ : dict of str or None to float
@@ -822,6 +887,8 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
         if pairs is None:
             if not self.linear_:
                 return None
+            if (additive := self.additive_) is not None:
+                return lambda table: additive.score_of(table)[:, 0] - additive.intercept_[0]
             pairs = model.target_free().pairs
         assert model.counts_.classes is not None
         bin_means = model.target_.centres(model.counts_.classes)[:, None]
@@ -829,6 +896,12 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
         if block is None:
             return lambda table: np.zeros(table.n_rows)
         return lambda table: block.coordinates(table)[:, 0]
+
+    def _learn_additive(self, table: Table, targets: Targets, many: bool) -> Targets:
+        targets = super()._learn_additive(table, targets, many)
+        if self.additive_ is None or targets.scores is None:
+            return targets
+        return targets._replace(scores=targets.scores[:, 0] - self.additive_.intercept_[0])
 
     # -- choosing --------------------------------------------------------------------------
 
@@ -892,7 +965,7 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
     ) -> None:
         """Learn what columns count, and choose k and both shares of the prediction for that."""
         member = best[0], best[1]
-        if isinstance(self.embedder, str):
+        if isinstance(self.embedder, str) and member != members.BOOSTED:
             factors = members.column_factors(folds, best, ks, targets, self.sharpness)
             names = self.embedder_.part_names()
             self.factors_ = dict(zip(names, factors.tolist(), strict=False))
@@ -901,6 +974,7 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
             best, ks, (tuned, *_) = members.best_member(scores)
             self.validation_[0]["tuned"] = tuned["score"]
         self.linear_, self.n_neighbors_ = float(best[2]), ks
+        self.additive_weight_ = self.linear_ if self.additive_ is not None else 0.0
         self._calibrate(folds, targets, member)
 
     def _calibrate(self, folds: list[CVFold], targets: Targets, member: Member) -> None:
@@ -910,7 +984,7 @@ class WeaveRegressor(RegressorMixin, _NeighborPredictor):
         rows = answers[ks[0], share][0]
         line = share * np.concatenate([fold.lines[1] for fold in folds if fold.lines is not None])
         guess = np.mean([answers[k, share][1] for k in ks], axis=0) - line
-        centre, (values, weight) = targets.mean(), targets.take(rows)
+        centre, (values, weight, _) = targets.mean(), targets.take(rows)
         self.reliability_ = members.reliability(guess - centre, values - line - centre, weight)
 
     def _skip_validation(self) -> None:

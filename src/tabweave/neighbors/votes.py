@@ -20,6 +20,7 @@ from tabweave.space.scan import Nodes, Queries, Ranking, nearest_nodes
 # Relative difference up to which two squared distances, or two sums of weights, count as equal.
 DISTANCE_ROUNDING = 1e-9
 FLOORS = (0.001, 0.003, 0.01, 0.03, 0.1)
+ADDITIVE_WEIGHTS = tuple(i / 20 for i in range(21))
 EXPONENTS = (0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0)
 
 
@@ -40,14 +41,21 @@ class Neighbors(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """The targets of rows, and how many rows each of them counts for; None: one each."""
+    """The targets of rows, and how many rows each of them counts for; None: one each.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (rows, outputs) or None
+        What an additive model says of them that has not seen them.
+    """
 
     values: np.ndarray
     weight: np.ndarray | None = None
+    scores: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> Targets:
         """Targets of some rows."""
-        return Targets(self.values[rows], None if self.weight is None else self.weight[rows])
+        return Targets(*(None if part is None else part[rows] for part in self))
 
     def mean(self, numbers: np.ndarray | None = None) -> float:
         """Mean of the targets, or of other numbers of the rows."""
@@ -116,7 +124,7 @@ class TrainingTargets:
     @cached_property
     def classes(self) -> Any:
         """The share of each class in each node."""
-        classes, weight = self.targets
+        classes, weight = self.targets.values, self.targets.weight
         shares = (1 if weight is None else weight) / self.sizes[self.node_of]
         shape = len(self.sizes), int(classes.max()) + 1
         return sparse.csr_array((shares, (self.node_of, classes)), shape)
@@ -241,6 +249,20 @@ def probabilities(votes: np.ndarray, floor: float, exponent: float) -> np.ndarra
     """``(v + floor)^exponent``, scaled to 1."""
     out = (votes + floor) ** exponent
     return np.asarray(out / out.sum(axis=1, keepdims=True))
+
+
+def additive_weight(
+    votes: np.ndarray, additive: np.ndarray, labels: np.ndarray, weight: np.ndarray | None
+) -> float:
+    """Weight of additive probabilities beside those of votes for which the log-loss is least."""
+    rows = np.arange(len(labels))
+    of_vote, of_score = votes[rows, labels], additive[rows, labels]
+
+    def log_loss(share: float) -> float:
+        likelihood = (1 - share) * of_vote + share * of_score
+        return -float(np.average(np.log(np.maximum(likelihood, 1e-15)), weights=weight))
+
+    return min(ADDITIVE_WEIGHTS, key=log_loss)
 
 
 # -- targets as they come in --------------------------------------------------------------------

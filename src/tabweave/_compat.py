@@ -10,8 +10,9 @@ import os
 import sys
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import copy_context
 from functools import cache, update_wrapper
 from importlib import import_module
 from itertools import pairwise
@@ -171,7 +172,8 @@ def in_threads(work: Callable[[Any], R], items: Sequence[Any]) -> list[R]:
     """The results of independent pieces of work, in order, on all cores if there are several.
 
     The caller works, too, and threads that have nothing else to do help it: so work may be shared
-    out within work, in the one pool. BLAS uses one thread: results are the same for any number.
+    out within work, in the one pool, and settings of a context hold in all of them. BLAS uses one
+    thread: results are the same for any number.
     """
     threads = min(n_threads(), len(items)) if len(items) > 1 else 1
     results: list[Any] = [None] * len(items)
@@ -191,7 +193,7 @@ def in_threads(work: Callable[[Any], R], items: Sequence[Any]) -> list[R]:
                 waiting.clear()
 
     with one_blas_thread() if len(items) > 1 else nullcontext():
-        helpers = [_pool().submit(go_on) for _ in range(threads - 1)]
+        helpers = [_pool().submit(copy_context().run, go_on) for _ in range(threads - 1)]
         try:
             go_on()
             for helper in helpers:
@@ -209,6 +211,22 @@ def _pool() -> Any:
     """The one pool of threads: as many as cores, of which fewer may be asked for."""
     pool = import_module("concurrent.futures").ThreadPoolExecutor
     return pool(max(os.cpu_count() or 1, 2) - 1, "tabweave")
+
+
+def prefetched(items: Iterable[Any]) -> Iterator[Any]:
+    """Items that a second thread fetches, one ahead; its errors are raised here."""
+    iterator, end = iter(items), object()
+    try:
+        executor = import_module("concurrent.futures").ThreadPoolExecutor
+        with executor(1) as thread:  # which ends with what it is fetching
+            context = copy_context()
+            ahead = thread.submit(context.run, next, iterator, end)
+            while (item := ahead.result()) is not end:
+                ahead = thread.submit(context.run, next, iterator, end)
+                yield item
+    finally:
+        if hasattr(iterator, "close"):
+            iterator.close()
 
 
 def row_slabs(n_rows: int) -> list[slice]:

@@ -5,7 +5,8 @@ import threading
 import pytest
 
 from tabweave import count
-from tabweave.engines.source import Source, errors_naming, family, prefetched
+from tabweave._compat import prefetched
+from tabweave.engines.source import Source, errors_naming, family
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ class StandIn:
     xp = np
 
     def __init__(self, shared_bytes=220 << 10):
-        self.shared_bytes = shared_bytes
+        self.shared_bytes, self.memory = shared_bytes, 1 << 40
         self.launched = []
 
     def join(self, columns, sizes, out):
@@ -32,6 +32,24 @@ class StandIn:
                     pair = codes[left, :n_rows].astype(np.int64) * joint[right]
                     start = starts[number * sides + side]
                     np.add.at(totals, start + pair + codes[right, :n_rows], np.uint64(1))
+
+    def free_bytes(self):
+        return self.memory
+
+    def assign(self, rows, reach, labels, distances, costs):
+        self.launched.append("assign")
+        total = np.zeros((len(rows), reach.shape[1]))
+        for column in rows.indices:
+            total = total + reach[column]
+        labels[:] = total.argmin(axis=1)
+        distances[:] = total.min(axis=1)
+        weighted = np.zeros((len(costs), 256))
+        weighted.ravel()[: len(rows)] = rows.weight * distances
+        costs[:] = weighted.cumsum(axis=1)[:, -1]
+
+    def count_members(self, rows, labels, totals):
+        for column in rows.indices:
+            np.add.at(totals, (labels, column), rows.weight)
 
     def scan(self, layout, queries, limits, names, step):
         self.launched.append(("scan", step))

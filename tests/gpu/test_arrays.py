@@ -6,8 +6,11 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.cluster import KMeans
 
 import tabweave
+from tabweave.cluster.kmeans import fitted_kmeans
 from tabweave.gpu import arrays
 from tabweave.space import scan
 
@@ -32,7 +35,7 @@ def device(request, monkeypatch, stand_in):
     else:
         out = stand_in
         monkeypatch.setattr(arrays, "_cuda", lambda: out)
-    monkeypatch.setattr(scan, "MIN_DEVICE_PAIRS", 0)
+    monkeypatch.setattr(arrays, "MIN_DEVICE_PAIRS", 1)
     return out
 
 
@@ -192,10 +195,96 @@ def test_counts_are_those_of_the_cpu(device):
     assert counts == expected
 
 
+@pytest.mark.parametrize("k", [1, 30])
+def test_nodes_that_do_not_fit_are_searched_in_blocks(stand_in, monkeypatch, k):
+    monkeypatch.setattr(arrays, "_cuda", lambda: stand_in)
+    monkeypatch.setattr(arrays, "MIN_DEVICE_PAIRS", 1)
+    rng = np.random.default_rng(9)
+    nodes, queries = made(rng, 9000, [3, 40], 4, copies=True)
+    names = rng.permutation(9000)
+    names[rng.random(9000) < 0.1] = -1
+    expected = [scan.nearest_nodes(nodes, queries, k, first) for first in (None, names)]
+    stand_in.memory = 3000 * 100
+    with tabweave.config_context(device="gpu"):
+        out = [scan.nearest_nodes(nodes, queries, k, first) for first in (None, names)]
+    assert len(nodes.device_blocks) > 3 and "on_device" not in nodes.__dict__
+    assert sum(launch == ("scan", 1) for launch in stand_in.launched) >= 8
+    for (distances, rows), (expected_distances, expected_rows) in zip(out, expected, strict=True):
+        np.testing.assert_array_equal(rows, expected_rows)
+        np.testing.assert_array_equal(distances, expected_distances)
+
+
+# -- clusters ------------------------------------------------------------------------------------
+
+
+def shirts(n, rng):
+    group = rng.integers(0, 5, n)
+    shift = (rng.random((6, n)) < 0.4) * rng.integers(0, 5, (6, n))
+    table = {f"c{i}": np.array(list("abcdefg"))[(group + shift[i]) % 7] for i in range(6)}
+    return table | {"size": rng.choice(["S", "M", "L"], n)}
+
+
+@pytest.mark.parametrize("centers", ["mode", "medoid", "distribution", "mode_share"])
+@pytest.mark.parametrize("options", [{}, {"metric": "goodall3"}, {"n_clusters": 40}])
+def test_k_modes_are_those_of_the_cpu(device, centers, options):
+    rows = shirts(3000, np.random.default_rng(0))
+    options = {"n_clusters": 6, "n_init": 3, "centers": centers, "random_state": 0} | options
+    weight = np.random.default_rng(1).integers(1, 4, 3000)
+    expected = tabweave.KModes(**options).fit(rows, sample_weight=weight)
+    with tabweave.config_context(device="gpu"):
+        model = tabweave.KModes(**options).fit(rows, sample_weight=weight)
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
+    assert (model.cost_, model.n_iter_) == (expected.cost_, expected.n_iter_)
+    np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
+
+
+def test_k_modes_run_where_they_should(stand_in, monkeypatch):
+    monkeypatch.setattr(arrays, "_cuda", lambda: stand_in)
+    monkeypatch.setattr(arrays, "MIN_DEVICE_PAIRS", 1)
+    rows = shirts(500, np.random.default_rng(0))
+    with tabweave.config_context(device="gpu"):
+        tabweave.KModes(6, n_init=2, random_state=0).fit(rows)
+        assert stand_in.launched.count("assign") > 2
+        stand_in.launched.clear()
+        weight = np.full(500, 0.5)  # of which sums depend on the order
+        tabweave.KModes(6, n_init=2, random_state=0).fit(rows, sample_weight=weight)
+        assert not stand_in.launched
+
+
+def test_empty_clusters_take_the_row_that_the_cpu_gives_them(device):
+    rng = np.random.default_rng(2)
+    rows = {"a": rng.choice(list("xy"), 400, p=[0.9, 0.1]), "b": rng.choice(list("uvw"), 400)}
+    first = [["x", "u"], ["x", "u"], ["x", "u"], ["y", "w"]]
+    expected = tabweave.KModes(4, init=first).fit(rows)
+    with tabweave.config_context(device="gpu"):
+        model = tabweave.KModes(4, init=first).fit(rows)
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
+    assert model.cost_ == expected.cost_
+
+
+@pytest.mark.parametrize("n_clusters", [2, 9])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_k_means_are_those_of_the_cpu(device, monkeypatch, n_clusters, is_weighted):
+    rng = np.random.default_rng(3)
+    points = rng.normal(size=(4000, 7)) + 3 * rng.integers(0, 5, (4000, 1))
+    weight = rng.integers(1, 5, 4000) if is_weighted else None
+    model = KMeans(n_clusters, n_init=4, random_state=0)
+    expected = clone(model).fit(points, sample_weight=weight)
+    steps, settled = [], arrays.settled_centers
+    monkeypatch.setattr(arrays, "settled_centers", lambda *args: steps.append(1) or settled(*args))
+    with tabweave.config_context(device="gpu"):
+        out = fitted_kmeans(clone(model), points, weight)
+    assert len(steps) == 4 and out.get_params() == model.get_params()
+    np.testing.assert_array_equal(out.labels_, expected.labels_)
+    np.testing.assert_allclose(out.cluster_centers_, expected.cluster_centers_, rtol=1e-12)
+    np.testing.assert_allclose(out.inertia_, expected.inertia_, rtol=1e-12)
+    np.testing.assert_array_equal(out.predict(points), expected.labels_)
+
+
 # -- the switch ----------------------------------------------------------------------------------
 
 
-def test_the_switch_is_checked_and_restored():
+def test_the_switch_is_checked_and_restored(device):
     assert tabweave.get_config() == {"device": "cpu"}
     with pytest.raises(ValueError, match="expected device to be 'cpu' or 'gpu', got 'tpu'"):
         tabweave.set_config(device="tpu")
@@ -212,11 +301,12 @@ def test_the_switch_is_checked_and_restored():
 
 @pytest.mark.skipif(has_device(), reason="there is a device")
 def test_without_a_device_the_error_names_the_remedy():
-    with (
-        tabweave.config_context(device="gpu"),
-        pytest.raises((ImportError, RuntimeError), match=r"cupy|CUDA device"),
-    ):
-        arrays.device()
+    expected = pytest.raises((ImportError, RuntimeError), match=r"\[gpu\]|CUDA device")
+    with expected:
+        tabweave.set_config(device="gpu")
+    with expected, tabweave.config_context(device="gpu"):
+        pass
+    assert tabweave.get_config() == {"device": "cpu"}
 
 
 def test_the_environment_sets_the_device():

@@ -49,6 +49,7 @@ from tabweave.embed.value_metric import (
 from tabweave.engines import by_parts, is_source, open_source
 from tabweave.engines.reading import read_sampled
 from tabweave.engines.source import Work
+from tabweave.gpu import arrays as gpu
 from tabweave.io.register import storable
 from tabweave.measures.frequency import entropy_weights
 from tabweave.space.numbers import quantile_bins, with_bins
@@ -180,6 +181,7 @@ def _first_gap(scores: dict[int, float]) -> int:
 # -- k-modes --------------------------------------------------------------------------------------
 
 UNKNOWN = "<unknown>"
+COST_ROWS = gpu.COST_ROWS
 Reach = Callable[[np.ndarray], np.ndarray]  # rows as centres to what each value pays under each
 
 
@@ -330,10 +332,22 @@ class KModes(
         self.n_clusters_ = self._number(table)
         firsts = self._first_centers(seen, heavy)
 
-        def start(histogram: np.ndarray) -> tuple[float, int]:
-            return self._layout.run(seen, heavy, histogram, self.max_iter)
+        device = gpu.device() if gpu.DeviceRows.holds(heavy) else None
+        if device is not None and len(seen) * self.n_clusters_ >= gpu.MIN_DEVICE_PAIRS:
+            rows = gpu.DeviceRows(device, seen, heavy)
+            results = [
+                self._layout.run(lambda reach: step_on_device(rows, reach), first, self.max_iter)
+                for first in firsts
+            ]
+        else:
 
-        results = in_threads(start, firsts)
+            def start(histogram: np.ndarray) -> tuple[float, int]:
+                members = np.empty_like(histogram)
+                return self._layout.run(
+                    lambda reach: step(seen, heavy, reach, members), histogram, self.max_iter
+                )
+
+            results = in_threads(start, firsts)
         best = min(range(len(results)), key=lambda i: results[i][0])
         self.n_iter_ = max(1, results[best][1])
         self._set_centers(firsts[best])
@@ -550,18 +564,14 @@ class ValueLayout:
         return out
 
     def run(
-        self, indices: np.ndarray, weight: np.ndarray, histogram: np.ndarray, max_iter: int
+        self,
+        assign_rows: Callable[[np.ndarray], tuple[np.ndarray, float]],
+        histogram: np.ndarray,
+        max_iter: int,
     ) -> tuple[float, int]:
         """Run k-modes from a first histogram, which becomes that of the best centres."""
-        members = np.empty_like(histogram)
-
-        def assign_all(reaches: list[np.ndarray]) -> list[tuple[np.ndarray, float]]:
-            labels, distances = nearest(indices, reaches[0])
-            cost = total_cost(weight, distances)
-            count_members(indices, weight, labels, distances, members)
-            return [(members, cost)]
-
-        return run_together([self.steps(histogram, max_iter)], assign_all)[0]
+        start = self.steps(histogram, max_iter)
+        return run_together([start], lambda reaches: [assign_rows(reaches[0])])[0]
 
     def steps(self, histogram: np.ndarray, max_iter: int) -> Any:
         """The steps of k-modes, as :func:`steps_of`."""
@@ -849,11 +859,36 @@ def _keep_empty(current, histogram):
 
 @njit(nogil=True, cache=True)
 def total_cost(weight, distances):
-    """Sum up weighted distances, always in the same order."""
+    """Sum up weighted distances, always in the same order: some rows, then the sums of these."""
     total = 0.0
-    for i in range(len(weight)):
-        total += weight[i] * distances[i]
+    for begin in range(0, len(weight), COST_ROWS):
+        part = 0.0
+        for i in range(begin, min(begin + COST_ROWS, len(weight))):
+            part += weight[i] * distances[i]
+        total += part
     return total
+
+
+def step(
+    indices: np.ndarray, weight: np.ndarray, reach: np.ndarray, members: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Assign rows to their nearest centres: the values of members, and what rows pay in all."""
+    labels, distances = nearest(indices, reach)
+    cost = total_cost(weight, distances)
+    count_members(indices, weight, labels, distances, members)
+    return members, cost
+
+
+def step_on_device(rows: gpu.DeviceRows, reach: np.ndarray) -> tuple[np.ndarray, float]:
+    """The same of rows that lie on a device."""
+    cost, (n_values, n_clusters) = rows.assign(reach), reach.shape
+    members = rows.histogram(n_clusters, n_values)
+    if not members.any(axis=1).all():
+        labels, distances = rows.assigned()
+        _fill_empty(labels, distances, n_clusters)
+        rows.move(labels)
+        members = rows.histogram(n_clusters, n_values)
+    return members, cost
 
 
 def steps_of(

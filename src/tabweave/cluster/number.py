@@ -16,6 +16,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from tabweave._compat import one_thread, seed_of
+from tabweave.cluster.kmeans import fitted_kmeans
 from tabweave.cluster.kmodes import (
     OF_MIXTURES,
     KModes,
@@ -233,7 +234,7 @@ class _KMeans:
             centred = self.points - self.points[rows].mean(axis=0)
             return np.zeros(len(self.points), int), float((centred[rows] ** 2).sum())
         with one_thread():
-            model = KMeans(k, n_init=3, random_state=self.seed).fit(self.points[rows])
+            model = fitted_kmeans(KMeans(k, n_init=3, random_state=self.seed), self.points[rows])
             return model.predict(self.points).astype(int), float(model.inertia_)
 
     def silhouette(

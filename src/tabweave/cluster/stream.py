@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import HasMethods, Interval, StrOptions, one_thread
 from tabweave.base import Estimator, TabularInput
+from tabweave.cluster.kmeans import fitted_kmeans
 from tabweave.cluster.kmodes import KModes
 from tabweave.columns.column import Schema
 from tabweave.columns.inputs import check_categorical
@@ -213,8 +214,8 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
             starts.append((carried, 1))
         with one_thread():
             fits = [
-                KMeans(k, init=init, n_init=n, random_state=self._random).fit(
-                    points, sample_weight=weight
+                fitted_kmeans(
+                    KMeans(k, init=init, n_init=n, random_state=self._random), points, weight
                 )
                 for init, n in starts
             ]

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tabweave._compat import require
+from tabweave._compat import prefetched, require
 from tabweave.columns.frames import is_missing, is_ordered, named_columns
 from tabweave.columns.vocabulary import slices
 from tabweave.engines.progress import progress_reporter
@@ -44,7 +43,6 @@ _CSV_ERROR = re.compile(
     r"Found: (\d+)|(Value with unterminated quote)|Invalid unicode)",
     re.DOTALL,
 )
-_END = object()
 
 
 class RereadError(ValueError):
@@ -361,20 +359,6 @@ def _without_order(table: Any, name: str) -> Any:
     parts = [pa.DictionaryArray.from_arrays(p.indices, p.dictionary) for p in table[name].chunks]
     column = pa.chunked_array(parts, parts[0].type)
     return table.set_column(table.column_names.index(name), name, column)
-
-
-def prefetched(items: Iterable[Any]) -> Iterator[Any]:
-    """Items that a second thread fetches, one ahead; its errors are raised here."""
-    iterator = iter(items)
-    try:
-        with ThreadPoolExecutor(1) as thread:  # which ends with what it is fetching
-            ahead = thread.submit(next, iterator, _END)
-            while (item := ahead.result()) is not _END:
-                ahead = thread.submit(next, iterator, _END)
-                yield item
-    finally:
-        if hasattr(iterator, "close"):
-            iterator.close()
 
 
 def family(kind: str) -> str:

@@ -13,19 +13,23 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 from math import isqrt, prod
 from typing import Any
 
 import numpy as np
 
 from tabweave._compat import require
-from tabweave.gpu.kernels import JOIN, PAIRS, RANK, SCAN
+from tabweave.gpu.kernels import ASSIGN, JOIN, MEMBERS, PAIRS, RANK, SCAN
 
 # Shared memory of a block, by the generation of the device; 64 KB for those before.
 SHARED_BYTES = {8: 96 << 10, 9: 220 << 10, 10: 220 << 10, 12: 96 << 10}
 TILE_BYTES = 24 << 10  # of the nodes that a block of the scan reads at a time
 CAPACITY = 4096  # nodes that are collected for a query before it is ranked
 NO_ROW = np.iinfo(np.int64).max
+# Comparisons of rows with rows or centres below which a device does not pay: 2 ms of two cores.
+MIN_DEVICE_PAIRS = 1 << 21
+COST_ROWS = 256  # Rows whose costs are summed up before these sums are, by a block of threads.
 
 _default = {"device": os.environ.get("TABWEAVE_DEVICE", "cpu")}
 _chosen: ContextVar[str | None] = ContextVar("device", default=None)
@@ -53,8 +57,8 @@ def set_config(*, device: str) -> None:
     ----------
     device : {"cpu", "gpu"}
         ``"gpu"`` counts pairs of values and searches for nearest rows on a CUDA device, where
-        that is worth it, with the answers of the CPU. It needs CuPy. The environment variable
-        ``TABWEAVE_DEVICE`` sets what holds at first.
+        that is worth it, with the answers of the CPU. It needs CuPy and a device, and raises
+        without. The environment variable ``TABWEAVE_DEVICE`` sets what holds at first.
     """
     _default["device"] = _checked(device)
 
@@ -85,6 +89,8 @@ def config_context(*, device: str) -> Iterator[None]:
 def _checked(device: str) -> str:
     if device not in ("cpu", "gpu"):
         raise ValueError(f"expected device to be 'cpu' or 'gpu', got {device!r}")
+    if device == "gpu":
+        _cuda()  # raises where there is none
     return device
 
 
@@ -159,6 +165,47 @@ class Cuda:
         work = (xp.asarray(jobs, np.int32), xp.asarray(joint, np.int32), xp.asarray(starts))
         arguments = (codes, *sizes, *work, totals)
         kernel((n_blocks, len(jobs)), (threads,), arguments, shared_mem=4 * max(cells))
+
+    def free_bytes(self) -> int:
+        """How much memory of the device is free."""
+        self.xp.get_default_memory_pool().free_all_blocks()
+        return int(self.xp.cuda.Device().mem_info[0])
+
+    def assign(self, rows: DeviceRows, reach: Any, labels: Any, distances: Any, costs: Any) -> None:
+        """Set the nearest centre of each row; see ``ASSIGN``."""
+        n_values, n_centers = reach.shape
+        shared = 8 * (COST_ROWS + reach.size)
+        in_shared = shared <= self.shared_bytes
+        kernel = self._kernel(
+            ASSIGN,
+            "assign",
+            THREADS=COST_ROWS,
+            COLUMNS=len(rows.indices),
+            CENTERS=n_centers,
+            IN_SHARED=int(in_shared),
+        )
+        arguments = rows.indices, np.int64(len(rows)), reach, np.int32(n_values), rows.weight
+        shared = shared if in_shared else 8 * COST_ROWS
+        kernel(
+            (len(costs),), (COST_ROWS,), (*arguments, labels, distances, costs), shared_mem=shared
+        )
+
+    def count_members(self, rows: DeviceRows, labels: Any, totals: Any) -> None:
+        """Add up the values of each cluster's rows; see ``MEMBERS``."""
+        n_clusters, n_values = totals.shape
+        in_shared = totals.nbytes <= self.shared_bytes
+        kernel = self._kernel(
+            MEMBERS,
+            "count_members",
+            THREADS=512,
+            COLUMNS=len(rows.indices),
+            IN_SHARED=int(in_shared),
+        )
+        n_blocks = max(1, min(-(-len(rows) // 512), 132 * 4))
+        sizes = np.int32(n_values), np.int32(n_clusters)
+        arguments = rows.indices, np.int64(len(rows)), rows.weight, labels, *sizes, totals
+        shared = totals.nbytes if in_shared else 0
+        kernel((n_blocks,), (512,), arguments, shared_mem=shared)
 
     def scan(
         self, layout: ScanLayout, queries: DeviceQueries, limits: Any, names: Any, step: int
@@ -251,14 +298,15 @@ class DeviceNodes:
     @classmethod
     def of(cls, device: Any, nodes: Any) -> DeviceNodes | None:
         """Copy nodes to a device; None for too many columns, or if float32 does not hold them."""
-        xp, n_coordinates = device.xp, len(nodes.line)
-        largest = float(np.abs(nodes.line).max(initial=0))
-        if n_coordinates > 128 or not largest < 1e15 or len(nodes) > np.iinfo(np.int32).max:
+        xp, (n_coordinates, n_nodes) = device.xp, nodes.line.shape
+        largest = max(nodes.line.max(initial=0.0), -nodes.line.min(initial=0.0))
+        if n_coordinates > 128 or not largest < 1e15 or n_nodes > np.iinfo(np.int32).max:
             return None
         if nodes.widths.max(initial=0) > 1 << 16:  # joint values are two bytes
             return None
-        codes = xp.asarray(nodes.codes)
-        line = xp.ascontiguousarray(xp.asarray(nodes.line).T)
+        codes, line = xp.asarray(nodes.codes), xp.empty((n_nodes, n_coordinates))
+        for block in _row_blocks(n_nodes):
+            line[block] = xp.asarray(nodes.line[:, block]).T
         offsets = np.concatenate([[0], np.cumsum(nodes.widths)])
         layout = ScanLayout.of(device, nodes, codes, line)
         if 8 * layout.node_bytes > TILE_BYTES:
@@ -269,6 +317,25 @@ class DeviceNodes:
 
     def __len__(self) -> int:
         return len(self.line)
+
+
+def node_blocks(device: Any, nodes: Any) -> list[slice]:
+    """Nodes cut into runs, each of which fits the memory that is free on a device.
+
+    Of a node it holds the codes, the coordinates in float64, and both as the scan reads them.
+    """
+    n_columns, n_coordinates = len(nodes.widths), len(nodes.line)
+    node_bytes = nodes.codes.itemsize * len(nodes.codes) + 8 * n_coordinates
+    node_bytes += 2 * (n_columns + 8) + 4 * (n_coordinates + 4)
+    fitting = int(device.free_bytes() * 0.75) // node_bytes  # the rest is for queries
+    n_blocks = max(1, -(-len(nodes) // max(1, min(fitting, np.iinfo(np.int32).max))))
+    edges = [len(nodes) * i // n_blocks for i in range(n_blocks + 1)]
+    return [slice(first, last) for first, last in pairwise(edges)]
+
+
+def _row_blocks(n_rows: int, block_rows: int = 1 << 22) -> list[slice]:
+    """Rows that are worked on at a time: few enough for columns of them beside what is kept."""
+    return [slice(i, min(i + block_rows, n_rows)) for i in range(0, n_rows, block_rows)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,23 +382,25 @@ class ScanLayout:
         groups, n_shared = join_columns(nodes.widths.tolist(), budget)
         sizes = [prod(int(nodes.widths[a]) for a in group) for group in groups]
         first_entry = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        columns = _columns(nodes, joint)
         codes = xp.zeros((n_nodes, -(-len(groups) // 8) * 8), np.uint16)
-        for g, group in enumerate(groups):
-            code = xp.zeros(n_nodes, np.int64)
-            for a in group:
-                code = code * int(nodes.widths[a]) + columns[a]
-            codes[:, g] = code
         centre = line.mean(axis=0) if n_coordinates and n_nodes else xp.zeros(n_coordinates)
-        centred = line - centre
         has_products = nodes.power == 2 and n_coordinates >= 24  # fewer are as fast
-        if has_products:
-            error = rounding(len(groups) + n_coordinates)
-            norms = (centred * centred).sum(axis=1, keepdims=True) * (1 - error)
-            centred = xp.hstack([centred, norms])
-        rounded = xp.zeros((n_nodes, -(-centred.shape[1] // 4) * 4), np.float32)
-        rounded[:, : centred.shape[1]] = centred
-        largest = xp.abs(rounded).max(axis=0) if n_nodes else xp.zeros(rounded.shape[1])
+        width = n_coordinates + has_products
+        rounded = xp.zeros((n_nodes, -(-width // 4) * 4), np.float32)
+        largest = xp.zeros(rounded.shape[1], np.float32)
+        for block in _row_blocks(n_nodes):
+            columns = _columns(nodes, joint[:, block])
+            for g, group in enumerate(groups):
+                code = xp.zeros(block.stop - block.start, np.int64)
+                for a in group:
+                    code = code * int(nodes.widths[a]) + columns[a]
+                codes[block, g] = code
+            centred = line[block] - centre
+            rounded[block, :n_coordinates] = centred
+            if has_products:
+                error = rounding(len(groups) + n_coordinates)
+                rounded[block, n_coordinates] = (centred * centred).sum(axis=1) * (1 - error)
+            largest = xp.maximum(largest, xp.abs(rounded[block]).max(axis=0))
         parts = _parts(groups, nodes.widths, sizes)
         shape = groups, n_shared, first_entry, parts, codes, rounded
         return cls(*shape, centre, largest, nodes.power, has_products, per_lane)
@@ -494,6 +563,7 @@ def nearest(
     points: np.ndarray,
     k: int,
     names: np.ndarray | None,
+    kth: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The k nearest nodes of each query, and which queries are left: too far, too many ties.
 
@@ -512,6 +582,8 @@ def nearest(
         How many, at most a quarter of ``CAPACITY``.
     names : ndarray, optional
         What each node is called in the answer, -1 where it may not be found.
+    kth : ndarray, optional
+        How far the k-th of other nodes is from each query: farther ones need not be found.
     """
     n_queries = len(points)
     out, rows = np.empty((n_queries, k)), np.empty((n_queries, k), np.int64)
@@ -524,21 +596,32 @@ def nearest(
     for start in range(0, n_queries, size):
         block = slice(start, min(start + size, n_queries))
         queries = DeviceQueries.of(device, nodes, values(block), points[block])
-        answer = _nearest(device, nodes, queries, block.stop - start, k, called)
+        bounds = None if kth is None else kth[block]
+        answer = _nearest(device, nodes, queries, block.stop - start, k, called, bounds)
         for array, part in zip((out, rows, unfinished), answer, strict=True):
-            array[block] = _on_host(part[: block.stop - start])
+            array[block] = on_host(part[: block.stop - start])
     return out, rows, unfinished | too_far
 
 
 def _nearest(
-    device: Any, nodes: DeviceNodes, queries: DeviceQueries, n_queries: int, k: int, names: Any
+    device: Any,
+    nodes: DeviceNodes,
+    queries: DeviceQueries,
+    n_queries: int,
+    k: int,
+    names: Any,
+    kth: np.ndarray | None = None,
 ) -> tuple[Any, Any, Any]:
-    """Collect and rank among ever more nodes."""
+    """Collect and rank among ever more nodes; among all at once where their k-th is bounded."""
     xp = device.xp
     ratio, step = max(2, min(32, CAPACITY // (4 * k))), 1
     while len(nodes) // step > CAPACITY // 2:
         step *= ratio
     limits = xp.full(queries.values.shape[1], np.inf, np.float32)
+    if kth is not None and np.isfinite(kth).all():
+        bounds, step = xp.zeros(len(limits)), 1
+        bounds[:n_queries] = xp.asarray(kth)
+        limits = queries.limits(nodes, bounds, xp)
     limits[n_queries:] = -np.inf  # those that fill a warp look for nothing
     tries = 0
     while True:
@@ -552,9 +635,88 @@ def _nearest(
         step = max(1, step // ratio)
 
 
-def _on_host(array: Any) -> np.ndarray:
+def on_host(array: Any) -> np.ndarray:
     """An array of a device as one of NumPy."""
     return array if isinstance(array, np.ndarray) else array.get()
+
+
+# -- clusters ------------------------------------------------------------------------------------
+
+
+class DeviceRows:
+    """Rows of categories on a device, their nearest centres, and what these have of each value.
+
+    Parameters
+    ----------
+    device : Cuda
+        Where.
+    indices : ndarray of shape (rows, columns)
+        The values of each row, all columns numbered in one sequence.
+    weight : ndarray
+        How often each row counts: whole numbers.
+    """
+
+    def __init__(self, device: Any, indices: np.ndarray, weight: np.ndarray) -> None:
+        xp, n_rows = device.xp, len(indices)
+        self.device, self.weight = device, xp.asarray(weight, np.float64)
+        self.indices = xp.ascontiguousarray(xp.asarray(indices, np.int32).T)
+        self._labels, self._distances = xp.zeros(n_rows, np.int32), xp.zeros(n_rows)
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    @staticmethod
+    def holds(weight: np.ndarray) -> bool:
+        """Whether sums of weights do not depend on the order in which they are added."""
+        return bool((weight == np.floor(weight)).all() and weight.sum() < 2**53)
+
+    def assign(self, reach: np.ndarray) -> float:
+        """Let each row join its nearest centre; what they pay in all, weighted."""
+        xp = self.device.xp
+        costs = xp.zeros(-(-len(self) // COST_ROWS))
+        self.device.assign(self, xp.asarray(reach), self._labels, self._distances, costs)
+        return float(np.cumsum(on_host(costs))[-1])
+
+    def assigned(self) -> tuple[np.ndarray, np.ndarray]:
+        """The centre of each row, and how far it is."""
+        return on_host(self._labels).astype(np.int64), on_host(self._distances).copy()
+
+    def move(self, labels: np.ndarray) -> None:
+        """Let rows join other centres."""
+        self._labels[:] = self.device.xp.asarray(labels, np.int32)
+
+    def histogram(self, n_clusters: int, n_values: int) -> np.ndarray:
+        """How often each value occurs in each cluster."""
+        totals = self.device.xp.zeros((n_clusters, n_values))
+        self.device.count_members(self, self._labels, totals)
+        return on_host(totals)
+
+
+def settled_centers(
+    device: Any, points: Any, weight: Any, centers: np.ndarray, max_steps: int, tolerance: float
+) -> np.ndarray:
+    """Centres of k-means from which one more step moves them by no more than a tolerance.
+
+    Or from which a cluster would lose all its rows: what then happens is up to the caller.
+    """
+    xp = device.xp
+    centers = xp.asarray(centers)
+    for _ in range(max_steps):
+        sums, sizes = xp.zeros_like(centers), xp.zeros(len(centers), centers.dtype)
+        norms = (centers * centers).sum(axis=1)
+        for block in _row_blocks(len(points), 1 << 20):
+            nearest_of = (norms - 2 * (points[block] @ centers.T)).argmin(axis=1)
+            members = (xp.arange(len(centers))[:, None] == nearest_of) * weight[block]
+            sums += members @ points[block]
+            sizes += members.sum(axis=1)
+        if not bool((sizes > 0).all()):
+            break
+        moved = sums / sizes[:, None]
+        shift = float(((moved - centers) ** 2).sum())
+        if shift <= tolerance:
+            break
+        centers = moved
+    return on_host(centers)
 
 
 # -- pair counts ---------------------------------------------------------------------------------
@@ -609,7 +771,7 @@ def pair_tables(
     jobs, first = _jobs(pairs, cells, starts, device.shared_bytes // 4)
     totals = device.xp.zeros(int(starts[-1]), np.uint64)
     device.count_pairs(codes, n_rows, jobs, joint, first, totals)
-    return _on_host(totals).astype(np.int64), starts
+    return on_host(totals).astype(np.int64), starts
 
 
 def _jobs(

@@ -1,4 +1,4 @@
-"""CUDA kernels: pair counts, and the exact scan for nearest rows.
+"""CUDA kernels: pair counts, the exact scan for nearest rows, and the steps of k-modes.
 
 Sizes are constants when a kernel is compiled (``-D``), so that loops over columns unroll and the
 state of a query stays in registers. :mod:`tabweave.gpu.arrays` lays out what they read, and decides
@@ -302,5 +302,88 @@ extern "C" __global__ void __launch_bounds__(THREADS) rank(
         distances[query * k + i] = i < size ? keys[i] : 1.0 / 0.0;
         rows[query * k + i] = i < size ? named[i] : NO_ROW;
     }
+}
+"""
+
+ASSIGN = r"""
+// Sets each row's nearest centre (the first of equals) and the distance to it, a row a thread.
+// Distances add up in float64 column by column, as the CPU adds them. What values pay under each
+// centre lies in shared memory if it fits. A block sums up its weighted distances in row order.
+#define WIDTH (CENTERS < 16 ? CENTERS : 16)  // centres that a thread looks at in one go
+
+extern "C" __global__ void __launch_bounds__(THREADS) assign(
+    const int* __restrict__ indices, long long n_rows,  // COLUMNS x rows
+    const double* __restrict__ reach, int n_values,     // values x CENTERS
+    const double* __restrict__ weight,
+    int* __restrict__ labels, double* __restrict__ distances, double* __restrict__ costs)
+{
+    extern __shared__ double shared[];
+    double* parts = shared;
+    const double* pays = reach;
+    if (IN_SHARED) {
+        for (int i = threadIdx.x; i < n_values * CENTERS; i += THREADS)
+            shared[THREADS + i] = reach[i];
+        pays = shared + THREADS;
+        __syncthreads();
+    }
+    const long long row = blockIdx.x * (long long)THREADS + threadIdx.x;
+    parts[threadIdx.x] = 0.0;
+    if (row < n_rows) {
+        double best = 1.0 / 0.0;
+        int label = 0;
+        for (int first = 0; first < CENTERS; first += WIDTH) {
+            double total[WIDTH];
+            for (int a = 0; a < COLUMNS; ++a) {
+                const double* line =
+                    pays + (long long)indices[a * n_rows + row] * CENTERS + first;
+                #pragma unroll
+                for (int c = 0; c < WIDTH; ++c)
+                    if (first + c < CENTERS)
+                        total[c] = a == 0 ? line[c] : __dadd_rn(total[c], line[c]);
+            }
+            #pragma unroll
+            for (int c = 0; c < WIDTH; ++c)
+                if (first + c < CENTERS && total[c] < best) {
+                    best = total[c];
+                    label = first + c;
+                }
+        }
+        labels[row] = label;
+        distances[row] = best;
+        parts[threadIdx.x] = __dmul_rn(weight[row], best);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        double cost = 0.0;
+        for (int i = 0; i < THREADS; ++i) cost = __dadd_rn(cost, parts[i]);
+        costs[blockIdx.x] = cost;
+    }
+}
+"""
+
+MEMBERS = r"""
+// Adds the weight of each row to the histogram of its cluster, for each of its values. Weights are
+// whole numbers, so that any order of adding gives the same sums.
+extern "C" __global__ void __launch_bounds__(THREADS) count_members(
+    const int* __restrict__ indices, long long n_rows, const double* __restrict__ weight,
+    const int* __restrict__ labels, int n_values, int n_clusters, double* __restrict__ totals)
+{
+    extern __shared__ double histogram[];
+    double* sums = IN_SHARED ? histogram : totals;
+    const int n_cells = n_values * n_clusters;
+    if (IN_SHARED) {
+        for (int i = threadIdx.x; i < n_cells; i += THREADS) histogram[i] = 0.0;
+        __syncthreads();
+    }
+    for (long long row = blockIdx.x * (long long)THREADS + threadIdx.x; row < n_rows;
+         row += (long long)gridDim.x * THREADS) {
+        double* cluster = sums + (long long)labels[row] * n_values;
+        for (int a = 0; a < COLUMNS; ++a)
+            atomicAdd(&cluster[indices[a * n_rows + row]], weight[row]);
+    }
+    if (!IN_SHARED) return;
+    __syncthreads();
+    for (int i = threadIdx.x; i < n_cells; i += THREADS)
+        if (histogram[i] != 0.0) atomicAdd(&totals[i], histogram[i]);
 }
 """

@@ -109,11 +109,9 @@ class ColumnCoordinates(NamedTuple):
             after = np.empty(numbers.shape)
             weighted = local * scales
             local_distances(queries.arrays(block), columns, before, numbers, weighted, after)
-            order = np.argsort(after, axis=1, kind="stable")
-            squared[block] = np.take_along_axis(after, order, axis=1)
-            nodes[block] = np.take_along_axis(numbers, order, axis=1)
+            sort_lines(after, numbers, squared[block], nodes[block])
 
-        in_threads(work, slices(len(nodes), 1, 32))
+        in_threads(work, slices(len(nodes), 1, 128))
         return Neighbors(neighbors.query_rows, squared, nodes), weights
 
 
@@ -146,6 +144,20 @@ def local_distances(queries, columns, squared, nodes, weights, out):
                 part = _squared(points[i], line[u], edges[g], edges[g + 1])
                 total += weights[i, n_values + g] * part
             out[i, m] = total
+
+
+@njit(nogil=True, cache=True)
+def sort_lines(distances, numbers, sorted_distances, sorted_numbers):
+    """Sort each line by distance, equal ones as they stand: by insertion, as most are in order."""
+    for i in range(len(distances)):
+        for m in range(distances.shape[1]):
+            distance, number, place = distances[i, m], numbers[i, m], m
+            while place > 0 and sorted_distances[i, place - 1] > distance:
+                sorted_distances[i, place] = sorted_distances[i, place - 1]
+                sorted_numbers[i, place] = sorted_numbers[i, place - 1]
+                place -= 1
+            sorted_distances[i, place] = distance
+            sorted_numbers[i, place] = number
 
 
 @njit(nogil=True, cache=True)

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from tabweave._compat import Interval, StrOptions, in_threads, seed_of
+from tabweave._compat import Interval, StrOptions, in_threads, prefetched, seed_of
 from tabweave.base import Estimator, TabularInput
 from tabweave.columns.column import Schema
 from tabweave.columns.identifiers import warn_of_predictive
@@ -44,6 +44,7 @@ from tabweave.engines import (
     read_with_classes,
 )
 from tabweave.engines.reading import read_queries, read_row
+from tabweave.gpu import arrays as gpu
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.neighbors import members
@@ -71,7 +72,7 @@ from tabweave.neighbors.votes import (
     probabilities,
     winners,
 )
-from tabweave.space.scan import View
+from tabweave.space.scan import Queries, View
 from tabweave.space.space import added
 from tabweave.updates import exclusive
 
@@ -79,6 +80,7 @@ LOCAL_STRENGTHS = (0.0, 10.0)  # how far columns may be weighted anew around a r
 MIN_ADDITIVE_ROWS = 5_000  # Rows from which an additive model is learned beside the votes.
 MIN_ROWS_TO_CHOOSE = 10  # Of fewer rows nothing is held out.
 QUERY_BLOCK_ROWS = 2048  # Rows that are answered at a time.
+DEVICE_BLOCK_ROWS = 8192  # The same on a device, which many queries keep busy.
 
 
 class SearchState(NamedTuple):
@@ -417,17 +419,23 @@ class _NeighborPredictor(CacheNotSaved, TabularInput, Estimator):
         """Yield the nodes near some of the rows asked about, and the weights of columns."""
         _, view, targets, columns, _ = self._search_state()
         queries, ks = view.queries(table), self.n_neighbors_
-        ones = np.ones(len(view.nodes), np.int64)
-        for block in slices(table.n_rows, 1, QUERY_BLOCK_ROWS):
-            rows = np.arange(table.n_rows)[block]
-            part = queries.take(rows)
+        sizes = targets.sizes if columns is None else np.ones(len(view.nodes), np.int64)
+        k = max(ks) if columns is None else members.n_reranked(ks)
+        on_device = gpu.device() is not None
+        n_rows = DEVICE_BLOCK_ROWS if on_device else QUERY_BLOCK_ROWS
+
+        def searched() -> Iterator[tuple[Neighbors, Queries]]:
+            for block in slices(table.n_rows, 1, n_rows):
+                rows = np.arange(table.n_rows)[block]
+                part = queries.take(rows)
+                yield Neighbors(rows, *nearest_and_ties(view.nodes, sizes, part, k)), part
+
+        # While a device looks for the neighbours of a block, the cores weigh those before.
+        for neighbors, part in prefetched(searched()) if on_device else searched():
             if columns is None:
-                nearest = nearest_and_ties(view.nodes, targets.sizes, part, max(ks))
-                weights = np.ones((len(rows), len(view.values) + len(view.lines)))
-                yield Neighbors(rows, *nearest), weights
+                yield neighbors, np.ones((len(part), len(view.values) + len(view.lines)))
             else:
-                nearest = nearest_and_ties(view.nodes, ones, part, members.n_reranked(ks))
-                yield columns.reranked(Neighbors(rows, *nearest), targets, part, self.local_)
+                yield columns.reranked(neighbors, targets, part, self.local_)
 
     def _votes(self, table: Table) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield some of the rows asked about, the weights of the nodes that vote, and the nodes."""
@@ -797,7 +805,10 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
         """Yield some of the rows asked about, and each class's share of their votes, sparse."""
         targets, n_classes = self._search_state().targets, len(self.classes_)
         for rows, weights, nodes in self._votes(table):
-            yield rows, targets.class_votes([(weights, nodes)], n_classes)[0]
+            parts = slices(len(rows), 1, 512)
+            ballots = [[(weights[part], nodes[part])] for part in parts]
+            votes = in_threads(lambda ballot: targets.class_votes(ballot, n_classes)[0], ballots)
+            yield from zip((rows[part] for part in parts), votes, strict=True)
 
 
 @storable

@@ -25,8 +25,6 @@ from tabweave.space.space import HIDDEN, LabelPoints, Labels, Space, total_gaps
 
 # Of a coordinate up to here float32 can hold the square, exactly enough.
 MAX_FLOAT32_COORDINATE = 1e15
-# Comparisons below which a device does not pay: about what two cores do in 2 ms.
-MIN_DEVICE_PAIRS = 1 << 21
 
 Ranking = tuple[np.ndarray, np.ndarray]  # distances and row numbers, a line for each query
 Hits = tuple[np.ndarray, np.ndarray, np.ndarray]  # who asks, who is found, what adds up between
@@ -120,6 +118,15 @@ class Nodes:
     def on_device(self) -> gpu.DeviceNodes | None:
         """The nodes on the device that was chosen; None where the CPU has to search."""
         return gpu.DeviceNodes.of(gpu.device(), self)
+
+    @cached_property
+    def device_blocks(self) -> list[slice]:
+        """Runs of nodes of which each fits the memory of the device."""
+        return gpu.node_blocks(gpu.device(), self)
+
+    def block(self, nodes: slice) -> Nodes:
+        """A run of the nodes, without a copy."""
+        return replace(self, codes=self.codes[:, nodes], line=self.line[:, nodes], vectors=None)
 
     def take(self, nodes: np.ndarray) -> Nodes:
         """Some of the nodes, close together in memory."""
@@ -598,29 +605,39 @@ def nearest_nodes(
     is_part = bool(begin) or len(candidates) < len(first) // 4
     if is_part:
         nodes, first = nodes.take(candidates), first[candidates]
-    is_large = len(queries) * len(nodes) >= MIN_DEVICE_PAIRS and k <= gpu.CAPACITY // 4
-    if is_large and gpu.device() is not None and nodes.on_device is not None:
-        return _nearest_on_device(nodes, queries, k, first)
+    is_large = len(queries) * len(nodes) >= gpu.MIN_DEVICE_PAIRS and k <= gpu.CAPACITY // 4
+    if is_large and gpu.device() is not None:
+        ranking = _nearest_on_device(nodes, queries, k, first)
+        if ranking is not None:
+            return ranking
     return _nearest_on_cpu(nodes, queries, k, first, is_part=is_part)
 
 
-def _nearest_on_device(nodes: Nodes, queries: Queries, k: int, first: np.ndarray) -> Ranking:
-    """The k nearest nodes, found on a device; what ties fill there is left to the CPU."""
-    assert nodes.on_device is not None
-    is_number = (first == np.arange(len(first))).all()
-    *ranking, unfinished = gpu.nearest(
-        gpu.device(),
-        nodes.on_device,
-        queries.values,
-        queries.points,
-        k,
-        None if is_number else first,
-    )
-    distances, rows = ranking
+def _nearest_on_device(nodes: Nodes, queries: Queries, k: int, first: np.ndarray) -> Ranking | None:
+    """The k nearest nodes, found on a device; None where the CPU has to search.
+
+    Nodes that do not fit its memory go there in blocks. What ties fill is left to the CPU.
+    """
+    device, blocks = gpu.device(), nodes.device_blocks
+    is_resident = len(blocks) == 1
+    is_number = is_resident and (first == np.arange(len(first))).all()
+    ranking: Ranking | None = None
+    unfinished = np.zeros(len(queries), bool)
+    for block in blocks:
+        part = nodes.on_device if is_resident else gpu.DeviceNodes.of(device, nodes.block(block))
+        if part is None:
+            return None
+        named = None if is_number else first[block]
+        kth = None if ranking is None else ranking[0][:, -1]
+        *nearest, left = gpu.nearest(device, part, queries.values, queries.points, k, named, kth)
+        del part  # before the next one comes
+        ranking = (nearest[0], nearest[1]) if ranking is None else merge(ranking, nearest, k)
+        unfinished |= left
+    assert ranking is not None
     left = np.flatnonzero(unfinished)
     if len(left):
-        distances[left], rows[left] = _nearest_on_cpu(nodes, queries.take(left), k, first)
-    return distances, rows
+        ranking[0][left], ranking[1][left] = _nearest_on_cpu(nodes, queries.take(left), k, first)
+    return ranking
 
 
 def _nearest_on_cpu(

@@ -13,6 +13,7 @@ from tabweave._compat import one_thread
 from tabweave.apps.report.html import rounded, shown
 from tabweave.apps.report.rows import Axes
 from tabweave.cluster.describe import value_counts_by_cluster
+from tabweave.cluster.kmeans import fitted_kmeans
 from tabweave.cluster.number import number_of_clusters
 from tabweave.columns.table import Table, take_rows
 
@@ -58,7 +59,7 @@ def find_centers(
         scored = np.sort(rng.choice(len(points), MAX_SCORED_ROWS, replace=False))
     with one_thread():
         model = KMeans(n_clusters, n_init=3, random_state=random_state)
-        labels = model.fit(points, sample_weight=weights).labels_[scored]
+        labels = fitted_kmeans(model, points, weights).labels_[scored]
         several = len(np.unique(labels)) > 1
         score = float(silhouette_score(points[scored], labels)) if several else 0.0
     centers = model.cluster_centers_

@@ -12,14 +12,18 @@ import argparse
 import os
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from sklearn.cluster import KMeans
 
 import tabweave
+from tabweave._compat import in_threads
+from tabweave.cluster.kmeans import fitted_kmeans
 from tabweave.counts.counting import pack_columns
 from tabweave.gpu import arrays
-from tabweave.space.scan import Nodes, Queries, _nearest_on_cpu
+from tabweave.space.scan import Nodes, Queries, _nearest_on_cpu, nearest_nodes
 
 
 def best_of(work: Callable[[], Any], repeats: int = 3) -> float:
@@ -75,7 +79,8 @@ def searched(n_nodes: int, n_categories: int, n_numbers: int, n_queries: int, k:
     """Search the nearest of distinct made rows, and compare with the CPU's answers."""
     rng = np.random.default_rng(0)
     codes = [rng.integers(0, 10, n_nodes, dtype=np.uint8) for _ in range(n_categories)]
-    line = rng.normal(size=(4 * n_numbers, n_nodes))
+    line = np.empty((4 * n_numbers, n_nodes))
+    in_threads(lambda c: np.random.default_rng(c).standard_normal(out=line[c]), range(len(line)))
     nodes = Nodes.of(codes, [10] * n_categories, line)
     asked = rng.integers(0, n_nodes, n_queries)
     tables = []
@@ -98,7 +103,7 @@ def searched(n_nodes: int, n_categories: int, n_numbers: int, n_queries: int, k:
         device, resident, queries.values(slice(None)), queries.points
     )
     kernels = best_of(lambda: arrays._nearest(device, resident, on_device, n_queries, k, None))
-    few = np.arange(32)
+    few = np.arange(32 if n_nodes * (n_numbers + 1) < 1 << 29 else 4)
     start = time.perf_counter()
     expected = _nearest_on_cpu(nodes, queries.take(few), k, np.arange(n_nodes))
     cpu = (time.perf_counter() - start) / len(few)
@@ -110,6 +115,59 @@ def searched(n_nodes: int, n_categories: int, n_numbers: int, n_queries: int, k:
         f"{'equal' if same else 'DIFFERENT'}, {unfinished.sum()} left | {copied:.2f} |",
         flush=True,
     )
+
+
+def streamed(n_nodes: int, n_queries: int, n_blocks: int, k: int = 10) -> None:
+    """Search nodes as if the device held one of so many blocks of them at a time."""
+    rng = np.random.default_rng(0)
+    nodes = Nodes.of([], [], rng.standard_normal((40, n_nodes)))
+    queries = Queries.of([], [], np.ascontiguousarray(nodes.line[:, :n_queries].T))
+    times, answers = [], []
+    for blocks in (1, n_blocks):
+        edges = [n_nodes * i // blocks for i in range(blocks + 1)]
+        nodes.__dict__["device_blocks"] = [slice(*pair) for pair in pairwise(edges)]
+        answers.append(nearest_nodes(nodes, queries, k))
+        times.append(best_of(lambda: nearest_nodes(nodes, queries, k), 1))
+        nodes.__dict__.pop("on_device", None)
+    same = all(np.array_equal(*pair) for pair in zip(*answers, strict=True))
+    print(
+        f"| {n_nodes:,} x 40 coordinates | {n_queries:,} | {times[0]:.2f} | {n_blocks} | "
+        f"{times[1]:.2f} | {'equal' if same else 'DIFFERENT'} |",
+        flush=True,
+    )
+
+
+def clusters(n_rows: int) -> None:
+    """k-modes and k-means on the cores and on the device."""
+    rng = np.random.default_rng(2)
+    group = rng.integers(0, 12, n_rows)
+    names = np.array(list("abcdefghij"))
+    frame = {
+        f"c{i}": names[(group + (rng.random(n_rows) < 0.5) * rng.integers(0, 10, n_rows)) % 10]
+        for i in range(20)
+    }
+    points = rng.normal(size=(n_rows, 64)) + rng.normal(size=(12, 64))[group]
+    fits: dict[str, Callable[[], Any]] = {
+        f"KModes(10), {n_rows:,} x 20": lambda: tabweave.KModes(10, random_state=0).fit(frame),
+        f"k-means, 10 of 10 starts, {n_rows:,} x 64": lambda: fitted_kmeans(
+            KMeans(10, n_init=10, random_state=0), points
+        ),
+    }
+    for name, fit in fits.items():
+        models, times = [], []
+        for device in ("cpu", "gpu"):
+            with tabweave.config_context(device=device):
+                for _ in range(2):
+                    start = time.perf_counter()
+                    model = fit()
+                    seconds = time.perf_counter() - start
+            models.append(model)
+            times.append(seconds)
+        same = np.array_equal(models[0].labels_, models[1].labels_)
+        print(
+            f"| {name} | {times[0]:.2f} | {times[1]:.2f} | {'equal' if same else 'DIFFERENT'} |",
+            flush=True,
+        )
 
 
 def torch_search(n_nodes: int, n_axes: int, n_queries: int, k: int = 10) -> None:
@@ -194,7 +252,9 @@ def main() -> None:
     parser.add_argument("--large", type=int, default=100_000_000)
     parser.add_argument("--counted", type=int, default=1_000_000_000)
     parser.add_argument("--queries", type=int, default=10_000)
-    parser.add_argument("--only", default="machine counts search torch large estimators")
+    parser.add_argument(
+        "--only", default="machine counts search torch large streamed clusters estimators"
+    )
     options = parser.parse_args()
     parts = options.only.split()
     tabweave.set_config(device="gpu")
@@ -213,6 +273,16 @@ def main() -> None:
                 searched(options.rows, *shape, n_queries)
         if "large" in parts:
             searched(options.large, 20, 0, 1024)
+            searched(options.large, 10, 10, 1024)
+        print()
+    if "streamed" in parts:
+        print("| rows | queries | s, resident | blocks | s, in blocks | answers |")
+        print("|---|---|---|---|---|---|")
+        streamed(10 * options.rows, options.queries, 4)
+        print()
+    if "clusters" in parts:
+        print("| fit | s, cores | s, device | labels |\n|---|---|---|---|")
+        clusters(options.rows)
         print()
     if "torch" in parts:
         print("| peer | queries | µs a query |\n|---|---|---|")

@@ -6,10 +6,36 @@ import pytest
 from tabweave.gpu.arrays import CAPACITY, NO_ROW
 
 
+class CudaArray:
+    """What another library calls an array on a device; NumPy may not read it by itself."""
+
+    def __init__(self, cells):
+        self.cells = np.asarray(cells)
+        self.shape, self.ndim, self.dtype = self.cells.shape, self.cells.ndim, self.cells.dtype
+
+    __cuda_array_interface__ = property(lambda self: self.cells.__array_interface__)
+
+    def __len__(self):
+        return len(self.cells)
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("implicit conversion to a NumPy array is not allowed")
+
+
+class DeviceArrays:
+    """NumPy as the library of a device, which reads what lies on it."""
+
+    def __getattr__(self, name):
+        return getattr(np, name)
+
+    def asarray(self, cells, dtype=None):
+        return np.asarray(cells.cells if isinstance(cells, CudaArray) else cells, dtype)
+
+
 class StandIn:
     """Takes the place of :class:`tabweave.gpu.arrays.Cuda`, and keeps what was launched."""
 
-    xp = np
+    xp = DeviceArrays()
 
     def __init__(self, shared_bytes=220 << 10):
         self.shared_bytes, self.memory = shared_bytes, 1 << 40
@@ -99,6 +125,17 @@ class StandIn:
             distances[query, : len(order)] = total[order]
             rows[query, : len(order)] = named[order]
         return distances, rows
+
+
+@pytest.fixture
+def cuda_array():
+    """What makes an array on a device, or on what stands for one."""
+    try:
+        import cupy
+
+        return cupy.asarray if cupy.cuda.runtime.getDeviceCount() else CudaArray
+    except Exception:
+        return CudaArray
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.cluster import KMeans
+from sklearn.cluster import KMeans, kmeans_plusplus
 
 import tabweave
 from tabweave.cluster.kmeans import fitted_kmeans
@@ -214,6 +214,92 @@ def test_nodes_that_do_not_fit_are_searched_in_blocks(stand_in, monkeypatch, k):
         np.testing.assert_array_equal(distances, expected_distances)
 
 
+# -- rows that lie on a device --------------------------------------------------------------------
+
+
+def resident(n=70_000, seed=0):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 4, n)
+    return {
+        "shop": (group + rng.integers(0, 2, n)).astype(np.uint8),
+        "month": (1 + rng.integers(0, 12, n)).astype(np.int16),
+        "code": (-5 * group).astype(np.int64),
+        "is_new": rng.random(n) < 0.3,
+    }
+
+
+def test_columns_on_a_device_are_counted_there(device, cuda_array, monkeypatch):
+    rows = resident()
+    expected = tabweave.count(rows, schema="nominal")
+    copied = cuda_columns_copied(monkeypatch)
+    with tabweave.config_context(device="gpu"):
+        table = {name: cuda_array(cells) for name, cells in rows.items()}
+        assert tabweave.count(table, schema="nominal") == expected
+        together = np.stack([cells.astype(np.int64) for cells in rows.values()], axis=1)
+        expected = tabweave.Counts.of(tabweave.Table.of(together, "nominal"))
+        counts = tabweave.Counts.of(tabweave.Table.of(cuda_array(together), "nominal"))
+    assert counts == expected
+    assert not copied
+
+
+def cuda_columns_copied(monkeypatch):
+    copied, read = [], arrays.DeviceColumn.copy_on_host.func
+    counted = property(lambda self: copied.append(self) or read(self))
+    monkeypatch.setattr(arrays.DeviceColumn, "copy_on_host", counted)
+    return copied
+
+
+def test_columns_on_a_device_are_read_as_those_in_memory(device, cuda_array):
+    rng = np.random.default_rng(1)
+    rows = resident(500) | {"price": rng.normal(size=500), "far": rng.integers(0, 1 << 40, 500)}
+    for schema in (None, {"shop": "nominal", "code": "nominal"}):
+        expected = tabweave.count(rows, schema=schema)
+        with tabweave.config_context(device="gpu"):
+            table = {name: cuda_array(cells) for name, cells in rows.items()}
+            assert tabweave.count(table, schema=schema) == expected
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["Weave", "OneHot", "CDE", "UNICORN"])
+def test_rows_on_a_device_become_vectors_there(device, cuda_array, name, dtype):
+    rng = np.random.default_rng(2)
+    rows = resident(800) | {"price": rng.normal(size=800)}
+    schema = {"shop": "nominal", "month": "nominal", "code": "nominal"}
+    model = getattr(tabweave, name)(schema=schema, dtype=dtype).fit(rows)
+    asked = {key: cells[::3] for key, cells in rows.items()}
+    asked["month"][5] = 27  # which fit has not seen
+    expected = model.transform(asked)
+    with tabweave.config_context(device="gpu"):
+        vectors = model.transform({key: cuda_array(cells) for key, cells in asked.items()})
+    assert type(vectors) is type(device.xp.zeros(0)) and vectors.dtype == dtype
+    np.testing.assert_array_equal(arrays.on_host(vectors), expected)
+
+
+def test_rows_on_a_device_need_one(cuda_array):
+    with pytest.raises(TypeError, match=r"set_config\(device='gpu'\), or copy it"):
+        tabweave.count({"a": cuda_array(np.arange(9))})
+
+
+def test_batches_of_files_are_counted_on_the_device(device, tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rng = np.random.default_rng(3)
+    group = rng.integers(0, 5, 200_000)
+    letters = np.array(list("abcdefgh"))
+    table = {f"c{i}": letters[(group + rng.integers(0, 3, len(group))) % 8] for i in range(4)}
+    parquet.write_table(pa.table(table), tmp_path / "rows.parquet", row_group_size=50_000)
+    expected = tabweave.count(tmp_path / "rows.parquet")
+    counted, count = [], arrays.pair_tables
+    monkeypatch.setattr(
+        arrays, "pair_tables", lambda *args: counted.append(args[2]) or count(*args)
+    )
+    with tabweave.config_context(device="gpu"):
+        assert tabweave.count(tmp_path / "rows.parquet") == expected
+    assert sum(counted) == 200_000
+
+
 # -- clusters ------------------------------------------------------------------------------------
 
 
@@ -270,8 +356,10 @@ def test_k_means_are_those_of_the_cpu(device, monkeypatch, n_clusters, is_weight
     weight = rng.integers(1, 5, 4000) if is_weighted else None
     model = KMeans(n_clusters, n_init=4, random_state=0)
     expected = clone(model).fit(points, sample_weight=weight)
-    steps, settled = [], arrays.settled_centers
-    monkeypatch.setattr(arrays, "settled_centers", lambda *args: steps.append(1) or settled(*args))
+    steps, settled = [], arrays.DevicePoints.settled
+    monkeypatch.setattr(
+        arrays.DevicePoints, "settled", lambda *args: steps.append(1) or settled(*args)
+    )
     with tabweave.config_context(device="gpu"):
         out = fitted_kmeans(clone(model), points, weight)
     assert len(steps) == 4 and out.get_params() == model.get_params()
@@ -279,6 +367,16 @@ def test_k_means_are_those_of_the_cpu(device, monkeypatch, n_clusters, is_weight
     np.testing.assert_allclose(out.cluster_centers_, expected.cluster_centers_, rtol=1e-12)
     np.testing.assert_allclose(out.inertia_, expected.inertia_, rtol=1e-12)
     np.testing.assert_array_equal(out.predict(points), expected.labels_)
+
+
+def test_k_means_draw_the_starts_of_scikit_learn(device):
+    rng = np.random.default_rng(4)
+    points, weight = rng.normal(size=(5000, 3)), rng.random(5000)
+    on_device = arrays.DevicePoints(device, points, weight)
+    for seed in range(5):
+        expected, _ = kmeans_plusplus(points, 12, sample_weight=weight, random_state=seed)
+        out = on_device.first_centers(12, np.random.RandomState(seed))
+        np.testing.assert_array_equal(arrays.on_host(out), expected)
 
 
 # -- the switch ----------------------------------------------------------------------------------

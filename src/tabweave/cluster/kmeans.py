@@ -1,6 +1,6 @@
 """k-means as scikit-learn has it, with its steps on a device where one was chosen.
 
-Starts are drawn, and answers computed, by scikit-learn: the device takes the steps between them.
+The device draws starts and takes the steps; scikit-learn takes the last ones, and answers.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans, kmeans_plusplus
+from sklearn.cluster import KMeans
 
 from tabweave.gpu import arrays as gpu
 
@@ -22,19 +22,17 @@ def fitted_kmeans(model: KMeans, points: np.ndarray, sample_weight: Any = None) 
     """
     device, init = gpu.device(), model.init
     is_large = len(points) * model.n_clusters >= gpu.MIN_DEVICE_PAIRS
-    if device is None or not is_large or not isinstance(init, str) or init != "k-means++":
+    is_drawn = isinstance(init, str) and init == "k-means++"
+    if device is None or not (is_large and is_drawn and points.dtype == np.float64):
         return model.fit(points, sample_weight=sample_weight)
-    copied: list[tuple[Any, Any]] = []  # what lies on the device, for all starts
+    copied: list[gpu.DevicePoints] = []  # for all starts
 
     def settled(X: np.ndarray, n_clusters: int, random_state: Any) -> np.ndarray:
-        first, _ = kmeans_plusplus(
-            X, n_clusters, sample_weight=sample_weight, random_state=random_state
-        )
         if not copied:
-            weight = np.ones(len(X)) if sample_weight is None else sample_weight
-            copied.append((device.xp.asarray(X), device.xp.asarray(weight, X.dtype)))
-        tolerance = model.tol * float(np.var(X, axis=0).mean())
-        return gpu.settled_centers(device, *copied[0], first, model.max_iter - 1, tolerance)
+            weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight)
+            copied.append(gpu.DevicePoints(device, X, weight))
+        first = copied[0].first_centers(n_clusters, random_state)
+        return copied[0].settled(first, model.max_iter - 1, model.tol)
 
     try:
         return model.set_params(init=settled).fit(points, sample_weight=sample_weight)

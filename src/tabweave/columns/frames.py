@@ -27,6 +27,7 @@ from tabweave.columns.vocabulary import (
     slices,
     take,
 )
+from tabweave.gpu import arrays as gpu
 
 _NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal)
 
@@ -82,6 +83,8 @@ def columns_of(X: Any, *, strict: bool = True) -> Parts:
         )
     elif isinstance(X, np.ndarray | list | tuple):
         parts = _from_array(X)
+    elif gpu.lies_on_device(X) and len(X.shape) == 2:
+        parts = None, gpu.device_columns(X), X.shape[0]
     else:
         parts = _from_frame(X)
     names, columns, n_rows = parts
@@ -219,7 +222,7 @@ def in_memory(X: Any) -> bool:
     """Whether X is surely rows at hand; of anything else, engines say what it is."""
     if isinstance(X, list | tuple):
         return bool(X) and isinstance(X[0], list | tuple | Mapping | np.ndarray)
-    if isinstance(X, np.ndarray | Mapping):
+    if isinstance(X, np.ndarray | Mapping) or gpu.lies_on_device(X):
         return True
     kind = type(X)
     library = kind.__module__.partition(".")[0]
@@ -372,6 +375,9 @@ def as_column(cells: Any, name: Any) -> Any:
         tables = "; several tables go into tabweave.Sources({'name': table, ...}, key=...)"
         remedy = tables if hasattr(cells, "columns") else ""
         raise ValueError(f"column {name!r}: expected one dimension, got {ndim}{remedy}")
+    if gpu.lies_on_device(cells):
+        (column,) = gpu.device_columns(cells)
+        return column
     if type(cells).__module__.partition(".")[0] == "pandas" and not hasattr(cells, "iloc"):
         import pandas as pd
 
@@ -444,7 +450,7 @@ def infer_kind(column: Any) -> str:
     """Nominal, ordinal, numeric or set, by the type of a column."""
     import narwhals as nw
 
-    if isinstance(column, np.ndarray):
+    if isinstance(column, np.ndarray | gpu.DeviceColumn):
         if column.dtype == object:
             return _infer_objects(column.tolist())
         return "numeric" if column.dtype.kind in "iufMm" else "nominal"
@@ -502,7 +508,7 @@ def times_held(column: Any) -> str:
     """
     import narwhals as nw
 
-    is_array = isinstance(column, np.ndarray)
+    is_array = isinstance(column, np.ndarray | gpu.DeviceColumn)
     if is_array and column.dtype != object:
         return {"M": DATETIMES, "m": TIME_SPANS}.get(column.dtype.kind, "")
     if not is_array and _is_text(column):
@@ -589,6 +595,9 @@ def categories(column: Any, *, empty_is_missing: bool = False) -> tuple[np.ndarr
     Codes have the smallest unsigned type; those of at most four bytes that lie in another library's
     memory stay there.
     """
+    on_device = column.encoded() if isinstance(column, gpu.DeviceColumn) else None
+    if on_device is not None:
+        return on_device  # type: ignore[return-value]  # which NumPy sees as an array
     codes, raw = encode(column)
     texts = set(map(type, raw)) == {str}  # which are labels already
     labels: list[Label] = list(raw) if texts else [canonical(value) for value in raw]

@@ -202,6 +202,8 @@ def in_order(
     for i, (column, column_levels) in enumerate(zip(columns, levels, strict=True)):
         if not column.is_set:
             permutation = order(column.labels, column_levels)
+            if np.array_equal(permutation, np.arange(len(permutation))):
+                continue
             code = np.empty(len(permutation), column.codes.dtype)
             code[permutation] = np.arange(len(permutation))
             labels = [column.labels[i] for i in permutation.tolist()]
@@ -309,6 +311,9 @@ def _one_pair(
     left: np.ndarray, right: np.ndarray, shape: tuple[int, int], weight: np.ndarray | None
 ) -> Any:
     if shape[0] * shape[1] <= max(BLOCK_ENTRIES, len(left)):
+        if weight is None and isinstance(left, gpu.DeviceColumn):
+            return gpu.pair_histogram(left, right, shape)
+        left, right = np.asarray(left), np.asarray(right)
         return pair_histogram(left, right, shape, weight)
     ones = np.ones(len(left), np.int64) if weight is None else weight
     where = (left.astype(np.int32), right.astype(np.int32))
@@ -334,6 +339,8 @@ def _on_diagonal(times: np.ndarray) -> Any:
 
 def _times(column: Codes | Sets, weight: np.ndarray | None) -> np.ndarray:
     """How often each value occurs."""
+    if weight is None and isinstance(column.codes, gpu.DeviceColumn):
+        return gpu.bincount(column.codes, len(column.labels))
     nothing = np.zeros(len(column.codes), np.uint8)
     shape = (len(column.labels), 1)
     weight = None if weight is None else column.by_code(weight)

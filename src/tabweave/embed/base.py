@@ -26,6 +26,7 @@ from tabweave.counts.counts import Counts, checked_weight, counted_schema
 from tabweave.counts.unknown import value_vocabulary
 from tabweave.engines import by_parts, is_distributed, read_with_classes, vector_types
 from tabweave.engines.reading import (
+    coordinates_of,
     count_first,
     count_more,
     count_table,
@@ -34,7 +35,6 @@ from tabweave.engines.reading import (
     needs_classes,
     read_fitted,
     read_pair,
-    read_queries,
     read_row,
     read_rows,
     read_whole,
@@ -142,7 +142,8 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         """Return the vector of each row; learns nothing.
 
         A Dask or Spark frame gives another, of vectors; for files larger than memory see
-        :func:`tabweave.engines.transform`.
+        :func:`tabweave.engines.transform`. Rows that lie on a CUDA device, as an array or a mapping
+        of columns, give an array of the same library there.
 
         A value that fit has not seen is the column's centroid, or, of many strings, between those
         spelled like it (see :class:`~tabweave.Weave`). A column of another type than in fit, or of
@@ -151,9 +152,8 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         counts them.
         """
         check_is_fitted(self, "counts_")
-        space = self.learn().space_
-        table = read_queries(self, X)
-        return space.coordinates(table, dtype=np.dtype(self.dtype), unknown=self.unknown)
+        self.learn()
+        return coordinates_of(self, X)
 
     def unknown_counts(self, X: Any) -> dict[str, dict[Label, int]]:
         """Count the values of rows that fit has not seen: column by column, value by value.

@@ -47,6 +47,7 @@ from tabweave.engines.source import (
     n_rows_of,
     some_rows,
 )
+from tabweave.gpu import arrays as gpu
 
 Expand = Callable[[Table, Any], tuple[Table, Any]]
 
@@ -650,8 +651,9 @@ class CountWith(Work):
 def _enough(table: Table) -> int:
     """How many rows make counting them dearer than the matrix it ends in.
 
-    A cell of a pair's table costs about as much as 256 rows. Columns of very many values end in
-    sparse tables, which grow with the rows: nothing is gained by waiting.
+    A cell of a pair's table costs about as much as 256 rows; on a device, rows cost nothing.
+    Columns of very many values end in sparse tables, which grow with the rows: nothing is gained
+    by waiting.
     """
     data = [table[column.name] for column in table.schema.categorical]
     n_numbers = len(table.columns) - len(data)
@@ -662,7 +664,8 @@ def _enough(table: Table) -> int:
     cells = (sizes.sum() ** 2 - (sizes**2).sum()) // (len(sizes) * (len(sizes) - 1))
     coded = sum(np.dtype(code_type(len(d.labels))).itemsize for d in data)  # once joined
     width = coded + 8 * n_numbers
-    return min(256 * int(cells), GATHERED_BYTES // width)
+    most = GATHERED_BYTES // width
+    return most if gpu.device() is not None else min(256 * int(cells), most)
 
 
 def _joined_classes(parts: Sequence[Any]) -> Any:

@@ -28,6 +28,7 @@ from tabweave.counts.unknown import report_unknown, spelled_columns
 from tabweave.engines.counting import count, count_for, sample
 from tabweave.engines.opening import is_countable, is_source, open_source, read
 from tabweave.engines.source import join_batches
+from tabweave.gpu import arrays as gpu
 from tabweave.space.numbers import varying_columns
 
 Embedder = TypeVar("Embedder", bound=Any)
@@ -94,6 +95,15 @@ def read_queries(embedder: Any, X: Any) -> Table:
     if embedder.unknown == "centroid":
         report_unknown(embedder, table)
     return table
+
+
+def coordinates_of(embedder: Any, X: Any) -> Any:
+    """The vectors of rows in memory, or where they lie: on a device those of a device."""
+    table, space = read_queries(embedder, X), embedder.space_
+    dtype, unknown = np.dtype(embedder.dtype), embedder.unknown
+    if gpu.lies_on_device(X):
+        return gpu.as_caller_has(space.coordinates_on_device(table, dtype, unknown), X)
+    return space.coordinates(table, dtype=dtype, unknown=unknown)
 
 
 def read_row(embedder: Any, row: Any) -> Table:

@@ -7,11 +7,12 @@ everything here but the kernels themselves runs without a device.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from math import isqrt, prod
@@ -277,6 +278,164 @@ class Cuda:
         arguments = (*asked, *compared, *layout, found, n_found, np.int32(k), distances, rows)
         kernel((n_queries,), (256,), arguments, shared_mem=16 * CAPACITY)
         return distances, rows
+
+
+# -- columns that lie on a device ------------------------------------------------------------------
+
+
+def lies_on_device(rows: Any) -> bool:
+    """Whether an array, or a column of a mapping, lies on a CUDA device."""
+    if isinstance(rows, DeviceColumn):
+        return True
+    if isinstance(rows, np.ndarray | list | tuple | str | bytes):
+        return False
+    if isinstance(rows, Mapping):
+        return any(lies_on_device(cells) for cells in rows.values())
+    if getattr(rows, "__cuda_array_interface__", None) is not None:
+        return True
+    where = getattr(rows, "__dlpack_device__", None) if hasattr(rows, "ndim") else None
+    cuda, managed = 2, 13  # as DLPack numbers them
+    return where is not None and where()[0] in (cuda, managed)
+
+
+def device_columns(array: Any) -> list[Any]:
+    """The columns of an array on a device: whole numbers and truths stay there, others come.
+
+    One column of an array of one dimension.
+    """
+    chosen = device()
+    if chosen is None:
+        raise TypeError(
+            f"expected rows in memory, got a {type(array).__module__}.{type(array).__name__} on a "
+            "CUDA device; choose tabweave.set_config(device='gpu'), or copy it to the host"
+        )
+    if isinstance(array, DeviceColumn):
+        return [array]
+    is_cuda = hasattr(array, "__cuda_array_interface__")
+    array = chosen.xp.asarray(array) if is_cuda else chosen.xp.from_dlpack(array)
+    if array.ndim > 2:
+        raise ValueError(f"expected rows of one or two dimensions, got {array.ndim}")
+    columns = [array] if array.ndim == 1 else [array[:, a] for a in range(array.shape[1])]
+    if array.dtype.kind in "biu":
+        return [DeviceColumn(column) for column in columns]
+    return [on_host(column) for column in columns]
+
+
+class DeviceColumn(np.lib.mixins.NDArrayOperatorsMixin):
+    """A column that lies on a device; what only NumPy can do is done with a copy on the host.
+
+    Parameters
+    ----------
+    array : array
+        The cells.
+    """
+
+    __hash__ = None  # type: ignore[assignment]  # as of arrays
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of the cells."""
+        return np.dtype(self.array.dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of cells."""
+        return tuple(self.array.shape)
+
+    @cached_property
+    def copy_on_host(self) -> np.ndarray:
+        """The cells in memory, copied when they are first asked for."""
+        return on_host(self.array)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.copy_on_host, dtype=dtype, copy=copy)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        cells = [np.asarray(x) if isinstance(x, DeviceColumn) else x for x in inputs]
+        return getattr(ufunc, method)(*cells, **options)
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        return self.copy_on_host[rows]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("array", "copy_on_host"):
+            raise AttributeError(name)
+        return getattr(self.copy_on_host, name)
+
+    def encoded(self) -> tuple[DeviceColumn, list[Any]] | None:
+        """Codes of the distinct cells, on the device, and these; None where they spread far."""
+        xp, cells = device_of(self), self.array
+        if cells.dtype.kind == "b":
+            return DeviceColumn(cells.view(xp.uint8)), [False, True]
+        low, high = (int(end) for end in (cells.min(), cells.max())) if len(cells) else (0, -1)
+        width = high - low + 1
+        if not 0 < width <= 1 << 16:
+            return None
+        seen = xp.zeros(width, bool)
+        shift = xp.uint64(low) if cells.dtype == np.uint64 else xp.int64(low)
+        for block in _row_blocks(len(cells)):
+            seen[(cells[block] - shift).astype(np.int64)] = True
+        labels = [low + int(v) for v in np.flatnonzero(on_host(seen))]
+        codes_type = np.min_scalar_type(len(labels) - 1)
+        if low == 0 and len(labels) == width and cells.dtype == codes_type:
+            return self, labels  # they are codes already
+        table = (xp.cumsum(seen) - 1).astype(codes_type)
+        codes = xp.empty(len(cells), codes_type)
+        for block in _row_blocks(len(cells)):
+            codes[block] = table[(cells[block] - shift).astype(np.int64)]
+        return DeviceColumn(codes), labels
+
+
+def device_of(column: DeviceColumn) -> Any:
+    """What computes where a column lies: CuPy."""
+    chosen = device()
+    return np if chosen is None else chosen.xp
+
+
+def bincount(codes: Any, n_codes: int) -> np.ndarray:
+    """How often each code occurs, counted where codes lie."""
+    if not isinstance(codes, DeviceColumn):
+        return np.bincount(codes, minlength=n_codes)
+    xp = device_of(codes)
+    out = xp.zeros(n_codes, np.int64)
+    for block in _row_blocks(len(codes)):
+        out += xp.bincount(codes.array[block], minlength=n_codes)
+    return on_host(out)
+
+
+def pair_histogram(left: DeviceColumn, right: Any, shape: tuple[int, int]) -> np.ndarray:
+    """How often each two codes of columns meet, where the first lies; for columns of many values."""
+    xp = device_of(left)
+    other = right.array if isinstance(right, DeviceColumn) else xp.asarray(right)
+    out = xp.zeros(shape[0] * shape[1], np.int64)
+    for block in _row_blocks(len(left)):
+        pairs = left.array[block].astype(np.int64) * shape[1] + other[block]
+        out += xp.bincount(pairs, minlength=len(out))
+    return on_host(out).reshape(shape)
+
+
+def look_up(table: np.ndarray, codes: Any, out: Any) -> None:
+    """Set each row of an array on a device to the row of a table that its code says."""
+    chosen = device()
+    assert chosen is not None
+    rows = chosen.xp.asarray(table, out.dtype)
+    codes = codes.array if isinstance(codes, DeviceColumn) else chosen.xp.asarray(codes)
+    for block in _row_blocks(len(out)):
+        out[block] = rows[codes[block]]
+
+
+def as_caller_has(out: Any, rows: Any) -> Any:
+    """An array on a device as the library has it whose arrays the rows are."""
+    array = next(iter(rows.values())) if isinstance(rows, Mapping) else rows
+    library = sys.modules[type(array).__module__.partition(".")[0]]
+    from_dlpack = getattr(library, "from_dlpack", None)
+    return out if from_dlpack is None or library is device().xp else from_dlpack(out)
 
 
 # -- nearest nodes -------------------------------------------------------------------------------
@@ -692,31 +851,73 @@ class DeviceRows:
         return on_host(totals)
 
 
-def settled_centers(
-    device: Any, points: Any, weight: Any, centers: np.ndarray, max_steps: int, tolerance: float
-) -> np.ndarray:
-    """Centres of k-means from which one more step moves them by no more than a tolerance.
+class DevicePoints:
+    """Points on a device, as k-means reads them.
 
-    Or from which a cluster would lose all its rows: what then happens is up to the caller.
+    Parameters
+    ----------
+    device : Cuda
+        Where.
+    points, weight : ndarray
+        The points, and how often each counts.
     """
-    xp = device.xp
-    centers = xp.asarray(centers)
-    for _ in range(max_steps):
-        sums, sizes = xp.zeros_like(centers), xp.zeros(len(centers), centers.dtype)
-        norms = (centers * centers).sum(axis=1)
-        for block in _row_blocks(len(points), 1 << 20):
-            nearest_of = (norms - 2 * (points[block] @ centers.T)).argmin(axis=1)
-            members = (xp.arange(len(centers))[:, None] == nearest_of) * weight[block]
-            sums += members @ points[block]
-            sizes += members.sum(axis=1)
-        if not bool((sizes > 0).all()):
-            break
-        moved = sums / sizes[:, None]
-        shift = float(((moved - centers) ** 2).sum())
-        if shift <= tolerance:
-            break
-        centers = moved
-    return on_host(centers)
+
+    def __init__(self, device: Any, points: np.ndarray, weight: np.ndarray) -> None:
+        self.device, self.host_weight = device, np.asarray(weight, np.float64)
+        self.points, self.weight = device.xp.asarray(points), device.xp.asarray(self.host_weight)
+        self.norms = (self.points * self.points).sum(axis=1)
+        self.variance = float(self.points.var(axis=0).mean())
+
+    def first_centers(self, n_clusters: int, random_state: Any) -> Any:
+        """Centres as scikit-learn draws them: greedy k-means++ [Arthur and Vassilvitskii 2007].
+
+        Of some points, drawn by their squared distance to the nearest centre, that which lowers
+        the sum of these most.
+        """
+        xp, points, weight = self.device.xp, self.points, self.weight
+        share = self.host_weight / self.host_weight.sum()
+        drawn = int(random_state.choice(len(points), p=share))
+        centers, n_drawn = [points[drawn]], 2 + int(np.log(n_clusters))
+        closest = self._squared(points[drawn : drawn + 1])[0]
+        for _ in range(1, n_clusters):
+            cumulative = xp.cumsum(weight * closest)
+            targets = random_state.uniform(size=n_drawn) * float(closest @ weight)
+            candidates = xp.searchsorted(cumulative, xp.asarray(targets))
+            candidates = xp.minimum(candidates, len(points) - 1)
+            distances = xp.minimum(closest, self._squared(points[candidates]))
+            best = int((distances @ weight).argmin())
+            centers.append(points[candidates[best]])
+            closest = distances[best]
+        return xp.stack(centers)
+
+    def _squared(self, centers: Any) -> Any:
+        """Squared distances of all points to some."""
+        norms = (centers * centers).sum(axis=1)[:, None]
+        return self.device.xp.maximum(norms + self.norms - 2 * (centers @ self.points.T), 0)
+
+    def settled(self, centers: Any, max_steps: int, tolerance: float) -> np.ndarray:
+        """Centres from which one more step moves them no more than a share of the variance.
+
+        Or from which a cluster would lose all its rows: what then happens is up to the caller.
+        """
+        xp = self.device.xp
+        for _ in range(max_steps):
+            sums, sizes = xp.zeros_like(centers), xp.zeros(len(centers))
+            norms = (centers * centers).sum(axis=1)
+            for block in _row_blocks(len(self.points), 1 << 20):
+                points = self.points[block]
+                nearest_of = (norms - 2 * (points @ centers.T)).argmin(axis=1)
+                members = (xp.arange(len(centers))[:, None] == nearest_of) * self.weight[block]
+                sums += members @ points
+                sizes += members.sum(axis=1)
+            if not bool((sizes > 0).all()):
+                break
+            moved = sums / sizes[:, None]
+            shift = float(((moved - centers) ** 2).sum())
+            if shift <= tolerance * self.variance:
+                break
+            centers = moved
+        return on_host(centers)
 
 
 # -- pair counts ---------------------------------------------------------------------------------
@@ -735,6 +936,7 @@ def packed_codes(
     Columns that already lie on the device are not copied.
     """
     xp, n_rows = device.xp, len(columns[0])
+    columns = [c.array if isinstance(c, DeviceColumn) else c for c in columns]
     out = xp.zeros((len(groups), -(-n_rows // 16) * 16), np.uint8)
     for g, group in enumerate(groups):
         device.join(

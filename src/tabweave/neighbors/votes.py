@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from tabweave._compat import in_threads
 from tabweave.columns.inputs import check_target, target_array
+from tabweave.columns.vocabulary import slices
 from tabweave.space.scan import Nodes, Queries, Ranking, nearest_nodes
 
 # Relative difference up to which two squared distances, or two sums of weights, count as equal.
@@ -113,7 +115,14 @@ class TrainingTargets:
 
     def weights(self, neighbors: Neighbors, ks: Sequence[int], sharpness: float) -> np.ndarray:
         """Weight of each node near some rows."""
-        return vote_weights(neighbors.squared, ks, sharpness, self.sizes[neighbors.nodes])
+        _, squared, nodes = neighbors
+        out = np.empty(squared.shape)
+
+        def weigh(rows: slice) -> None:
+            out[rows] = vote_weights(squared[rows], ks, sharpness, self.sizes[nodes[rows]])
+
+        in_threads(weigh, slices(len(out), 1, 512))
+        return out
 
     def means(self, numbers: np.ndarray) -> np.ndarray:
         """Mean of numbers, one for each row, in each node."""

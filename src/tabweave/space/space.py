@@ -21,6 +21,7 @@ from tabweave.columns.nominal import Codes
 from tabweave.columns.sets import Sets
 from tabweave.columns.table import Table
 from tabweave.columns.vocabulary import Label, Unknown
+from tabweave.gpu import arrays as gpu
 from tabweave.space.points import (
     Writer,
     cdist_squared,
@@ -249,6 +250,28 @@ class Space(ABC):
         rows = row_blocks(len(target), target.shape[1] * target.itemsize)
         in_threads(lambda some: write(some, target[some]), rows)
         return target
+
+    def coordinates_on_device(
+        self, table: Table, dtype: Any = np.float64, unknown: Unknown = "centroid"
+    ) -> Any:
+        """The coordinates of each row as an array of the device that was chosen.
+
+        Values are looked up there; what other columns add is computed on the CPU, and copied.
+        """
+        device, parts = gpu.device(), self.parts()
+        assert device is not None
+        if sum(part.width for part in parts) != self.width:  # their coordinates add up
+            parts = [self]
+        out = device.xp.empty((table.n_rows, self.width), checked_type(dtype))
+        ends = np.cumsum([part.width for part in parts]).tolist()
+        for part, end in zip(parts, ends, strict=True):
+            target = out[:, end - part.width : end]
+            if part.is_looked_up(table) and len(part.names) == 1:
+                column = table[part.names[0]]
+                gpu.look_up(part.points(column, unknown), column.codes, target)
+            else:
+                target[:] = device.xp.asarray(part.coordinates(table, dtype=dtype, unknown=unknown))
+        return out
 
     def summands(
         self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"

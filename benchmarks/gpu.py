@@ -189,6 +189,66 @@ def torch_search(n_nodes: int, n_axes: int, n_queries: int, k: int = 10) -> None
     print(f"| PyTorch, {n_nodes:,} × {n_axes} axes | {n_queries:,} | {per_query:.1f} |")
 
 
+def faiss_search(n_nodes: int, n_axes: int, n_queries: int, k: int = 10) -> None:
+    """Nearest by faiss's flat index on the device, if faiss is there."""
+    try:
+        import faiss
+
+        index = faiss.GpuIndexFlatL2(faiss.StandardGpuResources(), n_axes)
+    except (ImportError, AttributeError, OSError):
+        return
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((n_nodes, n_axes), np.float32)
+    index.add(rows)
+    asked = np.ascontiguousarray(rows[:n_queries])
+    per_query = 1e6 * best_of(lambda: index.search(asked, k)) / n_queries
+    named = f"faiss {faiss.__version__} (flat, float32)"
+    print(f"| {named}, {n_nodes:,} × {n_axes} axes | {n_queries:,} | {per_query:.1f} |")
+
+
+def resident(n_rows: int, n_columns: int = 20) -> None:
+    """Count columns that lie on the device, and look up their vectors there."""
+    random = arrays.device().xp.random
+    rows = {f"c{i}": random.randint(0, 10, n_rows, dtype=np.uint8) for i in range(n_columns)}
+    seconds = best_of(lambda: tabweave.count(rows, schema="nominal"), 2)
+    print(f"| count | {n_rows:,} × {n_columns} | {seconds:.3f} |", flush=True)
+    few = {name: cells[: n_rows // 10] for name, cells in rows.items()}
+    model = tabweave.OneHot(schema="nominal", dtype="float32").fit(few)
+    seconds = best_of(lambda: model.transform(few), 2)
+    shape = model.transform(few).shape
+    print(f"| transform to {shape[1]} axes, float32 | {shape[0]:,} × {n_columns} | {seconds:.3f} |")
+    host = {name: arrays.on_host(cells) for name, cells in few.items()}
+    with tabweave.config_context(device="cpu"):
+        start = time.perf_counter()
+        vectors = model.transform(host)
+        seconds = time.perf_counter() - start
+    same = np.array_equal(arrays.on_host(model.transform(few)), vectors)
+    print(f"| the same on the cores ({'equal' if same else 'DIFFERENT'}) | | {seconds:.3f} |")
+
+
+def duplicates(n_rows: int) -> None:
+    """Find near pairs on the cores and on the device."""
+    rng = np.random.default_rng(3)
+    frame = {f"c{i}": rng.choice(list("abcdefgh"), n_rows) for i in range(6)}
+    frame |= {f"x{i}": np.round(rng.normal(size=n_rows), 3) for i in range(6)}
+    row = np.minimum(np.arange(n_rows), rng.integers(0, n_rows, n_rows))
+    frame = {name: cells[row] for name, cells in frame.items()}
+    frame["x0"] = frame["x0"] + rng.choice([0.0, 0.001], n_rows)
+    times, pairs = [], []
+    for device in ("cpu", "gpu"):
+        with tabweave.config_context(device=device):
+            index = tabweave.SimilarityIndex(tabweave.OneHot()).fit(frame)
+            start = time.perf_counter()
+            pairs.append(index.duplicates(0.5, max_pairs=10**8))
+            times.append(time.perf_counter() - start)
+    same = all(np.array_equal(*part) for part in zip(*pairs, strict=True))
+    print(
+        f"| {n_rows:,} × 12 | {len(pairs[0][0]):,} | {times[0]:.2f} | {times[1]:.2f} | "
+        f"{'equal' if same else 'DIFFERENT'} |",
+        flush=True,
+    )
+
+
 def estimators(n_rows: int, n_asked: int) -> None:
     """The same through the estimators: an index, all neighbours, a classifier."""
     rng = np.random.default_rng(1)
@@ -252,9 +312,8 @@ def main() -> None:
     parser.add_argument("--large", type=int, default=100_000_000)
     parser.add_argument("--counted", type=int, default=1_000_000_000)
     parser.add_argument("--queries", type=int, default=10_000)
-    parser.add_argument(
-        "--only", default="machine counts search torch large streamed clusters estimators"
-    )
+    every = "machine counts search large streamed torch resident clusters duplicates estimators"
+    parser.add_argument("--only", default=every)
     options = parser.parse_args()
     parts = options.only.split()
     tabweave.set_config(device="gpu")
@@ -265,15 +324,18 @@ def main() -> None:
         for skew in ("uniform", "skewed"):
             counted(options.counted, skew)
         print()
+    head = "| rows × (categories + numbers) | queries | µs, resident | µs, from the host | "
+    head += "µs on the cores | answers | s to copy |\n|---|---|---|---|---|---|---|"
     if "search" in parts:
-        head = "| rows × (categories + numbers) | queries | µs, resident | µs, from the host | "
-        print(head + "µs on the cores | answers | s to copy |\n|---|---|---|---|---|---|---|")
+        print(head)
         for n_queries in (64, options.queries):
             for shape in ((20, 0), (10, 10), (0, 16)):
                 searched(options.rows, *shape, n_queries)
-        if "large" in parts:
-            searched(options.large, 20, 0, 1024)
-            searched(options.large, 10, 10, 1024)
+        print()
+    if "large" in parts:
+        print(head)
+        searched(options.large, 20, 0, 1024)
+        searched(options.large, 10, 10, 1024)
         print()
     if "streamed" in parts:
         print("| rows | queries | s, resident | blocks | s, in blocks | answers |")
@@ -287,6 +349,15 @@ def main() -> None:
     if "torch" in parts:
         print("| peer | queries | µs a query |\n|---|---|---|")
         torch_search(options.rows, 64, options.queries)
+        faiss_search(options.rows, 64, options.queries)
+        print()
+    if "resident" in parts:
+        print("| rows that lie on the device | | s |\n|---|---|---|")
+        resident(options.large)
+        print()
+    if "duplicates" in parts:
+        print("| rows | near pairs | s, cores | s, device | pairs |\n|---|---|---|---|---|")
+        duplicates(options.rows // 20)
         print()
     if "estimators" in parts:
         print("| device | | | |\n|---|---|---|---|")

@@ -56,6 +56,7 @@ _limited: list[Any] = []  # one for each that is inside; the first has the threa
 
 
 _NAMES_IN_INDEX = {
+    "cupy": "cupy-cuda13x",
     "faiss": "faiss-cpu",
     "python_calamine": "python-calamine",
     "dask": "dask[dataframe]",

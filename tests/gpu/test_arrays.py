@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans, kmeans_plusplus
 import tabweave
 from tabweave.cluster.kmeans import fitted_kmeans
 from tabweave.gpu import arrays
-from tabweave.space import scan
+from tabweave.space import near_pairs, scan
 
 
 def has_device():
@@ -167,6 +167,63 @@ def test_an_index_answers_as_on_the_cpu(device):
         answer = tabweave.SimilarityIndex(tabweave.Weave()).fit(rows).query(rows, k=7)
     np.testing.assert_array_equal(answer.ids, expected.ids)
     np.testing.assert_array_equal(answer.distances, expected.distances)
+
+
+@pytest.mark.parametrize("metric", ["Weave", "OneHot"])
+def test_duplicates_are_those_of_the_cpu(device, metric, monkeypatch):
+    rng = np.random.default_rng(6)
+    n = 900
+    names = np.array([f"{a}{b}" for a in ["smith", "jones", "brown"] for b in range(40)])
+    rows = {
+        "name": np.where(rng.random(n) < 0.9, rng.choice(names, n), None).tolist(),
+        "city": rng.choice(["Rome", "Oslo", "Lima"], n).tolist(),
+        "age": rng.integers(20, 30, n).astype(float).tolist(),
+    }
+    schema = {"name": "nominal", "age": "numeric"} if metric == "Weave" else "nominal"
+    embedder = getattr(tabweave, metric)(schema=schema)
+    limit = 1.0
+    expected = tabweave.SimilarityIndex(embedder).fit(rows).duplicates(limit)
+    used, near = [], near_pairs.LowerBound.near
+    monkeypatch.setattr(
+        near_pairs.LowerBound, "near", lambda self, *args: used.append(self.xp) or near(self, *args)
+    )
+    with tabweave.config_context(device="gpu"):
+        pairs = tabweave.SimilarityIndex(embedder).fit(rows).duplicates(limit)
+    assert len(expected[0]) > 20 and set(map(id, used)) == {id(device.xp)}
+    for part, expected_part in zip(pairs, expected, strict=True):
+        np.testing.assert_array_equal(part, expected_part)
+
+
+def test_imputed_cells_are_those_of_the_cpu(device):
+    rng = np.random.default_rng(7)
+    group = rng.integers(0, 4, 400)
+    rows = {
+        "shop": np.array(list("abcd"))[group].astype(object),
+        "price": group + rng.normal(size=400),
+        "month": (group + rng.integers(0, 3, 400)).astype(float),
+    }
+    rows["shop"][rng.random(400) < 0.2] = None
+    rows["price"][rng.random(400) < 0.2] = np.nan
+    expected = tabweave.Imputer().fit(rows).transform(rows)
+    with tabweave.config_context(device="gpu"):
+        out = tabweave.Imputer().fit(rows).transform(rows)
+    for name in rows:
+        np.testing.assert_array_equal(np.asarray(out[name]), np.asarray(expected[name]))
+
+
+def test_predictions_are_those_of_the_cpu(device):
+    rng = np.random.default_rng(8)
+    group = rng.integers(0, 3, 600)
+    rows = {"a": (group + rng.integers(0, 3, 600)).astype(str), "x": group + rng.normal(size=600)}
+    targets = {"WeaveClassifier": np.array(list("uvw"))[group], "WeaveRegressor": rows["x"] ** 2}
+    for name, y in targets.items():
+        expected = getattr(tabweave, name)(random_state=0).fit(rows, y)
+        with tabweave.config_context(device="gpu"):
+            model = getattr(tabweave, name)(random_state=0).fit(rows, y)
+            np.testing.assert_array_equal(model.predict(rows), expected.predict(rows))
+            if name == "WeaveClassifier":
+                found = model.predict_proba(rows), expected.predict_proba(rows)
+                np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.parametrize("n_rows", [1, 16, 1003])

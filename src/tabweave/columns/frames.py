@@ -83,7 +83,7 @@ def columns_of(X: Any, *, strict: bool = True) -> Parts:
         )
     elif isinstance(X, np.ndarray | list | tuple):
         parts = _from_array(X)
-    elif gpu.lies_on_device(X) and len(X.shape) == 2:
+    elif array_on_device(X) is X and len(X.shape) == 2:
         parts = None, gpu.device_columns(X), X.shape[0]
     else:
         parts = _from_frame(X)
@@ -222,12 +222,21 @@ def in_memory(X: Any) -> bool:
     """Whether X is surely rows at hand; of anything else, engines say what it is."""
     if isinstance(X, list | tuple):
         return bool(X) and isinstance(X[0], list | tuple | Mapping | np.ndarray)
-    if isinstance(X, np.ndarray | Mapping) or gpu.lies_on_device(X):
+    if isinstance(X, np.ndarray | Mapping):
         return True
     kind = type(X)
     library = kind.__module__.partition(".")[0]
     frames = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table", "tabweave": "Table"}
-    return kind.__name__ == frames.get(library)
+    return kind.__name__ == frames.get(library) or array_on_device(X) is not None
+
+
+def array_on_device(X: Any) -> Any:
+    """The rows, or a column of a mapping, if they lie on a CUDA device; else None."""
+    if isinstance(X, Mapping):
+        return next((cells for cells in X.values() if array_on_device(cells) is not None), None)
+    library = type(X).__module__.partition(".")[0]
+    in_memory = library in ("builtins", "numpy", "pandas", "polars", "pyarrow", "scipy")
+    return X if not in_memory and gpu.lies_on_device(X) else None
 
 
 def _from_mapping(X: Mapping[Any, Any]) -> Parts:
@@ -375,7 +384,7 @@ def as_column(cells: Any, name: Any) -> Any:
         tables = "; several tables go into tabweave.Sources({'name': table, ...}, key=...)"
         remedy = tables if hasattr(cells, "columns") else ""
         raise ValueError(f"column {name!r}: expected one dimension, got {ndim}{remedy}")
-    if gpu.lies_on_device(cells):
+    if array_on_device(cells) is cells:
         (column,) = gpu.device_columns(cells)
         return column
     if type(cells).__module__.partition(".")[0] == "pandas" and not hasattr(cells, "iloc"):
@@ -597,7 +606,7 @@ def categories(column: Any, *, empty_is_missing: bool = False) -> tuple[np.ndarr
     """
     on_device = column.encoded() if isinstance(column, gpu.DeviceColumn) else None
     if on_device is not None:
-        return on_device  # type: ignore[return-value]  # which NumPy sees as an array
+        return on_device
     codes, raw = encode(column)
     texts = set(map(type, raw)) == {str}  # which are labels already
     labels: list[Label] = list(raw) if texts else [canonical(value) for value in raw]

@@ -183,7 +183,9 @@ def estimated(
     rows = table.n_rows if n_rows is None else n_rows
     growth = max(rows / max(table.n_rows, 1), 1.0)
     valued = [(c.name, table[c.name]) for c in table.schema.categorical]
-    values = {name: _grown(gpu.bincount(d.codes, len(d.labels)), growth, rows) for name, d in valued}
+    values = {
+        name: _grown(gpu.bincount(d.codes, len(d.labels)), growth, rows) for name, d in valued
+    }
     values = {name: min(v, (limits or {}).get(name, v)) for name, v in values.items()}
     free = available_memory()
     single = [v for (_, d), v in zip(valued, values.values(), strict=True) if not d.is_set]

@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from tabweave.columns.column import Column, Schema
 from tabweave.columns.decision import Finding
-from tabweave.columns.frames import in_memory, named_columns, objects
+from tabweave.columns.frames import array_on_device, in_memory, named_columns, objects
 from tabweave.columns.identifiers import warn_of_predictive
 from tabweave.columns.kinds import Kinds
 from tabweave.columns.nominal import spelling_note
@@ -101,8 +101,9 @@ def coordinates_of(embedder: Any, X: Any) -> Any:
     """The vectors of rows in memory, or where they lie: on a device those of a device."""
     table, space = read_queries(embedder, X), embedder.space_
     dtype, unknown = np.dtype(embedder.dtype), embedder.unknown
-    if gpu.lies_on_device(X):
-        return gpu.as_caller_has(space.coordinates_on_device(table, dtype, unknown), X)
+    array = array_on_device(X)
+    if array is not None:
+        return gpu.as_caller_has(space.coordinates_on_device(table, dtype, unknown), array)
     return space.coordinates(table, dtype=dtype, unknown=unknown)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -283,17 +283,11 @@ class Cuda:
 # -- columns that lie on a device ------------------------------------------------------------------
 
 
-def lies_on_device(rows: Any) -> bool:
-    """Whether an array, or a column of a mapping, lies on a CUDA device."""
-    if isinstance(rows, DeviceColumn):
+def lies_on_device(array: Any) -> bool:
+    """Whether an array of some library lies on a CUDA device."""
+    if isinstance(array, DeviceColumn) or getattr(array, "__cuda_array_interface__", None):
         return True
-    if isinstance(rows, np.ndarray | list | tuple | str | bytes):
-        return False
-    if isinstance(rows, Mapping):
-        return any(lies_on_device(cells) for cells in rows.values())
-    if getattr(rows, "__cuda_array_interface__", None) is not None:
-        return True
-    where = getattr(rows, "__dlpack_device__", None) if hasattr(rows, "ndim") else None
+    where = getattr(array, "__dlpack_device__", None) if hasattr(array, "ndim") else None
     cuda, managed = 2, 13  # as DLPack numbers them
     return where is not None and where()[0] in (cuda, managed)
 
@@ -410,7 +404,7 @@ def bincount(codes: Any, n_codes: int) -> np.ndarray:
 
 
 def pair_histogram(left: DeviceColumn, right: Any, shape: tuple[int, int]) -> np.ndarray:
-    """How often each two codes of columns meet, where the first lies; for columns of many values."""
+    """How often each two codes of columns meet, counted where the first lies."""
     xp = device_of(left)
     other = right.array if isinstance(right, DeviceColumn) else xp.asarray(right)
     out = xp.zeros(shape[0] * shape[1], np.int64)
@@ -430,12 +424,11 @@ def look_up(table: np.ndarray, codes: Any, out: Any) -> None:
         out[block] = rows[codes[block]]
 
 
-def as_caller_has(out: Any, rows: Any) -> Any:
-    """An array on a device as the library has it whose arrays the rows are."""
-    array = next(iter(rows.values())) if isinstance(rows, Mapping) else rows
+def as_caller_has(out: Any, array: Any) -> Any:
+    """An array on a device as the library of another has it."""
     library = sys.modules[type(array).__module__.partition(".")[0]]
     from_dlpack = getattr(library, "from_dlpack", None)
-    return out if from_dlpack is None or library is device().xp else from_dlpack(out)
+    return out if from_dlpack is None or isinstance(out, type(array)) else from_dlpack(out)
 
 
 # -- nearest nodes -------------------------------------------------------------------------------

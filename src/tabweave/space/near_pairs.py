@@ -8,7 +8,8 @@ rounded coordinates rules them out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -16,6 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from tabweave.columns.table import distinct_rows, take_rows
 from tabweave.columns.vocabulary import slices
+from tabweave.gpu import arrays as gpu
 from tabweave.space.points import summed_differences
 from tabweave.space.scan import MAX_FLOAT32_COORDINATE, Copies, Hits, View, row_gaps
 from tabweave.space.space import LabelPoints, Labels
@@ -72,8 +74,9 @@ def near_pairs(view: View, limit: float, nodes: np.ndarray) -> Hits:
         if bound is not None:
             one, other = ((view.codes(order[side]), order[side]) for side in (left, right))
             near = bound.near(one, other, limit)
-            near &= left[:, None] < right
-            left, right = left[near.any(axis=1)], right[near.any(axis=0)]
+            near &= bound.xp.asarray(left)[:, None] < bound.xp.asarray(right)
+            left, right = (side[gpu.on_host(near.any(axis=axis))]
+                           for side, axis in ((left, 1), (right, 0)))  # fmt: skip
         summed = node_distances(view, order[left], order[right])
         i, j = np.nonzero((summed <= limit) & (left[:, None] < right))
         parts.append((order[left[i]], order[right[j]], summed[i, j]))
@@ -172,8 +175,10 @@ class LowerBound:
         self.dtype = np.float32 if largest < MAX_FLOAT32_COORDINATE else np.float64
         width = len(line) + sum(part.points.shape[1] for _, part in parts)
         self.share = 1 - (width + len(parts) + 8) * 2.0**-23  # twice what rounding may change
-        self.line = line
-        self.columns = [(a, replace(p, points=p.points.astype(self.dtype))) for a, p in parts]
+        device = gpu.device() if line.shape[1] ** 2 >= gpu.MIN_DEVICE_PAIRS else None
+        self.xp: Any = np if device is None else device.xp
+        self.line = self.xp.asarray(line)
+        self.columns = [(a, p.moved(self.xp, self.dtype)) for a, p in parts]
 
     @classmethod
     def of_view(cls, view: View) -> LowerBound:
@@ -182,21 +187,22 @@ class LowerBound:
 
     def near(self, left: Point, right: Point, limit: float) -> np.ndarray:
         """Which pairs are perhaps within a limit: all that are, and few others."""
+        left, right = (self._moved(point) for point in (left, right))
         x, y = self._coordinates(left), self._coordinates(right)
         out = x @ y.T
         out *= -2
         for points, shape in ((x, (-1, 1)), (y, (1, -1))):
-            squares = self.share * np.einsum("ij,ij->i", points, points)
+            squares = self.share * self.xp.einsum("ij,ij->i", points, points)
             out += squares.astype(self.dtype).reshape(shape)
         for a, parts in self.columns:
-            if parts.own.any():
+            if bool(parts.own.any()):
                 i, j = left[0][a], right[0][a]
                 unique = (self.share * parts.own).astype(self.dtype)
                 between = unique[i][:, None] + unique[j]
                 between *= parts.which[i][:, None] != parts.which[j]
                 out += between
         if self.gaps is not None and self.gaps.any():
-            gaps = self.share * self.gaps
+            gaps = self.share * self.xp.asarray(self.gaps)
             out += gaps[left[1]][:, None].astype(self.dtype)
             out += gaps[right[1]].astype(self.dtype)
         farthest = self._squared_limit(limit) + self.n_left_out * SUM_ROUNDING
@@ -205,18 +211,23 @@ class LowerBound:
     def _squared_limit(self, limit: float) -> float:
         return float(limit ** (2 / self.power) * (1 + 1e-6))
 
+    def _moved(self, point: Point) -> Point:
+        codes, nodes = point
+        return [self.xp.asarray(column) for column in codes], self.xp.asarray(nodes)
+
     def _coordinates(self, point: Point) -> np.ndarray:
         codes, nodes = point
         line = self.line[:, nodes].T.astype(self.dtype)
-        return np.hstack([line, *(parts.points[codes[a]] for a, parts in self.columns)])
+        return self.xp.hstack([line, *(parts.points[codes[a]] for a, parts in self.columns)])
 
     def linked(self, limit: float) -> np.ndarray:
         """A number for each label of the one column: the same if chains may link them."""
         ((_, parts),) = self.columns
-        values, out = np.unique(parts.which, return_inverse=True)
+        own, which, points = (gpu.on_host(x) for x in (parts.own, parts.which, parts.points))
+        values, out = np.unique(which, return_inverse=True)
         farthest = self._squared_limit(limit)
-        labels = np.flatnonzero(parts.own + parts.own.min(initial=np.inf) <= farthest)
-        along = _widest(parts.points[labels].T.astype(np.float64))
+        labels = np.flatnonzero(own + own.min(initial=np.inf) <= farthest)
+        along = _widest(points[labels].T.astype(np.float64))
         order = np.argsort(along, kind="stable")
         labels, groups = labels[order], np.zeros(len(labels), np.int64)
         n_groups = len(values)
@@ -224,7 +235,7 @@ class LowerBound:
             left, right = labels[rows], labels[columns]
             if n_groups == 1:
                 break
-            near = self.near(([left], left), ([right], right), limit)
+            near = gpu.on_host(self.near(([left], left), ([right], right), limit))
             near &= out[left][:, None] != out[right]
             i, j = np.nonzero(near)
             if len(i):
@@ -242,6 +253,12 @@ class UniqueParts:
     points: np.ndarray
     own: np.ndarray
     which: np.ndarray
+
+    def moved(self, xp: Any, dtype: Any) -> UniqueParts:
+        """The same as arrays of a library, coordinates of a type."""
+        return UniqueParts(
+            xp.asarray(self.points, dtype), xp.asarray(self.own), xp.asarray(self.which)
+        )
 
     @classmethod
     def of(cls, labels: LabelPoints) -> UniqueParts:

@@ -631,7 +631,8 @@ def _nearest_on_device(nodes: Nodes, queries: Queries, k: int, first: np.ndarray
         kth = None if ranking is None else ranking[0][:, -1]
         *nearest, left = gpu.nearest(device, part, queries.values, queries.points, k, named, kth)
         del part  # before the next one comes
-        ranking = (nearest[0], nearest[1]) if ranking is None else merge(ranking, nearest, k)
+        answer = nearest[0], nearest[1]
+        ranking = answer if ranking is None else merge(ranking, answer, k)
         unfinished |= left
     assert ranking is not None
     left = np.flatnonzero(unfinished)

@@ -126,7 +126,7 @@ class Nodes:
 
     def block(self, nodes: slice) -> Nodes:
         """A run of the nodes, without a copy."""
-        return replace(self, codes=self.codes[:, nodes], line=self.line[:, nodes], vectors=None)
+        return replace(self, codes=self.codes[:, nodes], line=self.line[:, nodes])
 
     def take(self, nodes: np.ndarray) -> Nodes:
         """Some of the nodes, close together in memory."""

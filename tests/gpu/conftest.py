@@ -35,7 +35,7 @@ class DeviceArrays:
 class StandIn:
     """Takes the place of :class:`tabweave.gpu.arrays.Cuda`, and keeps what was launched."""
 
-    xp = DeviceArrays()
+    xp, array = DeviceArrays(), CudaArray
 
     def __init__(self, shared_bytes=220 << 10):
         self.shared_bytes, self.memory = shared_bytes, 1 << 40
@@ -125,17 +125,6 @@ class StandIn:
             distances[query, : len(order)] = total[order]
             rows[query, : len(order)] = named[order]
         return distances, rows
-
-
-@pytest.fixture
-def cuda_array():
-    """What makes an array on a device, or on what stands for one."""
-    try:
-        import cupy
-
-        return cupy.asarray if cupy.cuda.runtime.getDeviceCount() else CudaArray
-    except Exception:
-        return CudaArray
 
 
 @pytest.fixture

@@ -39,6 +39,12 @@ def device(request, monkeypatch, stand_in):
     return out
 
 
+@pytest.fixture
+def cuda_array(device):
+    """What makes an array on the device, or on what stands for it."""
+    return type(device).array if hasattr(type(device), "array") else device.xp.asarray
+
+
 def made(rng, n_nodes, widths, n_coordinates, *, power=2, root=False, copies=False):
     """Nodes with ties, and queries for all of them."""
     codes = [rng.integers(0, w, n_nodes) for w in widths]
@@ -189,7 +195,7 @@ def test_duplicates_are_those_of_the_cpu(device, metric, monkeypatch):
     )
     with tabweave.config_context(device="gpu"):
         pairs = tabweave.SimilarityIndex(embedder).fit(rows).duplicates(limit)
-    assert len(expected[0]) > 20 and set(map(id, used)) == {id(device.xp)}
+    assert len(expected[0]) > 20 and id(device.xp) in map(id, used)
     for part, expected_part in zip(pairs, expected, strict=True):
         np.testing.assert_array_equal(part, expected_part)
 
@@ -332,7 +338,8 @@ def test_rows_on_a_device_become_vectors_there(device, cuda_array, name, dtype):
     np.testing.assert_array_equal(arrays.on_host(vectors), expected)
 
 
-def test_rows_on_a_device_need_one(cuda_array):
+def test_rows_on_a_device_need_one(stand_in):
+    cuda_array = stand_in.array
     with pytest.raises(TypeError, match=r"set_config\(device='gpu'\), or copy it"):
         tabweave.count({"a": cuda_array(np.arange(9))})
 

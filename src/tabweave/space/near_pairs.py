@@ -24,6 +24,7 @@ from tabweave.space.space import LabelPoints, Labels
 
 # How far below zero rounding may bring a sum of distances that are not negative.
 SUM_ROUNDING = 1e-9
+RECTANGLE_ROWS = 256  # Nodes that are compared with those after them at a time.
 
 Point = tuple[Sequence[np.ndarray], np.ndarray]  # the values of nodes in each column, and which
 
@@ -67,16 +68,19 @@ def near_pairs(view: View, limit: float, nodes: np.ndarray) -> Hits:
     reach = _reach(groups[order], along[order], limit ** (1 / view.space.power))
     order = nodes[order]
     parts = [(nodes[:0], nodes[:0], np.zeros(0))]
-    bound = LowerBound.of_view(view) if none_negative else None
     place = np.arange(len(order))
+    n_columns = float((reach - place).mean()) if len(place) else 0.0  # of a mean rectangle
+    is_large = RECTANGLE_ROWS * n_columns >= gpu.MIN_DEVICE_PAIRS
+    device = gpu.device() if is_large else None  # small ones are sooner done than sent
+    bound = LowerBound.of_view(view, device) if none_negative else None
     for rows, columns in _rectangles(reach):
         left, right = place[rows], place[columns]
         if bound is not None:
             one, other = ((view.codes(order[side]), order[side]) for side in (left, right))
             near = bound.near(one, other, limit)
             near &= bound.xp.asarray(left)[:, None] < bound.xp.asarray(right)
-            left, right = (side[gpu.on_host(near.any(axis=axis))]
-                           for side, axis in ((left, 1), (right, 0)))  # fmt: skip
+            rows_near, columns_near = (gpu.on_host(near.any(axis=axis)) for axis in (1, 0))
+            left, right = left[rows_near], right[columns_near]
         summed = node_distances(view, order[left], order[right])
         i, j = np.nonzero((summed <= limit) & (left[:, None] < right))
         parts.append((order[left[i]], order[right[j]], summed[i, j]))
@@ -156,6 +160,8 @@ class LowerBound:
         What adds up.
     gaps : ndarray, optional
         What missing cells add to the squared distances of each node.
+    device : Cuda, optional
+        Where products are computed; if not given, on the CPU.
     """
 
     def __init__(
@@ -164,6 +170,7 @@ class LowerBound:
         line: np.ndarray,
         power: int,
         gaps: np.ndarray | None = None,
+        device: Any = None,
     ) -> None:
         self.power = power
         self.gaps = gaps
@@ -175,15 +182,14 @@ class LowerBound:
         self.dtype = np.float32 if largest < MAX_FLOAT32_COORDINATE else np.float64
         width = len(line) + sum(part.points.shape[1] for _, part in parts)
         self.share = 1 - (width + len(parts) + 8) * 2.0**-23  # twice what rounding may change
-        device = gpu.device() if line.shape[1] ** 2 >= gpu.MIN_DEVICE_PAIRS else None
         self.xp: Any = np if device is None else device.xp
         self.line = self.xp.asarray(line)
         self.columns = [(a, p.moved(self.xp, self.dtype)) for a, p in parts]
 
     @classmethod
-    def of_view(cls, view: View) -> LowerBound:
+    def of_view(cls, view: View, device: Any = None) -> LowerBound:
         """Rule out pairs of nodes by the columns that are compared by coordinates."""
-        return cls(view.labels, view.nodes.line, view.space.power, view.value_gaps())
+        return cls(view.labels, view.nodes.line, view.space.power, view.value_gaps(), device)
 
     def near(self, left: Point, right: Point, limit: float) -> np.ndarray:
         """Which pairs are perhaps within a limit: all that are, and few others."""
@@ -275,7 +281,7 @@ class UniqueParts:
 def _rectangles(reach: np.ndarray) -> Iterator[tuple[slice, slice]]:
     """Yield sorted nodes, few at a time, with the later ones that they may be near to."""
     n_columns = 1 << 14
-    for rows in slices(len(reach), 1, 256):
+    for rows in slices(len(reach), 1, RECTANGLE_ROWS):
         for start in range(rows.start, int(reach[rows].max()), n_columns):
             yield rows, slice(start, min(start + n_columns, int(reach[rows].max())))
 

@@ -32,7 +32,9 @@ def test_neighbors_are_the_nearest_of_all_rows(folder):
     distances = tabweave.Weave().fit(rows).pairwise_distances(rows)[17]
     distances[17] = np.inf
     nearest = [(n["row"], n["distance"]) for n in found["neighbors"]]
-    np.testing.assert_allclose([d for _, d in nearest], np.sort(distances)[:6], rtol=1e-5)
+    each = np.repeat([d for _, d in nearest], [n["equal_rows"] for n in found["neighbors"]])
+    assert len(each) > 6  # rows that are equal stand as one
+    np.testing.assert_allclose(each, np.sort(distances)[: len(each)], rtol=1e-5)
     np.testing.assert_allclose([distances[r] for r, _ in nearest], [d for _, d in nearest], 1e-5)
     for near in found["neighbors"]:
         np.testing.assert_allclose(sum(near["why"].values()), near["distance"] ** 2, rtol=1e-4)
@@ -44,11 +46,13 @@ def test_a_described_row_counts_by_the_columns_it_names(folder):
     found = told("neighbors", *words, cwd=folder)
     assert found["query"] == {"drink": "tea", "price": 2.0}
     assert set(found["neighbors"][0]["why"]) == {"drink", "price"}
-    drinks = [n["values"]["drink"] for n in found["neighbors"]]
-    assert drinks[:8] == ["tea"] * 8
-    only = told("neighbors", *words, "--where", "served=hot", cwd=folder)
-    hot = [n["row"] for n in found["neighbors"] if n["values"]["served"] == "hot"]
-    assert [n["row"] for n in only["neighbors"]] == hot
+    drinks = [(n["values"]["drink"], n["equal_rows"]) for n in found["neighbors"]]
+    n_tea = sum(n for drink, n in drinks if drink == "tea")
+    assert n_tea == shop(folder)["drink"].to_pylist().count("tea")
+    only = told("neighbors", *words, "--where", "served=hot", cwd=folder)["neighbors"]
+    assert {n["values"]["served"] for n in only} == {"hot"}
+    n_hot = shop(folder)["served"].to_pylist().count("hot")
+    assert sum(n["equal_rows"] for n in only) == n_hot
     for where in ("price=1000", "drink=tea,served=cold,price=9"):
         none = called("neighbors", *words, "--where", where, cwd=folder)
         assert (none.code, none.err.count("\n")) == (1, 1), none
@@ -389,7 +393,8 @@ def test_neighbors_of_a_set_are_asked_for_by_its_elements(tmp_path):
         found = told(*words, "--like", f"tags={written}", cwd=tmp_path)
         assert found["query"] == {"tags": "a;b"} and found["neighbors"][0]["distance"] == 0
     found = told(*words, "--row", "0", "--where", "tags=b|c", cwd=tmp_path)["neighbors"]
-    assert {n["row"] for n in found} == {i for i in range(30) if i % 3}
+    assert [n["equal_rows"] for n in found] == [10, 10]
+    assert all("b" in n["values"]["tags"] for n in found)
     rows = [{"tags": m.split(";"), "n": i} for i, m in enumerate(marks)]
     (tmp_path / "t.json").write_text(json.dumps(rows))
     found = told("neighbors", "t.json", "--like", "tags=b|a", cwd=tmp_path)

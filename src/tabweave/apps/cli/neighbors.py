@@ -74,19 +74,26 @@ def _nearest(
     where: Any,
     radius: float | None,
 ) -> list[dict[str, Any]]:
-    """The nearest rows, each with what sets it apart; the row itself is not among them."""
+    """The nearest rows, each with what sets it apart; the row itself is not among them.
+
+    Rows that are equal in what is compared stand as one, the first of them, with their number.
+    """
     embedder, rows = learned.embedder, learned.rows
     index = SimilarityIndex(embedder).fit(rows.columns)
-    _, distances, positions = index.query(query, min(k + 1, rows.n_rows), where)
+    _, distances, positions = index.query(query, min(k + 1, rows.n_rows), where, distinct=True)
     compared = [name for name in embedder.schema_.names if name in query]
     columns = None if len(compared) == len(embedder.schema_.names) else compared
     nearer = index.share_nearer(distances[0], columns) if rows.n_rows > 1 else distances[0]
     out: list[dict[str, Any]] = []
-    for other, distance, share in zip(
+    for first, distance, share in zip(
         positions[0].tolist(), distances[0].tolist(), nearer.tolist(), strict=True
     ):
-        if other != row and len(out) < k and (radius is None or distance <= radius):
-            near = {"row": other, "distance": distance, "nearer": share}
+        equal = [
+            other for other in index.equal_rows(first, columns, where).tolist() if other != row
+        ]
+        if equal and len(out) < k and (radius is None or distance <= radius):
+            other = equal[0]
+            near = {"row": other, "equal_rows": len(equal), "distance": distance, "nearer": share}
             out.append(near | {"values": rows.row(other), "why": index.explain(query, other)})
     return out
 
@@ -119,7 +126,9 @@ def _print(
 
 
 def _row_and_distance(near: dict[str, Any]) -> list[str]:
-    return [str(near["row"]), show.number(near["distance"]), f"{near['nearer']:.1%}"]
+    n_others = near["equal_rows"] - 1
+    row = f"{near['row']} and {n_others:,} equal" if n_others else str(near["row"])
+    return [row, show.number(near["distance"]), f"{near['nearer']:.1%}"]
 
 
 def _print_block(query: dict[str, Any], near: dict[str, Any], names: list[str]) -> None:

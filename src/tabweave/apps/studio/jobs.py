@@ -64,7 +64,7 @@ class ChildProcess:
     """
 
     def __init__(self, prepare: Callable[[], Any] | None = None) -> None:
-        context = multiprocessing.get_context("spawn")
+        context = process_context()
         self.pipe, other_end = context.Pipe()
         self.process = context.Process(target=_serve, args=(other_end, prepare), daemon=True)
         self.process.start()
@@ -91,6 +91,19 @@ class ChildProcess:
         except (OSError, IndexError):
             return 0
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+@lru_cache(maxsize=1)
+def process_context() -> Any:
+    """How processes are started: as copies of one that has loaded the library, where that works.
+
+    Loading takes seconds, a copy milliseconds. The one that is copied runs nothing else.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods() or sys.platform == "darwin":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tabweave.apps.studio.jobs", "tabweave.apps.studio.rows"])
+    return context
 
 
 class FileReader:

@@ -328,7 +328,9 @@ tabweave.Map = class {
     this.width = this.stage.clientWidth;
     const room = this.options.height ? this.options.height() : Math.min(560, Math.max(300, this.width * 0.72));
     this.height = Math.round(room);
-    if (!this.width || (this.width === width && this.height === height && this.view)) return;
+    if (!this.width) return;
+    const isSame = this.width === width && this.height === height && this.view;
+    if (isSame) { this.draw(); return; } // other colours, perhaps
     if (!this.view || this.view.unit === this.fitted) this.fit(false); // else it stays where it was moved
     this.draw(true);
   }

@@ -7,14 +7,14 @@ studio.charts = studio.attempt(async () => {
   const found = await studio.latest("charts", () => studio.ofTable("charts", { filters: studio.where() }));
   if (!found) return;
   const { rows, passing } = found;
-  if (byId("passing")) byId("passing").textContent = `${tabweave.whole(passing)} of ${tabweave.plural(rows, "row")}`;
+  byId("passing").textContent = studio.where().length ? `${tabweave.whole(passing)} of ${tabweave.plural(rows, "row")}` : "";
   const into = byId("charts");
   const charts = found.charts.filter((chart) => chart.form !== "none");
   const key = JSON.stringify([studio.state.source, charts.map((c) => [c.column, c.form])]);
   if (into.key === key) { charts.slice(0, studio.chartsShown).forEach((chart, i) => into.drawn[i].fill(chart)); return; }
   into.key = key;
   into.drawn = charts.slice(0, studio.chartsShown).map((chart) => (chart.form === "histogram" ? new studio.Histogram(chart) : new studio.Bars(chart)));
-  tabweave.fill(into, into.drawn.map((drawn) => drawn.root),
+  tabweave.fill(into, tabweave.el("h2", { class: "hidden" }, "Columns as filters"), into.drawn.map((drawn) => drawn.root),
     charts.length > studio.chartsShown ? tabweave.el("button", { type: "button", class: "tool", onclick: () => { studio.chartsShown = Infinity; studio.charts(); } }, `All ${charts.length} columns`) : null);
 });
 studio.on(["source", "table", "filters", "selection"], (state) => { if (state.table) studio.charts(); });

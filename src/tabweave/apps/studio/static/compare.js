@@ -30,7 +30,7 @@ studio.drawTabs = () => {
   const tabs = studio.panels.map(({ id, title }) => tabweave.el("button", {
     type: "button", role: "tab", id: `tab-${id}`, "aria-controls": id, "aria-selected": "false", tabindex: "-1", onclick: () => studio.set({ tab: id }),
   }, title));
-  tabweave.fill(byId("side"),
+  tabweave.fill(byId("side"), tabweave.el("h2", { class: "hidden" }, "Details"),
     tabweave.el("div", {
       role: "tablist", class: "tabs", "aria-label": "What to look at",
       onkeydown: (event) => {
@@ -277,8 +277,7 @@ studio.chips = () => {
   byId("chips").hidden = !filters.length && !selection;
   tabweave.fill(byId("chips"), filters.map((f, i) => chip(studio.filterText(f), () => studio.unfilter(i))),
     selection ? chip(`${tabweave.plural(selection.rows, "row")} ${selection.title}`, () => studio.set({ selection: null })) : null,
-    filters.length + (selection ? 1 : 0) > 1 ? tabweave.el("li", {}, tabweave.el("button", { type: "button", class: "link", onclick: () => studio.set({ filters: [], selection: null }) }, "Clear all")) : null,
-    tabweave.el("li", { id: "passing", class: "quiet small", role: "status" }));
+    filters.length + (selection ? 1 : 0) > 1 ? tabweave.el("li", {}, tabweave.el("button", { type: "button", class: "link", onclick: () => studio.set({ filters: [], selection: null }) }, "Clear all")) : null);
 };
 studio.on(["filters", "selection"], studio.chips);
 

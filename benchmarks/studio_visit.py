@@ -2,9 +2,9 @@
 
 Run ``python benchmarks/studio_visit.py``; it needs Chromium and chromedriver. The table has the
 shape of the flights of 2013 that people try: 336,776 rows, 19 columns, dates, tail numbers, numbers
-with gaps. It is dropped on the page; then map, lasso, why, a column less, and the vectors. With
-``--marks``, a page with 100,000 marks alone: how many frames a second while they are dragged,
-beside drawing all marks anew for each frame, as was done before.
+with gaps. It is given on the command line; then find, brushes, sorting, neighbours, a second visit.
+With ``--marks``, a map of a million marks alone: how many frames a second while it is dragged and
+zoomed, beside drawing all marks anew. With ``--rows N``, a table of so many rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,27 +25,87 @@ import numpy as np
 
 from _report import Report
 
+ROWS = 336_776
 COMMAND = "python benchmarks/studio_visit.py"
 CARRIERS = "UA B6 EV DL AA MQ US 9E WN VX FL AS F9 YV HA OO".split()
 SHARES = [58.7, 54.6, 54.2, 48.1, 32.7, 26.4, 20.5, 18.5, 12.3, 5.2, 3.3, 0.7, 0.7, 0.6, 0.3, 0.03]
-FRAMES = """
+TIMES = """
 const done = arguments[arguments.length - 1];
-const { map } = document.querySelector('.map');
+const rest = (ms) => new Promise((wake) => setTimeout(wake, ms));
+const until = async (is) => { while (!is()) await new Promise(requestAnimationFrame); };
+const out = { keys: [], brushes: [], pages: [] };
+(async () => {
+  for (const text of ["S", "SE", "SEA", "N1", "N14", "N142", "7", "77", "777"]) {
+    const start = performance.now();
+    await studio.ofTable("find", { text, limit: 12, filters: [] });
+    out.keys.push(performance.now() - start);
+  }
+  const { charts } = await studio.ofTable("charts", { filters: [] });
+  const { edges } = charts.find((c) => c.column === "dep_delay");
+  const [map] = studio.maps;
+  for (let i = 2; i < 12; i++) {
+    const before = map.layer;
+    const start = performance.now();
+    studio.filterBy({ column: "dep_delay", min: edges[1], below: edges[i] }, { history: false });
+    await until(() => map.layer !== before && map.passing);
+    out.brushes.push(performance.now() - start);
+    await rest(300);
+  }
+  studio.set({ filters: [] });
+  await rest(500);
+  for (let page = 0; page < 6; page++) {
+    const start = performance.now();
+    const sort = [{ column: "arr_delay", descending: true }];
+    await studio.ofTable("rows", { filters: [], sort, offset: 40000 * page, limit: 100 });
+    out.pages.push(performance.now() - start);
+  }
+  done(out);
+})();
+"""
+MARKS = """
+const done = arguments[arguments.length - 1];
+const n = arguments[0];
+const flat = new Float32Array(2 * n);
+const clusters = new Uint8Array(n);
+const normal = () => Math.random() + Math.random() + Math.random() + Math.random() - 2;
+for (let i = 0; i < n; i++) {
+  clusters[i] = i % 8;
+  flat[2 * i] = 2 * (clusters[i] % 3) * Math.cos(clusters[i]) + normal();
+  flat[2 * i + 1] = 2 * Math.sin(clusters[i]) + 0.7 * normal();
+}
+const groups = Array.from({ length: 8 }, () => ({ values: [] }));
+const rows = Int32Array.from({ length: n }, (_, i) => i);
 const start = performance.now();
-let [frames, painted] = [0, 0];
-const real = map.paintMarks.bind(map);
-map.paintMarks = () => { painted++; real(); };
-const step = () => {
-  frames++;
-  map.pan(Math.sin(frames / 9) * 6, Math.cos(frames / 7) * 4);
-  if (performance.now() - start < 4000) requestAnimationFrame(step);
-  else done([map.m.rows.length, painted / ((performance.now() - start) / 1000)]);
-};
-requestAnimationFrame(step);
+const map = new tabweave.Map({
+  map: { rows, copies: new Uint32Array(n).fill(1), clusters, columns: [], of: n,
+    layouts: [{ name: "drawn", flat }] },
+  clusters: { groups }, target: null,
+}, { height: () => 560 });
+document.getElementById("main").replaceChildren(map.stage, map.legend, map.says);
+const out = {};
+const frames = (name, step) => new Promise((ready) => {
+  const begin = performance.now();
+  let k = 0;
+  const next = () => {
+    step(k++);
+    if (performance.now() - begin < 4000) requestAnimationFrame(next);
+    else { out[name] = k / ((performance.now() - begin) / 1000); ready(); }
+  };
+  requestAnimationFrame(next);
+});
+requestAnimationFrame(() => requestAnimationFrame(async () => {
+  out.built = (performance.now() - start) / 1000;
+  const anew = performance.now();
+  for (let i = 0; i < 5; i++) { map.layer = null; map.paintMarks(); }
+  out.anew = (performance.now() - anew) / 5;
+  await frames("dragged", (k) => map.pan(Math.sin(k / 20) * 6, Math.cos(k / 20) * 6));
+  await frames("zoomed", (k) => map.zoom(k % 60 < 30 ? 1.03 : 1 / 1.03, 400, 200));
+  done(out);
+}));
 """
 
 
-def flights(n: int = 336_776, seed: int = 0) -> Any:
+def flights(n: int = ROWS, seed: int = 0) -> Any:
     """Return a year of flights as drawn rows."""
     import pandas
 
@@ -119,125 +180,103 @@ def waited(question: Callable[[], Any], most: float = 900) -> float:
     return time.perf_counter() - start
 
 
-def visit(driver: Any, url: str, table: Path, out: Report) -> None:
-    driver.get(url)
-    waited(lambda: driver.execute_script("return !!document.querySelector('#files li')"))
-    time.sleep(15)  # as long as a person looks for a file: the next process loads meanwhile
-
-    def said(what: str) -> Any:
-        return driver.execute_script(f"return document.querySelector('{what}').textContent")
-
-    def steps() -> float:
-        """Seconds from the end of reading to the first picture, by the page's own clock."""
-        return driver.execute_script("return (window.pictured - window.read) / 1000")
-
-    driver.execute_script(
-        "const ask = studio.json; studio.json = async (path, ...more) => {"
-        " const found = await ask(path, ...more);"
-        " if (found.step && !['reading', 'starting'].includes(found.step))"
-        " window.read ??= performance.now(); return found; };"
-        "const show = studio.show; studio.show = (...given) => { show(...given);"
-        " requestAnimationFrame(() => { window.pictured ??= performance.now(); }); };"
-    )
+def visit(driver: Any, command: list[str], out: Report, n: int) -> None:
+    """Open the table, and time what a person waits for; then open it once more."""
     start = time.perf_counter()
-    driver.find_element("id", "file").send_keys(str(table))
-    waited(lambda: "columns" in said("#lead"))
-    out.line(f"- uploaded, checked, first rows shown: {time.perf_counter() - start:.1f} s")
-    waited(lambda: driver.execute_script("return window.pictured"))
-    out.line(f"- first picture on the page: {time.perf_counter() - start:.1f} s after the drop")
-    out.at_most("seconds from the file being read to the first picture", steps(), 2)
-    waited(lambda: said("#status").startswith("Ready"))
-    out.line(f"- all rows learned from and on the map: {time.perf_counter() - start:.1f} s")
-    marks, rate = driver.execute_async_script(FRAMES)
-    out.line(f"- marks on the map: {marks:,}")
-    out.line(f"- frames a second while these are dragged: {rate:.0f}")
-    out.at_most("milliseconds a frame", 1000 / rate, 1000 / 30)
+
+    def clock() -> float:
+        return time.perf_counter() - start
+
+    def asks(script: str) -> Any:
+        return lambda: driver.execute_script(f"return {script}")
+
+    with served(command) as url:
+        out.line(f"- the command prints its address: {clock():.1f} s")
+        driver.get(url)
+        out.line(f"- the page is there: {clock():.1f} s")
+        waited(asks("studio.state.table !== null"))
+        out.line(f"- rows in the table, charts beside the map: {clock():.1f} s")
+        waited(asks("studio.shown.length > 0"))
+        bar = 5 if n < 500_000 else 20
+        out.at_most("seconds from the command to the first picture", clock(), bar)
+        waited(asks("studio.state.job !== null"))
+        out.line(f"- all rows learned from and on the map: {clock():.1f} s")
+        out.line(
+            f"- marks on the map: {driver.execute_script('return studio.maps[0].xs.length'):,}"
+        )
+        waited(asks("document.querySelectorAll('#grid .line[data-row]').length > 3"))
+        times = driver.execute_async_script(TIMES)
+        for name, key, bar in (
+            ("milliseconds a key of find, median of nine", "keys", 50),
+            ("milliseconds from a brush to the map drawn anew, median of ten", "brushes", 200),
+        ):
+            out.at_most(name, float(np.median(times[key])), bar)
+        page = float(np.median(times["pages"]))
+        out.line(f"- milliseconds of a page of 100 sorted rows, median of six: {page:.0f}")
+        waited(asks("studio.layoutChooser.querySelectorAll('option').length > 1"))
     start = time.perf_counter()
-    driver.execute_script(
-        "const { map } = document.querySelector('.map'); map.fit(false);"
-        "map.select(map.inside([[60, 20], [map.width / 2, 20], [map.width / 2, map.height - 20],"
-        " [60, map.height - 20]]))"
-    )
-    waited(lambda: "selected" in said("#chosen"))
-    out.line(f"- lasso, and what the rows in it share: {time.perf_counter() - start:.1f} s")
-    start = time.perf_counter()
-    driver.execute_script("studio.picked = [12345, 234567]; studio.tab('rows'); studio.picks()")
-    waited(lambda: driver.execute_script("return !!document.querySelector('#why-body table')"))
-    out.line(f"- neighbours of a row, and why two are apart: {time.perf_counter() - start:.1f} s")
-    start = time.perf_counter()
-    driver.execute_script("studio.columns = { tailnum: { keep: false } }; studio.run()")
-    waited(lambda: "First picture" in said("#lead") or said("#status").startswith("Ready"))
-    first = time.perf_counter() - start
-    waited(lambda: said("#status").startswith("Ready"))
-    everything = time.perf_counter() - start
-    out.line(f"- without one column: first picture {first:.1f} s, all {everything:.1f} s")
-    start = time.perf_counter()
-    driver.execute_script("studio.tab('take')")
-    driver.find_element("css selector", "[data-kind='model.tabweave']").click()
-    waited(lambda: "is ready" in said("#take .says"))
-    out.line(f"- the model, downloaded: {time.perf_counter() - start:.1f} s")
+    with served(command) as url:
+        driver.get(url)
+        waited(asks("studio.state.job !== null"))
+        out.line(f"- the second time, from the command to all of it: {clock():.1f} s")
 
 
-def marks(n: int = 100_000) -> None:
-    """Measure how a map of many marks follows the mouse."""
-    from tabweave.apps.report import page
+@contextmanager
+def served(command: list[str]) -> Iterator[str]:
+    """A studio as the command line starts it; gives its address."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            yield server.stdout.readline().split()[-1]
+        finally:
+            server.terminate()
 
-    rng = np.random.default_rng(0)
-    points = rng.normal(size=(n, 2)).round(3).tolist()
-    groups = rng.integers(0, 8, n)
-    found = {
-        "layouts": [{"name": "drawn", "points": points}], "rows": list(range(n)), "of": n,
-        "copies": rng.geometric(0.6, n).tolist(), "without": "",
-        "columns": [{"name": "kind", "labels": list("abcdefgh"), "codes": groups.tolist()}],
-    }  # fmt: skip
-    content = {"only": ["map"], "tabweave": "", "method": "", "rows": n, "target": None}
-    out = Report("A map of 100,000 marks", f"{COMMAND} --marks")
+
+def marks(n: int = 1_000_000) -> None:
+    """Measure how a map of very many marks follows the mouse."""
+    from tabweave.apps.report import report
+
+    out = Report("A map of a million marks", f"{COMMAND} --marks")
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "marks.html"
-        path.write_text(page(content | {"clusters": None, "map": found}), encoding="utf-8")
+        report({"a": list("xyz") * 20}, path)
         driver = browser(Path(name))
         try:
             driver.get(path.as_uri())
-            waited(lambda: driver.execute_script("return !!document.querySelector('.map').map"))
-            time.sleep(2)
-            seen, rate = driver.execute_async_script(FRAMES)
-            redrawn = driver.execute_script(
-                "const { map } = document.querySelector('.map'); const start = performance.now();"
-                "for (let i = 0; i < 10; i++) { map.layer = null; map.paintMarks(); }"
-                "return (performance.now() - start) / 10"
-            )
+            times = driver.execute_async_script(MARKS, n)
         finally:
             driver.quit()
-    out.section("Dragged for four seconds, in a window of 1280 × 720 without a graphics card")
-    out.line(f"- marks on the map: {seen:,}, in eight groups, of up to ten sizes")
-    out.line(f"- frames a second, by requestAnimationFrame: {rate:.0f}")
-    out.at_most("milliseconds a frame", 1000 / rate, 1000 / 30)
-    out.line(f"- milliseconds a frame if all marks are drawn anew for it: {redrawn:.0f}")
+    out.section(
+        f"{n:,} marks in eight groups, 1280 × 720, without a graphics card and without WebGL"
+    )
+    out.line(f"- built and drawn for the first time: {times['built']:.1f} s")
+    out.line(f"- milliseconds to draw all marks anew: {times['anew']:.0f}")
+    for name in ("dragged", "zoomed"):
+        out.line(f"- frames a second while it is {name}: {times[name]:.0f}")
+        out.at_most(f"milliseconds a frame while it is {name}", 1000 / times[name], 1000 / 30)
     out.line(f"\n{_other_work()}")
     out.finish("studio-marks.md")
 
 
-def main() -> None:
-    out = Report("A visit to the studio", COMMAND)
-    out.section("336,776 flights × 19 columns, from a CSV file dropped on the page")
+def main(n: int) -> None:
+    out = Report("A visit to the studio", COMMAND + (f" --rows {n}" if n != ROWS else ""))
+    out.section(f"{n:,} flights × 19 columns, a Parquet file given on the command line")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "start").mkdir()
-        flights().to_csv(folder / "flights.csv", index=False)
-        size = (folder / "flights.csv").stat().st_size / 1e6
+        flights(n).to_parquet(folder / "flights.parquet", index=False)
+        os.environ["TABWEAVE_CACHE"] = str(folder / "cache")
+        size = (folder / "flights.parquet").stat().st_size / 1e6
         out.line(f"- the file: {size:.0f} MB")
-        command = [sys.executable, "-m", "tabweave.apps.cli", "studio", str(folder / "start")]
-        with subprocess.Popen(
-            [*command, "--no-browser"], stdout=subprocess.PIPE, text=True
-        ) as server:
-            driver = browser(folder)
-            try:
-                visit(driver, server.stdout.readline().split()[-1], folder / "flights.csv", out)
-            finally:
-                driver.quit()
-                server.terminate()
+        command = [sys.executable, "-m", "tabweave.apps.cli", "studio"]
+        driver = browser(folder)
+        try:
+            visit(driver, [*command, str(folder / "flights.parquet"), "--no-browser"], out, n)
+        finally:
+            driver.quit()
     out.line(f"\n{_other_work()}")
-    out.finish("studio.md")
+    if n == ROWS:
+        out.line("\n" + (Path(__file__).parent / "studio_peers.md").read_text("utf-8").rstrip())
+    out.finish("studio.md" if n == ROWS else "studio-million.md")
 
 
 def _other_work() -> str:
@@ -247,5 +286,7 @@ def _other_work() -> str:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--marks", action="store_true", help="only a page with 100,000 marks")
-    marks() if parser.parse_args().marks else main()
+    parser.add_argument("--marks", action="store_true", help="only a map of a million marks")
+    parser.add_argument("--rows", type=int, default=ROWS, help="rows of the table")
+    options = parser.parse_args()
+    marks() if options.marks else main(options.rows)

@@ -93,6 +93,8 @@ def opened(browser, name="customers.csv"):
 
 
 def run(browser, a="onehot", b="", target="outcome"):
+    if not one(browser, "#methods").is_displayed():
+        one(browser, "#question-title").click()
     Select(one(browser, "#target")).select_by_value(target)
     Select(one(browser, "#method-a")).select_by_value(a)
     Select(one(browser, "#method-b")).select_by_value(b)
@@ -126,6 +128,12 @@ def where(browser, row):
     )
 
 
+def heads(browser):
+    """The columns of the table under the map, in their order."""
+    found = browser.find_elements(By.CSS_SELECTOR, "#grid [role=columnheader]")
+    return [head.get_attribute("textContent") for head in found]
+
+
 def ink(browser, side="A"):
     """How many colours a map holds."""
     return browser.execute_script(
@@ -156,9 +164,9 @@ def test_upload_choose_and_look(browser, tmp_path, write_customers):
     write_customers(tmp_path / "dropped.csv", n=300)
     upload(browser, tmp_path / "dropped.csv")
     wait_for(lambda: text(browser, "#title") == "dropped.csv")
-    heads = browser.find_elements(By.CSS_SELECTOR, "#preview thead th")
-    heads = [head.get_attribute("textContent") for head in heads]
-    assert heads == ["plan", "device", "paid by", "region", "age", "spend", "outcome"]
+    columns = ["plan", "device", "paid by", "region", "age", "spend", "outcome"]
+    wait_for(lambda: heads(browser) == ["row", *columns])  # before anything was learned
+    one(browser, "#question-title").click()
     shoot(browser, "open")
     helic = one(browser, "#method-a option[value=helic]")
     assert helic.get_attribute("disabled")  # until there are classes to learn from
@@ -166,7 +174,7 @@ def test_upload_choose_and_look(browser, tmp_path, write_customers):
     assert not one(browser, "#method-a option[value=helic]").get_attribute("disabled")
     run(browser, "auto")
     wait_for(lambda: ink(browser) >= 2)
-    assert len(browser.find_elements(By.CSS_SELECTOR, "#groups .card")) >= 2
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#clusters .card")) >= 2
     shoot(browser, "map")
 
 
@@ -185,8 +193,8 @@ def test_two_rows_are_explained_by_mouse(browser):
     wait_for(lambda: browser.find_elements(By.CSS_SELECTOR, "#why-body table"))
     rows = [one(browser, f"#row-{i}").get_attribute("value") for i in (1, 2)]
     assert all(rows) and rows[0] != rows[1]
-    heads = [h.text for h in browser.find_elements(By.CSS_SELECTOR, "#why-body thead th")]
-    assert heads == ["column", f"row {rows[0]}", f"row {rows[1]}", "share"]
+    names = [h.text for h in browser.find_elements(By.CSS_SELECTOR, "#why-body thead th")]
+    assert names == ["column", f"row {rows[0]}", f"row {rows[1]}", "share"]
     shares = browser.find_elements(By.CSS_SELECTOR, "#why-body tbody td:last-child")
     assert abs(sum(float(s.text.split()[0]) for s in shares) - 100) < 4  # rounded
     wait_for(lambda: len(browser.find_elements(By.CSS_SELECTOR, "#near-body tbody tr")) == 8)
@@ -216,12 +224,12 @@ def test_two_methods_side_by_side(browser):
     run(browser, "auto", "onehot")
     assert ink(browser, "A") >= 2 and ink(browser, "B") >= 2
     pick(browser, 3, 9)
-    for part in ("map", "groups", "near-body", "why-body", "take"):
+    for part in ("map", "clusters", "near-body", "why-body", "take"):
         sides = browser.find_elements(By.CSS_SELECTOR, f"#{part} [data-side]")
         assert [s.get_attribute("data-side") for s in sides] == ["A", "B"]
     assert "are near by both methods" in text(browser, "#near-body")
     shoot(browser, "compare")
-    assert "adjusted Rand index" in tab(browser, "groups").text
+    assert "adjusted Rand index" in tab(browser, "clusters").text
     tab(browser, "take")
     program = text(browser, "#program")
     assert "model_a = Weave()" in program and "OneHot" in program
@@ -266,6 +274,7 @@ def test_work_can_be_cancelled(browser, tmp_path):
     (tmp_path / "long.csv").write_text(names + "\n" + "\n".join(lines))
     upload(browser, tmp_path / "long.csv")
     wait_for(lambda: text(browser, "#title") == "long.csv")
+    one(browser, "#question-title").click()
     Select(one(browser, "#method-a")).select_by_value("nonbend")
     one(browser, "#run").click()
     wait_for(lambda: any("%" in t.text for t in browser.find_elements(By.CSS_SELECTOR, ".task")))
@@ -295,10 +304,11 @@ def test_by_keyboard_alone(browser):
     assert active().text == "Skip to the table"
     tab_to("pick")
     tab_to("path").send_keys("customers.csv", Keys.ENTER)
-    wait_for(lambda: active().get_attribute("id") == "target")
+    wait_for(lambda: active().get_attribute("id") == "question-title")
     wait_until_ready(browser)
-    assert active().get_attribute("id") == "target"  # results came, the focus stayed
-    active().send_keys("outcome")
+    assert active().get_attribute("id") == "question-title"  # results came, the focus stayed
+    active().send_keys(Keys.ENTER)
+    tab_to("target").send_keys("outcome")
     tab_to("method-a").send_keys("onehot")
     tab_to("run").send_keys(Keys.ENTER)
     wait_until_ready(browser)
@@ -310,7 +320,7 @@ def test_by_keyboard_alone(browser):
     wait_for(lambda: browser.find_elements(By.CSS_SELECTOR, "#why-body table"))
     assert "are chosen" in text(browser, "#said")
     shoot(browser, "keyboard")
-    tab_to("tab-rows").send_keys(Keys.ARROW_RIGHT * 4)
+    tab_to("tab-rows").send_keys(Keys.ARROW_LEFT * 2)
     assert active().get_attribute("id") == "tab-take"
     tab_to("copy")
 
@@ -324,7 +334,7 @@ def test_cells_are_shown_and_never_run(browser, tmp_path):
             writer.writerow([NASTY if i % 2 else "plain", "SML"[i % 3], [NASTY, "b"][i % 2]])
     upload(browser, tmp_path / "nasty.csv")
     wait_for(lambda: text(browser, "#title") == "nasty.csv")
-    assert NASTY in one(browser, "#preview").get_attribute("textContent")
+    wait_for(lambda: NASTY in one(browser, "#grid").get_attribute("textContent"))
     run(browser, target="class")
     pick(browser, 0, 1)
     shown = "".join(text(browser, "#map") + tab(browser, t).text for t in ("rows", "columns"))
@@ -334,7 +344,7 @@ def test_cells_are_shown_and_never_run(browser, tmp_path):
     one(browser, "#whole button").click()
     wait_for(lambda: browser.find_elements(By.TAG_NAME, "iframe"))
     assert browser.find_elements(By.CSS_SELECTOR, "#main img") == []
-    assert browser.title == "tabweave studio"
+    assert browser.title == "nasty.csv – tabweave studio"
 
 
 @pytest.mark.slow
@@ -354,7 +364,7 @@ def test_fits_a_phone_in_the_dark(browser):
     pick(browser, 3, 9)
     wide = browser.execute_script(
         "return [...document.querySelectorAll('body *')].filter((e) =>"
-        " !e.closest('.scroll, .tabs, pre, .hidden, .skip')"
+        " !e.closest('.scroll, .tabs, pre, .hidden, .skip, #charts, .frame-of-rows')"
         " && e.getBoundingClientRect().right > 391)"
         ".map((e) => e.outerHTML.slice(0, 80))"
     )
@@ -373,7 +383,7 @@ def test_all_is_in_sight_on_a_laptop(browser):
     run(browser, "auto")
     pick(browser, 3, 9)
     assert browser.execute_script("return document.documentElement.scrollHeight") <= 720
-    for part in (".map canvas", ".legend", "#row-1", "#near-body table", "#why-body table"):
+    for part in (".map canvas", ".legend", "#row-1", "#near-body", "#grid .line", "#charts .chart"):
         box = one(browser, part).rect
         assert box["y"] + box["height"] <= 720, part
     shoot(browser, "laptop")
@@ -386,7 +396,7 @@ def test_a_unit_is_a_unit_and_rows_that_coincide_can_be_reached(browser, unit_le
     wait_until_ready(browser)
     across, up = unit_lengths(browser)
     assert across == pytest.approx(up, rel=0.01)
-    rows = browser.execute_script("return document.querySelector('.map').map.m.rows")
+    rows = browser.execute_script("return [...document.querySelector('.map').map.m.rows]")
     seen = set()
     for _ in rows:
         one(browser, ".map canvas").send_keys(Keys.PAGE_DOWN)
@@ -414,10 +424,12 @@ def test_what_is_drawn_around_is_told_apart(browser):
     wait_for(lambda: "selected" in text(browser, "#chosen"))
     marks = browser.execute_script(
         "return [...document.querySelectorAll('.map')].map((s) =>"
-        " s.map.m.rows.filter((_, i) => s.map.chosen && s.map.chosen[i]).sort((a, b) => a - b))"
+        " [...s.map.m.rows].filter((_, i) => s.map.visible && s.map.visible[i])"
+        ".sort((a, b) => a - b))"
     )
     assert marks[0] == marks[1] != []  # the other map brings out the same rows
     shoot(browser, "lasso")
+    assert "drawn on the map" in text(browser, "#chips")
     canvas.send_keys(Keys.ESCAPE)
     wait_for(lambda: "Draw around" in text(browser, "#chosen"))
 
@@ -488,7 +500,7 @@ def test_a_reload_lays_both_maps_out_as_they_were(browser):
     layouts = "return [...document.querySelectorAll('.map')].map((stage) => stage.map.layout)"
     opened(browser)
     run(browser, "auto", "onehot")
-    chooser = browser.find_elements(By.CSS_SELECTOR, "#map .choosers select")[1]
+    chooser = browser.find_elements(By.CSS_SELECTOR, "#mapbar select")[1]
     wait_for(lambda: "neighbourhoods" in chooser.text)
     Select(chooser).select_by_index(1)
     wait_for(lambda: browser.execute_script(layouts) == [1, 1])
@@ -503,9 +515,10 @@ def test_nothing_serious_for_axe(browser, scheme, axe):
     opened(browser)
     run(browser, "auto", "onehot")
     pick(browser, 3, 9)
-    for name in ("rows", "columns", "groups", "take", "whole"):
+    tabs = browser.find_elements(By.CSS_SELECTOR, "[role=tab]")
+    for name in [each.get_attribute("id").removeprefix("tab-") for each in tabs]:
         tab(browser, name)
-        assert axe(browser) == []
+        assert axe(browser) == [], name
     one(browser, "#again").click()
     assert axe(browser) == []
 

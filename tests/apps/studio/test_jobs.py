@@ -208,9 +208,9 @@ def test_finished_jobs_take_limited_room(tmp_path, monkeypatch):
     (tmp_path / "job" / "layouts.json").write_text(" " * 1_000)
     (tmp_path / "job" / "upload.csv").write_text("rows of others")
     for k, key in enumerate("abc"):
-        jobs_module.keep_finished(tmp_path / "job", key)
+        jobs_module.keep_finished(tmp_path / "job", tmp_path / "studio", key)
         os.utime(tmp_path / "studio" / key, (k, k))
-    jobs_module.keep_finished(tmp_path / "job", "d")
+    jobs_module.keep_finished(tmp_path / "job", tmp_path / "studio", "d")
     assert {path.name for path in (tmp_path / "studio").iterdir()} == {"c", "d"}
     assert [path.name for path in (tmp_path / "studio" / "d").iterdir()] == ["layouts.json"]
     (tmp_path / "new").mkdir()

@@ -256,9 +256,8 @@ def job_key(source: OpenFile, question: Question) -> str:
     return digest.hexdigest()
 
 
-def keep_finished(folder: Path, key: str) -> None:
+def keep_finished(folder: Path, cache: Path | None, key: str) -> None:
     """Keep what a job has found; a cache that cannot be written is none."""
-    cache = cache_folder()
     if cache is None:
         return
     with suppress(OSError):
@@ -474,7 +473,7 @@ class Jobs:
             child, self._spare = self._spare, None
             if child is None or not child.process.is_alive():
                 child = ChildProcess(prepare)
-            child.start(run, source, question, folder, max_bytes, key)
+            child.start(run, source, question, folder, max_bytes, cache_folder(), key)
             job = StudioJob(source, question, folder, child)
             self._jobs[job.name] = job
             return job
@@ -513,7 +512,13 @@ def prepare() -> None:
 
 
 def run(
-    send: Send, source: OpenFile, question: Question, folder: Path, max_bytes: int, key: str
+    send: Send,
+    source: OpenFile,
+    question: Question,
+    folder: Path,
+    max_bytes: int,
+    cache: Path | None,
+    key: str,
 ) -> None:
     """Do a job: keep rows, model, map and descriptions in its folder, and say how it goes.
 
@@ -552,7 +557,7 @@ def run(
         np.save(folder / "layout-1.npy", np.asarray(layout["points"], np.float32))
         layout["points"] = [layout["points"][i] for i in drawn]
     _keep(folder, "layouts", {"layouts": [layout] if layout else [], "without": reason})
-    keep_finished(folder, key)
+    keep_finished(folder, cache, key)
 
 
 def choose_marks(look: Look) -> np.ndarray:

@@ -439,7 +439,7 @@ studio.clusters = () => {
   return [
     both === null ? null : tabweave.el("p", {}, `The two agree ${both > 0.8 ? "closely" : both > 0.4 ? "in part" : both > 0.1 ? "little" : "no more than chance"} on which rows belong together `,
       tabweave.el("span", { class: "quiet" }, `(adjusted Rand index ${both.toFixed(2)}; 1 is the same groups, 0 is chance; over the rows drawn).`)),
-    studio.pair((one, i) => [tabweave.el("p", { class: "passing small", "data-side": i }), draw(one.data)]),
+    studio.pair((one) => draw(one.data)),
   ];
 };
 studio.panel({
@@ -478,7 +478,7 @@ studio.panel({
 });
 
 studio.agreement = (a, b) => {
-  const of = new Map(b.rows.map((row, i) => [row, i]));
+  const of = new Map(Array.from(b.rows, (row, i) => [row, i]));
   const [cells, left, right] = [new Map(), new Map(), new Map()];
   let n = 0;
   const add = (map, key, w) => map.set(key, (map.get(key) || 0) + w);

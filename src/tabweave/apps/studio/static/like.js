@@ -12,12 +12,12 @@ like.rules = [
 like.others = [["not at all", {}], ["must be equal", { rule: "equal" }]];
 
 like.change = (column, part) => {
-  const cell = { ...like.cells[column], ...part };
+  const before = studio.state.like.cells; // which the card may not show yet
+  const cell = { ...before[column], ...part };
   for (const [key, value] of Object.entries(cell)) if (value === undefined) delete cell[key];
-  const cells = { ...like.cells };
+  const cells = { ...before };
   if (Object.keys(cell).length) cells[column] = cell;
   else delete cells[column];
-  like.cells = cells;
   studio.set({ like: { row: like.row, cells } });
 };
 

@@ -40,6 +40,7 @@ __all__ = [
     "indicator_density",
     "overlap",
     "precision_curve",
+    "reliability_diagram",
     "scatter_map",
     "score_bars",
     "scree",
@@ -426,6 +427,44 @@ def precision_curve(
     """
     ax = draw_series(ax, {name: (k, values) for name, values in curves.items()}, "k", ylabel)
     whole_numbers(ax.xaxis, k)
+    return ax
+
+
+def reliability_diagram(
+    happened: Any, probabilities: Mapping[str, Any], *, n_bins: int = 10, ax: Axes | None = None
+) -> Axes:
+    """Draw how often what was predicted happened, a line for each method; a grey line is exact.
+
+    Parameters
+    ----------
+    happened : array-like of bool
+        Whether each row has the class whose probability is meant, as in ``y == "yes"``.
+    probabilities : mapping of str to array-like
+        By name of the method: the probability of each row, as in
+        ``model.predict_proba(X)[:, 1]``.
+    n_bins : int, default=10
+        Number of bins, of as many rows each; a point is the mean of a bin.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> from tabweave.plots import reliability_diagram
+    >>> ax = reliability_diagram([True, False] * 4, {"coin": [0.5] * 8})
+    >>> [line.get_xydata().tolist() for line in ax.lines if line.get_label() == "coin"]
+    [[[0.5, 0.5]]]
+    """
+    from sklearn.calibration import calibration_curve
+
+    labels = np.asarray(happened, dtype=bool)
+    curves = {}
+    for name, shares in probabilities.items():
+        observed, mean = calibration_curve(labels, shares, n_bins=n_bins, strategy="quantile")
+        curves[name] = mean, observed
+    ax = draw_series(ax, curves, "predicted probability", "share that happened")
+    ax.plot([0, 1], [0, 1], color=OTHERS, linewidth=0.8, zorder=0)
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1)
     return ax
 
 

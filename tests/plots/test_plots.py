@@ -34,6 +34,9 @@ DRAWINGS = {
     "coupling_graph": lambda **ax: plots.coupling_graph(STRENGTH, list("abcd"), **ax),
     "dendrogram": lambda **ax: plots.dendrogram(Tree.of({"x": ["a", "b"], "y": ["c"]}), **ax),
     "drift": lambda **ax: plots.drift(drift_report(*DAYS), **ax),
+    "reliability_diagram": lambda **ax: plots.reliability_diagram(
+        [True, False, True, True], {"ours": [0.9, 0.2, 0.7, 0.6], "theirs": [0.5] * 4}, **ax
+    ),
     "epsilon_gamma_curve": lambda **ax: plots.epsilon_gamma_curve(
         {"ours": curve(), "theirs": curve()}, **ax
     ),
@@ -475,3 +478,16 @@ def test_a_long_legend_is_seen_whole():
 def test_ranks_that_are_missing_are_refused():
     with pytest.raises(ValueError, match="an average rank of each method"):
         plots.cd_diagram([1, np.nan, 2], list("abc"), cd=0.5)
+
+
+def test_reliability_is_the_mean_of_bins_of_as_many_rows():
+    p = np.arange(1, 101) / 101
+    happened = np.random.default_rng(0).random(100) < p
+    (line,) = (
+        line
+        for line in plots.reliability_diagram(happened, {"ours": p}, n_bins=4).lines
+        if line.get_label() == "ours"
+    )
+    quarters = np.split(np.arange(100), 4)
+    expected = [[p[rows].mean(), happened[rows].mean()] for rows in quarters]
+    np.testing.assert_allclose(line.get_xydata(), expected, atol=1e-9)

@@ -86,7 +86,7 @@ class BoostedWeave(CacheNotSaved, Embedder):
     n_joint : int, default=60
         Most tables of pairs, and of triples, ... each.
     learning_rate : float, default=0.2
-        What a step is multiplied by; that of joint columns is half of it.
+        What a step is multiplied by.
     n_leaves : int, default=8
         Leaves of the tree that is a step: how many cells of a table may change apart.
     max_cycles : int, default=300
@@ -294,7 +294,7 @@ class BoostedWeave(CacheNotSaved, Embedder):
         """How columns, and joint ones, are boosted."""
         rate, leaves, cycles = float(self.learning_rate), int(self.n_leaves), int(self.max_cycles)
         alone = Settings(leaves, 1.0, MIN_CURVATURE, rate, cycles, PATIENCE)
-        return alone, Settings(leaves, 2.0, MIN_CURVATURE, rate / 2, cycles, PATIENCE)
+        return alone, Settings(leaves, 2.0, MIN_CURVATURE, rate, cycles, PATIENCE)
 
     def release(self) -> Self:
         """Drop what each bag learned."""

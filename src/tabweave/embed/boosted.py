@@ -54,7 +54,8 @@ MAX_ELEMENTS = 64  # Elements of sets that are read as columns of their own, the
 GRID = {2: 32, 3: 12, 4: 8}  # Bins of each of so many columns that are joined.
 RANKED_GRID = {2: 16, 3: 8, 4: 6}  # The same while joint columns are compared.
 MIN_CURVATURE = 2.0  # Least H of a leaf: of two classes, 8 rows at a share of one half.
-PATIENCE = 3  # Cycles without a gain on the rows held out, after which boosting stops.
+PATIENCE = 3  # Cycles without such a gain on the rows held out, after which boosting stops:
+MIN_GAIN = 1e-3  # Part of the loss on the rows held out by which it falls.
 MAX_CANDIDATES = 5000  # Joint columns that are compared in a stage.
 MAX_RANKED_ROWS = 200_000  # Rows by which joint columns are compared.
 BLOCK = 1024  # Rows whose joint codes are held at a time.
@@ -1017,18 +1018,21 @@ class Bag(NamedTuple):
 def boost(rows: Rows, bag: Bag, layout: Layout, loss: int, settings: Settings) -> np.ndarray:
     """The tables of a bag after the cycle that is best for the rows held out; its scores grow."""
     tables = np.zeros((int(layout.starts[-1]), bag.score.shape[1]), np.float32)
-    best, best_loss, best_cycle = tables.copy(), np.inf, -1
+    best = tables.copy()
     if not (bag.learned.any() and bag.held.any()):
         return best
-    best_loss = mean_loss(bag.score, rows.target, bag.held, loss)
+    best_loss = mark = mean_loss(bag.score, rows.target, bag.held, loss)
+    mark_cycle = -1
     for cycle in range(settings.max_cycles):
         run_cycle(
             rows.codes, rows.target, bag.learned, bag.score, loss, layout, settings.step, tables
         )
         held_loss = mean_loss(bag.score, rows.target, bag.held, loss)
         if held_loss < best_loss:
-            best[:], best_loss, best_cycle = tables, held_loss, cycle
-        elif cycle - best_cycle >= settings.patience:
+            best[:], best_loss = tables, held_loss
+        if held_loss < mark * (1 - MIN_GAIN):
+            mark, mark_cycle = held_loss, cycle
+        elif cycle - mark_cycle >= settings.patience:
             break
     for t in range(len(layout.n_axes)):
         cells = layout.cells(t)

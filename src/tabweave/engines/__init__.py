@@ -18,13 +18,13 @@ from tabweave.engines.opening import open_fitted as open_fitted
 from tabweave.engines.opening import read_with_classes as read_with_classes
 from tabweave.engines.progress import Estimate, Progress, ProgressCallback, progress_bar
 from tabweave.engines.progress import progress_reporter as progress_reporter
+from tabweave.engines.reading import by_parts as by_parts
 from tabweave.engines.source import Source
 from tabweave.engines.source import as_arrow as as_arrow
 from tabweave.engines.source import family as family
 from tabweave.engines.source import has_arrow as has_arrow
 from tabweave.engines.source import in_json as in_json
 from tabweave.engines.streams import StreamCounts
-from tabweave.engines.transform import by_parts as by_parts
 from tabweave.engines.transform import class_types as class_types
 from tabweave.engines.transform import kind_of_result as kind_of_result
 from tabweave.engines.transform import probability_types as probability_types

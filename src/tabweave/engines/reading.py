@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.utils import get_tags
@@ -28,10 +30,12 @@ from tabweave.counts.unknown import report_unknown, spelled_columns
 from tabweave.engines.counting import count, count_for, sample
 from tabweave.engines.opening import is_countable, is_source, open_source, read
 from tabweave.engines.source import join_batches
+from tabweave.engines.transform import Types, results_of_source
 from tabweave.gpu import arrays as gpu
 from tabweave.space.numbers import varying_columns
 
 Embedder = TypeVar("Embedder", bound=Any)
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def needs_classes(estimator: Any) -> bool:
@@ -123,6 +127,27 @@ def read_pair(embedder: Any, X: Any, Y: Any) -> tuple[Table, Table | None]:
     """Read the rows of X, and of Y if these are others."""
     left = read_queries(embedder, X)
     return left, None if Y is None or Y is X else read_queries(embedder, Y)
+
+
+def by_parts(types: Types | Mapping[str, str] | None) -> Callable[[Method], Method]:
+    """Let a method of a fitted estimator take rows wherever they are.
+
+    Parameters
+    ----------
+    types : mapping, or callable from estimator and source to one
+        What the columns of results of a distributed frame are called, and hold; None refuses it.
+    """
+
+    def decorate(method: Method) -> Method:
+        @wraps(method)
+        def of_rows(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+            if in_memory(X) or not is_source(X):
+                return method(self, X, *args, **options)
+            return results_of_source(method, self, X, types, *args, **options)
+
+        return cast(Method, of_rows)
+
+    return decorate
 
 
 # -- counting ----------------------------------------------------------------------------------

@@ -7,21 +7,20 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial, wraps
+from functools import partial
 from inspect import signature
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import require
-from tabweave.columns.frames import in_memory
 from tabweave.counts.unknown import UnknownTally, tallying
 from tabweave.engines.frames import fitted_names, vector_batch
-from tabweave.engines.opening import is_distributed, is_source, open_fitted, open_source
+from tabweave.engines.opening import is_distributed, open_fitted, open_source
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.engines.source import (
     Source,
@@ -31,8 +30,6 @@ from tabweave.engines.source import (
     n_rows_of,
 )
 from tabweave.io.files import replacing
-
-Method = TypeVar("Method", bound=Callable[..., Any])
 
 MAX_VECTOR_BYTES = 1 << 27  # Vectors of a batch; three times as many while the next is made.
 _FORMATS = {
@@ -217,43 +214,36 @@ class MethodOfBatch:
 Types = Callable[[Any, Source], Mapping[str, str]]
 
 
-def by_parts(types: Types | Mapping[str, str] | None) -> Callable[[Method], Method]:
-    """Let a method of a fitted estimator take rows wherever they are.
+def results_of_source(
+    method: Callable[..., Any],
+    estimator: Any,
+    X: Any,
+    types: Types | Mapping[str, str] | None,
+    *args: Any,
+    **options: Any,
+) -> Any:
+    """The results of a method of a fitted estimator for rows that are not in memory.
 
     Rows of a file, a query or a database come in batches, whose results are put together; of a Dask
-    or Spark frame, workers make another frame of results, to which the model is sent.
-
-    Parameters
-    ----------
-    types : mapping, or callable from estimator and source to one
-        What the columns of results of a distributed frame are called, and hold; None refuses it.
+    or Spark frame, workers make another frame of results, to which the model is sent. ``types``
+    says what the columns of results are called, and hold.
     """
-
-    def decorate(method: Method) -> Method:
-        @wraps(method)
-        def of_rows(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-            if in_memory(X) or not is_source(X):
-                return method(self, X, *args, **options)
-            check_is_fitted(self)
-            self.learn() if hasattr(self, "learn") else None
-            source = open_for(self, X)
-            columns = _wanted(self, source, None, ())
-            if not is_distributed(X):
-                return _together(partial(method, self), source, columns, args, options)
-            if types is None:
-                raise TypeError(
-                    f"{type(self).__name__}.{method.__name__}: expected rows in memory or in "
-                    f"files, got a {source.name}; pass its parts one by one, or some of its rows"
-                )
-            named = signature(method).bind(self, X, *args, **options).arguments
-            options = dict(list(named.items())[2:])
-            made = types(self, source) if callable(types) else types
-            work = MethodOfBatch(self, method.__name__, tuple(made), options)
-            return source.mapped(work, columns, [], made)  # type: ignore[attr-defined]
-
-        return cast(Method, of_rows)
-
-    return decorate
+    check_is_fitted(estimator)
+    estimator.learn() if hasattr(estimator, "learn") else None
+    source = open_for(estimator, X)
+    columns = _wanted(estimator, source, None, ())
+    if not is_distributed(X):
+        return _together(partial(method, estimator), source, columns, args, options)
+    if types is None:
+        raise TypeError(
+            f"{type(estimator).__name__}.{method.__name__}: expected rows in memory or in "
+            f"files, got a {source.name}; pass its parts one by one, or some of its rows"
+        )
+    named = signature(method).bind(estimator, X, *args, **options).arguments
+    options = dict(list(named.items())[2:])
+    made = types(estimator, source) if callable(types) else types
+    work = MethodOfBatch(estimator, method.__name__, tuple(made), options)
+    return source.mapped(work, columns, [], made)  # type: ignore[attr-defined]
 
 
 def vector_types(embedder: Any, source: Source) -> dict[str, str]:
@@ -282,7 +272,9 @@ def open_for(estimator: Any, X: Any) -> Source:
     return open_source(X) if counts is None else open_fitted(X, counts)[0]
 
 
-def _together(method: Method, source: Source, columns: list[str], args: Any, options: Any) -> Any:
+def _together(
+    method: Callable[..., Any], source: Source, columns: list[str], args: Any, options: Any
+) -> Any:
     """The results of all batches of a source, one after the other."""
     unknown = UnknownTally()
     parts = []

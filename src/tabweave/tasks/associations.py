@@ -238,13 +238,16 @@ def _count_measures(
 ) -> None:
     """Fill in what the table of two columns says."""
     where = {name: binned_part(name) if kind == "number" else name for name, kind in kinds.items()}
+    of_elements = {
+        name for name, column in where.items() if cast(Schema, counts.schema)[column].is_set
+    }
     values["shared_gaps"][:] = shared_gaps(counts, [(where[a], where[b]) for a, b in pairs])
     counts = counts.present(counts.names) if drop else counts
     blocks = pair_tables(counts, [(where[a], where[b]) for a, b in pairs])
     for p, ((a, b), block) in enumerate(zip(pairs, blocks, strict=True)):
         for measure, value in of_block(block, with_phi).items():
             values[measure][p] = value
-        if "set" in {kinds[a], kinds[b]}:  # elements, and gaps, of one row are no independent rows
+        if of_elements & {a, b}:  # elements, and gaps, of one row are no independent rows
             values["p_value"][p] = values["shared_gaps"][p] = np.nan
 
 

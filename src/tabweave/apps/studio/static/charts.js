@@ -4,6 +4,7 @@
 studio.chartsShown = 40;
 
 studio.charts = studio.attempt(async () => {
+  await studio.passed; // the map comes first
   const found = await studio.latest("charts", () => studio.ofTable("charts", { filters: studio.where() }));
   if (!found) return;
   const { rows, passing } = found;

@@ -268,7 +268,7 @@ studio.pass = studio.attempt(async () => {
   studio.counts = counts;
   studio.maps.forEach((map, i) => { map.chosen = null; map.filter(counts[i]); });
 });
-studio.on(["filters", "selection"], () => { if (studio.state.job) studio.pass(); });
+studio.on(["filters", "selection"], () => { studio.passed = studio.state.job ? studio.pass() : null; });
 
 studio.chips = () => {
   const { filters, selection } = studio.state;

@@ -215,7 +215,8 @@ studio.grid = new studio.Grid();
 tabweave.fill(byId("grid"), studio.grid.root);
 studio.on(["table", "filters", "selection", "sort", "scope"], (state) => {
   studio.grid.scope.querySelector("select").value = ["view", "all", "selection"].indexOf(state.scope);
-  if (state.table) studio.attempt(() => studio.grid.reload())();
+  clearTimeout(studio.grid.waits); // a brush that moves on: the map comes first
+  if (state.table) studio.grid.waits = setTimeout(studio.attempt(() => studio.grid.reload()), studio.grid.total ? 150 : 0);
   else { studio.grid.total = 0; studio.grid.filters = null; studio.grid.draw(); }
 });
 studio.on(["hover", "picked"], () => studio.grid.light());

@@ -42,7 +42,7 @@ studio.nameBy = studio.attempt(async () => {
 });
 
 /* What stands where the map will be. */
-studio.waiting = () => tabweave.fill(byId("map"), tabweave.el("div", { class: "stage map blank" }, tabweave.el("p", { class: "empty" }, "The map appears as soon as the first rows are compared.")));
+studio.waiting = () => tabweave.fill(byId("map"), tabweave.el("div", { class: "stage blank" }, tabweave.el("p", { class: "empty" }, "The map appears as soon as the first rows are compared.")));
 
 /* The question in short: what opens to change it. */
 studio.titled = () => {

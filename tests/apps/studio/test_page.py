@@ -245,7 +245,7 @@ def test_a_selection_comes_first_in_the_columns_that_distinguish_it(open_page, t
     heads = list(page.rows().columns)
     assert heads[:3] == ["row", "sex", "survived"]
     words = page.tab("chosen").text
-    assert "470 rows selected" in words and "female" in words and "yes" in words
+    assert "470 rows selected" in words and "survived yes" in words.replace("\n", " ")
 
 
 @pytest.mark.slow

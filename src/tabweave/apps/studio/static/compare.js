@@ -351,15 +351,16 @@ studio.partText = (v) => {
 studio.differences = (found) => {
   const share = (x) => tabweave.percent(x);
   const chance = (v) => { const p = (v.a * found.a + v.b * found.b) / (found.a + found.b); return Math.sqrt(p * (1 - p) * (1 / found.a + 1 / found.b)); };
-  const lines = found.columns.flatMap((c) => c.values.map((v) => ({ ...v, column: c.column })))
+  const filtered = new Set(studio.state.filters.map((f) => f.column)); // they differ, of course
+  const lines = found.columns.filter((c) => !filtered.has(c.column)).flatMap((c) => c.values.map((v) => ({ ...v, column: c.column })))
     .filter((v) => v.a >= 0.05 && v.a >= 1.2 * v.b && v.a - v.b > 3 * chance(v))
     .sort((v, w) => (w.a - w.b) - (v.a - v.b)).slice(0, 14);
   return [
     tabweave.el("h3", {}, `${tabweave.plural(found.a, "row")} selected`),
     tabweave.el("p", { class: "quiet small" }, `${share(found.a / (found.a + found.b))} of all rows; compared with the other ${tabweave.whole(found.b)}.`),
-    lines.length ? tabweave.table("What the selected rows have more often than the others", [{ name: "value" }, { name: "here", number: true }, { name: "others", number: true }, { name: "times", number: true }], lines.map((v) => [
+    lines.length ? tabweave.table("What the selected rows have more often than the others", [{ name: "value" }, { name: "here", number: true }, { name: "others", number: true }], lines.map((v) => [
       [tabweave.el("button", { type: "button", class: "link quiet", onclick: () => studio.openColumn(v.column) }, v.column), " ", studio.partText(v)],
-      [share(v.a), tabweave.bar(v.a, v.b)], share(v.b), v.b > 0 ? `${(v.a / v.b).toFixed(v.a / v.b < 10 ? 1 : 0)}×` : "only here"]), { classes: "over tight" })
+      [tabweave.el("span", { title: v.b > 0 ? `${(v.a / v.b).toFixed(v.a / v.b < 10 ? 1 : 0)} times as often` : "only here" }, share(v.a)), tabweave.bar(v.a, v.b)], share(v.b)]), { classes: "over tight" })
       : tabweave.el("p", { class: "quiet" }, "Nothing stands out; these rows are much like all others."),
   ];
 };

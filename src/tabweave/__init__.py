@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave.columns.column import Schema as Schema
     from tabweave.columns.table import Table as Table
     from tabweave.counts.counts import Counts as Counts
+    from tabweave.counts.private import public_bins as public_bins
     from tabweave.embed.cde import CDE as CDE
     from tabweave.embed.ckml import CKML as CKML
     from tabweave.embed.coupled_numeric import CoupledNumeric as CoupledNumeric
@@ -89,6 +90,7 @@ _NAMES = {
     "space.value_tables": "ValueTables",
     "cluster": "KModes",
     "counts.counts": "Counts",
+    "counts.private": "public_bins",
     "embed.sets": "batch_omp omp",
     "engines": "count",
     "gpu.arrays": "config_context get_config set_config",

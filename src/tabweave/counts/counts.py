@@ -9,7 +9,7 @@ forgotten exactly, in any order, and ``Counts()`` is zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -20,7 +20,7 @@ from scipy import sparse
 
 from tabweave._compat import html_table, in_threads
 from tabweave.columns.cells import Bins
-from tabweave.columns.column import Schema
+from tabweave.columns.column import Column, Schema
 from tabweave.columns.nominal import Codes
 from tabweave.columns.numeric import numbers
 from tabweave.columns.sets import Sets
@@ -54,6 +54,18 @@ from tabweave.counts.merging import (
     expand,
     in_same_buckets,
     with_classes,
+)
+from tabweave.counts.private import (
+    Ledger,
+    Release,
+    consistent,
+    folded,
+    noise_scale,
+    noisy_tables,
+    release_threshold,
+    released_labels,
+    rho_of,
+    spans_of,
 )
 from tabweave.io.register import storable
 from tabweave.io.store import load, save
@@ -422,6 +434,69 @@ class Counts(OfVocabulary):
         caption = f"Counts of {self.n:,.0f} rows"
         return html_table(caption, ["column", "values", "most frequent"], rows)
 
+    # -- privacy ---------------------------------------------------------------------------
+
+    def private(
+        self,
+        epsilon: float,
+        delta: float = 1e-6,
+        *,
+        values: Mapping[str, Sequence[Label]] | None = None,
+        classes: Sequence[Label] | None = None,
+        max_weight: int = 1,
+        again: bool = False,
+    ) -> PrivateCounts:
+        """Counts with noise, which may be shared: no single row can be told from them.
+
+        All margins and pair tables are released under one budget. Their noise is discrete and
+        Gaussian, drawn by OpenDP; they are then made consistent: no cell is negative, and margins
+        agree. What the result promises is in its ``ledger``.
+
+        Parameters
+        ----------
+        epsilon : float
+            Adding or removing one row changes the probability of any outcome by a factor of at
+            most exp(epsilon).
+        delta : float, default=1e-6
+            But for this probability, which should be well below one in the number of rows.
+        values : mapping of column to values, optional
+            The values that a column may have, as everybody knows without the rows. Of other
+            columns those values are released whose noisy count is above a threshold, for half of
+            ``delta``. Cells with other values are counted as "(other)".
+        classes : sequence, optional
+            The classes, as everybody knows.
+        max_weight : int, default=1
+            The largest weight of a row, if rows were counted with whole weights.
+        again : bool, default=False
+            Whether to release the same counts once more: what the releases promise adds up.
+
+        Notes
+        -----
+        Names, kinds and the order of columns are taken as public. Numbers and dates have to be cut
+        into public bins before they are counted: see :func:`tabweave.public_bins`. Sets are
+        refused: a row may be in any number of their cells.
+
+        Examples
+        --------
+        >>> from tabweave import Counts
+        >>> rows = {"color": ["red", "blue"] * 500, "size": ["S", "S", "L", "L"] * 250}
+        >>> public = {"color": ["blue", "red"], "size": ["S", "L"]}
+        >>> shared = Counts.of(rows).private(epsilon=1, values=public)  # doctest: +SKIP
+        >>> shared.ledger.epsilon  # doctest: +SKIP
+        1
+        """
+        check_releasable(self, epsilon, delta, max_weight)
+        earlier: tuple[Release, ...] = vars(self).get("_releases", ())
+        if earlier and not again:
+            raise ValueError(
+                f"these counts were released with epsilon={Ledger(earlier).epsilon:g}; another "
+                "release adds to that: say so with again=True, or share the first one"
+            )
+        released = _release(self, (epsilon, delta), values or {}, classes, max_weight)
+        releases = (*earlier, *released.ledger.releases)
+        vars(self)["_releases"] = releases
+        return replace(released, ledger=Ledger(releases))
+
     # -- files -----------------------------------------------------------------------------
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -450,6 +525,118 @@ class Counts(OfVocabulary):
         names = self.schema.bucketed
         if list(self.numbers.histograms) != parts or list(self.numbers.grids) != names:
             raise ValueError(f"the histograms do not fit {len(names)} columns of numbers")
+
+
+@storable
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateCounts(Counts):
+    """Counts with noise, of which no single row can be told; made by :meth:`Counts.private`.
+
+    All that learns from counts learns from them. They add to other private counts, whose ledger is
+    then theirs, too; they cannot be subtracted, added to counts of rows, or released again.
+
+    Attributes
+    ----------
+    ledger : Ledger
+        What was promised, and what it took.
+    """
+
+    ledger: Ledger = field(default_factory=Ledger)
+
+    def __add__(self, other: Counts) -> Counts:
+        if not isinstance(other, Counts):
+            return NotImplemented
+        if other.schema is None:
+            return self
+        if not isinstance(other, PrivateCounts):
+            raise ValueError("expected private counts to add, got counts of rows; release them")
+        both = super().__add__(other)
+        fields = {name: getattr(both, name) for name in Counts.__dataclass_fields__}
+        return PrivateCounts(**fields, ledger=Ledger(self.ledger.releases + other.ledger.releases))
+
+    def __radd__(self, other: Counts) -> Counts:
+        return self + other
+
+    def __sub__(self, other: Counts) -> Counts:
+        raise ValueError("private counts cannot be subtracted: their noise would add up; release")
+
+    __rsub__ = __sub__
+
+    def private(self, *_: Any, **__: Any) -> PrivateCounts:
+        """Refuse to release again what is private already."""
+        raise ValueError("these counts are private already: share them as they are")
+
+    def __repr__(self) -> str:
+        promise = f"epsilon={self.ledger.epsilon:.3g}, delta={self.ledger.delta:.3g}"
+        return f"{super().__repr__()[:-1]}; private, {promise})".replace(
+            "Counts(", "PrivateCounts("
+        )
+
+
+def check_releasable(counts: Counts, epsilon: float, delta: float, max_weight: int) -> None:
+    """Raise for counts that cannot be made private, with what to do."""
+    schema = counted_schema(counts)
+    if not (epsilon > 0 and 0 < delta < 1 and np.isfinite(epsilon)):
+        raise ValueError(
+            f"expected epsilon > 0 and 0 < delta < 1, got epsilon={epsilon}, delta={delta}"
+        )
+    if not isinstance(counts.n, int) or max_weight != int(max_weight) or max_weight < 1:
+        raise ValueError(
+            f"expected counts of rows with whole weights of at most max_weight, a whole number, "
+            f"got {counts.n!r} rows and max_weight={max_weight!r}"
+        )
+    if not schema.coupled:
+        raise ValueError(f"expected counts of pairs, got {len(schema)} columns counted alone")
+    for column in schema.columns:
+        if column.is_set or list(column.parts.values()) != [None]:
+            remedy = f"cut it first: tabweave.public_bins(rows, {{{column.name!r}: [...]}})"
+            if column.is_set:
+                remedy = "count its elements as columns of yes and no"
+            raise ValueError(
+                f"column {column.name!r}: expected categories, got kind {column.kind!r}; {remedy}"
+            )
+
+
+def _release(
+    counts: Counts,
+    budget: tuple[float, float],
+    public: Mapping[str, Sequence[Label]],
+    classes: Sequence[Label] | None,
+    max_weight: int,
+) -> PrivateCounts:
+    """Counts with noise, made consistent."""
+    schema, vocabulary = counted_schema(counts), with_classes(counts)
+    pairs = expand(counts, vocabulary)
+    lists: list[Sequence[Label] | None] = [public.get(name) for name in schema.names]
+    if unknown := [name for name in public if name not in schema.names]:
+        raise ValueError(f"values: expected columns of {schema.names}, got {unknown}")
+    lists += [classes] if counts.classes is not None else []
+    n_open, k = sum(values is None for values in lists), len(lists)
+    epsilon, delta = budget
+    n_tables = n_open + k * (k + 1) // 2
+    rho = rho_of(epsilon, delta / 2 if n_open else delta)
+    scale = noise_scale(n_tables, rho, max_weight)
+    threshold = release_threshold(scale, delta / 2, n_open, max_weight) if n_open else None
+    margins = [pairs.diagonal()[span] for span in spans_of(vocabulary.labels)]
+    labels = released_labels(vocabulary.labels, margins, lists, (scale, threshold, max_weight))
+    noisy = noisy_tables(folded(pairs, vocabulary.labels, labels), labels, scale, max_weight)
+    matrix = consistent(noisy, [len(values) for values in labels], 2 * scale)
+    columns = [
+        Column(c.name, c.kind, levels=c.levels and tuple(v for v in values if v is not None))
+        for c, values in zip(schema.columns, labels, strict=False)
+    ]
+    shared = Schema(tuple(columns), schema.missing, schema.empty_is_missing, undeclared="ignored")
+    names = Vocabulary(vocabulary.names, tuple(map(tuple, labels)))
+    levels = [c.levels for c in columns] + [None] * (counts.classes is not None)
+    made = PrivateCounts.from_pairs(
+        replace(shared, named=schema.named),
+        float(matrix.diagonal()[: len(labels[0])].sum()),
+        *canonical(names, matrix, levels),
+        counts.numbers,
+        counts.classes is not None,
+    )
+    release = Release(epsilon, delta, rho, scale, n_tables, max_weight, threshold)
+    return replace(cast(PrivateCounts, made), ledger=Ledger((release,)))
 
 
 def _counted_columns(

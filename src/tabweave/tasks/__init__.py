@@ -1,4 +1,4 @@
-"""Tasks: associations, missing and odd cells, drift, river's streams.
+"""Tasks: associations, missing and odd cells, drift, sampled rows, river's streams.
 
 Each is imported when it is asked for.
 """
@@ -9,6 +9,7 @@ _HOMES = {  # associations is a module here, and a function in tabweave
     "DriftReport": "drift",
     "Imputer": "impute",
     "OutlierCells": "outliers",
+    "PairMixture": "sampling",
     "RiverEmbedder": "river",
     "drift_report": "drift",
 }

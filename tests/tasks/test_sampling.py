@@ -55,9 +55,9 @@ def test_a_step_is_that_of_plain_loops(monkeypatch):
     """EM of the composite likelihood, by loops over pairs of columns, values and components."""
     counts = Counts.of(rows(200))
     spans, n_components = spans_of(counts.labels), 3
-    monkeypatch.setattr(sampling, "MAX_ITERATIONS", 1)
+    monkeypatch.setattr(sampling, "N_ITERATIONS", 1)
     first = sampling.fit_mixture(np.asarray(counts.pairs, float), spans, n_components, 0)
-    monkeypatch.setattr(sampling, "MAX_ITERATIONS", 2)
+    monkeypatch.setattr(sampling, "N_ITERATIONS", 2)
     second = sampling.fit_mixture(np.asarray(counts.pairs, float), spans, n_components, 0)
     weights, shares = first
     expected = np.zeros_like(shares)

@@ -19,7 +19,7 @@ from tabweave.counts.merging import expand, with_classes
 from tabweave.counts.private import spans_of
 from tabweave.io.register import storable
 
-MAX_ITERATIONS = 300
+N_ITERATIONS = 100  # more follow the noise of private counts
 MAX_VALUES = 20_000  # a matrix of values by values is held
 
 
@@ -58,7 +58,7 @@ class PairMixture:
     shares: np.ndarray
 
     @classmethod
-    def of(cls, counts: Counts, n_components: int = 60, *, random_state: Any = 0) -> PairMixture:
+    def of(cls, counts: Counts, n_components: int = 100, *, random_state: Any = 0) -> PairMixture:
         """Learn from the counts of categories, private ones too.
 
         Parameters
@@ -66,7 +66,7 @@ class PairMixture:
         counts : Counts
             Counts of categories. Numbers are cut into bins before: see
             :func:`tabweave.public_bins`.
-        n_components : int, default=60
+        n_components : int, default=100
             Number of components; more than are needed do no harm.
         random_state : int, RandomState or None, default=0
             Where learning starts.
@@ -144,7 +144,7 @@ def fit_mixture(
     shares = (frequencies[:, None] + 1e-9) * rng.gamma(1.0, size=(len(joint), n_components))
     shares /= np.add.reduceat(shares, starts)[column]
     weights = np.full(n_components, 1 / n_components)
-    for _ in range(MAX_ITERATIONS):
+    for _ in range(N_ITERATIONS):
         model = (shares * weights) @ shares.T
         ratio = np.divide(joint, model, out=np.zeros_like(joint), where=joint > 0)
         expected = shares * weights * (ratio @ shares)

@@ -26,7 +26,7 @@ from tabweave.columns.datetime import (
 )
 from tabweave.columns.decision import Finding
 from tabweave.columns.numeric import has_thousands, number_of, numbers_written
-from tabweave.columns.ordinal import ranges_in_order
+from tabweave.columns.ordinal import range_of, ranges_in_order
 
 
 @pytest.mark.parametrize(
@@ -463,3 +463,9 @@ def test_numbers_in_several_units_are_pointed_out():
 def test_months_with_a_year_of_two_digits_are_pointed_out():
     [kind] = Table.of({"x": ["Mar-23", "Apr-23", "Mar-24"] * 20}).kinds()
     assert kind.why == "months, or days of a month? write 2024-03 to have them read as months"
+
+
+def test_ranges_of_years_end_in_the_century_of_their_begin():
+    assert range_of("1960-64") == (1960, 1964)
+    assert range_of("2000-05") is None or range_of("2000-05") == (2000, 2005)
+    assert range_of("2010-15") == (2010, 2015)

@@ -3,10 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import chi2_contingency
 from scipy.stats.contingency import association
 
 from tabweave import SupervisedWeave, Table, WeaveClassifier, WeaveRegressor
-from tabweave.columns.identifiers import _strength, predictive_identifiers
+from tabweave.columns.identifiers import (
+    _strength,
+    corrected_cramers_v,
+    predictive_identifiers,
+)
 
 N = 400
 RNG = np.random.default_rng(0)
@@ -45,6 +50,14 @@ def test_strength_is_cramers_v_less_chance():
     classes = np.where(RNG.random(20_000) < 0.4, bins % 3, classes)
     table = pd.crosstab(bins, classes).to_numpy()
     assert abs(_strength(bins, classes) - association(table, correction=False)) < 1e-3
+
+
+def test_strength_of_a_small_table_is_corrected_by_its_freedom():
+    """The statistic and its largest value, each less the mean of chance, which is the freedom."""
+    table = np.array([[30, 2, 4], [3, 25, 6], [4, 5, 31]])
+    statistic = chi2_contingency(table, correction=False).statistic
+    wanted = np.sqrt((statistic - 4) / (2 * table.sum() - 4))
+    assert corrected_cramers_v(table) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("model", [SupervisedWeave(), WeaveClassifier()])

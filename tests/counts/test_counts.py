@@ -647,3 +647,24 @@ def test_light_values_stay_when_counts_are_added():
     both = sum((Counts.of(own, sample_weight=w) for own, w in parts), Counts())
     assert both == Counts.of(rows, sample_weight=weight)
     assert both.labels == (("x", "y"), ("u", "v")) and both.value_counts[1] == 1e-12
+
+
+def test_frequencies_of_columns_with_gaps_are_shares_of_the_rows_that_have_a_value():
+    counts = Counts.of({"a": ["x", "x", "y", None, None], "b": ["u", "v", "u", "v", "u"]})
+    a, b = counts.present(["a"]).frequencies
+    np.testing.assert_allclose(a, [2 / 3, 1 / 3])
+    np.testing.assert_allclose(b, [3 / 5, 2 / 5])
+
+
+@pytest.mark.parametrize("weight", [np.ma.masked_array([1, 2], [0, 1]), np.array([1, 2j])])
+def test_weights_that_are_masked_or_complex_are_refused(weight):
+    with pytest.raises(TypeError, match="expected a number for each row"):
+        Counts.of({"a": ["x", "y"]}, sample_weight=weight)
+
+
+def test_numbers_that_were_not_counted_cannot_be_subtracted():
+    schema = {"a": "nominal", "n": "numeric"}
+    counts = Counts.of(Table.of({"a": ["x"] * 3, "n": [1.0, 2.0, 4.0]}, schema))
+    more = Counts.of(Table.of({"a": ["x"], "n": [3.0]}, schema))
+    with pytest.raises(ValueError, match="subtract"):
+        counts - more

@@ -67,7 +67,7 @@ def main() -> int:
     numbers = range(len(histories().UPDATED))
     seconds = 60 * options.minutes * options.processes / len(numbers)
     n_torn = 0
-    with multiprocessing.get_context("spawn").Pool(options.processes, maxtasksperchild=1) as pool:
+    with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
         for title, work, jobs in (
             ("updates at each line", read_at_lines, numbers),
             ("updates at random", read_at_random, [(number, seconds) for number in numbers]),

@@ -51,7 +51,7 @@ lowest:         ## all rooms with the lowest versions that are declared
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
 	e = p['optional-dependencies']; d = p['dependencies'] + e['files'] + \
-	e['frames'] + e['plots'] + e['db'] + e['map'] + e['search'] + e['boost'] + e['export']; \
+	e['frames'] + e['plots'] + e['db'] + e['map'] + e['boost'] + e['export']; \
 	print(*(n.replace('>=', '==') + '.*' for n in d), sep='\n')" > $(LOWEST)/versions.txt
 	$(LOWEST)/bin/pip --disable-pip-version-check -q install -r $(LOWEST)/versions.txt typer rich
 	$(LOWEST)/bin/pip --disable-pip-version-check -q install "pytest==8.*" pytest-xdist hypothesis networkx

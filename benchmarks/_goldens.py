@@ -720,7 +720,7 @@ def _(tw: Any) -> Any:
 
 @golden("index: graph")
 def _(tw: Any) -> Any:
-    model = tw.SimilarityIndex(tw.Weave(), backend="faiss-hnsw").fit(table(tw))
+    model = tw.SimilarityIndex(tw.Weave(), backend="graph").fit(table(tw))
     return flat(*model.query(asked(tw), 5)[:2])
 
 

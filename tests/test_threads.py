@@ -192,9 +192,8 @@ def test_a_model_learns_from_all_rows_and_reads_while_others_come():
 
 
 def test_filters_of_other_threads_do_not_mix_with_ours():
-    pytest.importorskip("faiss", reason="faiss is not installed")
     rows = {"a": [str(i % 7) for i in range(700)], "b": [str(i // 100) for i in range(700)]}
-    index = SimilarityIndex(OneHot(), backend="faiss-hnsw").fit(rows)
+    index = SimilarityIndex(OneHot(), backend="graph").fit(rows)
 
     def ask(i):
         some = {"a": [str(i % 7), str((i + 1) % 7), str((i + 2) % 7)]}

@@ -42,7 +42,6 @@ LICENCES = {
     "polars": "MIT",
     "pyarrow": "Apache-2.0",
     "openTSNE": "BSD-3-Clause",
-    "faiss-cpu": "MIT",
     "cupy-cuda12x": "MIT",
     "cupy-cuda13x": "MIT",
     "lightgbm": "MIT",

@@ -57,7 +57,6 @@ _limited: list[Any] = []  # one for each that is inside; the first has the threa
 
 _NAMES_IN_INDEX = {
     "cupy": "cupy-cuda13x",
-    "faiss": "faiss-cpu",
     "python_calamine": "python-calamine",
     "dask": "dask[dataframe]",
 }
@@ -179,7 +178,17 @@ def in_threads(work: Callable[[Any], R], items: Sequence[Any]) -> list[R]:
     threads = min(n_threads(), len(items)) if len(items) > 1 else 1
     results: list[Any] = [None] * len(items)
     errors: dict[int, BaseException] = {}
-    waiting = deque(range(len(items)))
+    waiting, seats, helpers = deque(range(len(items))), iter(range(threads - 1)), []
+
+    def call_helpers() -> None:
+        """Wake two threads, each of which wakes two: of short work the first do all of it."""
+        for _ in range(2 if waiting else 0):
+            if next(seats, None) is not None:
+                helpers.append(_pool().submit(copy_context().run, help_out))
+
+    def help_out() -> None:
+        call_helpers()
+        go_on()
 
     def go_on() -> None:
         while waiting:
@@ -194,10 +203,10 @@ def in_threads(work: Callable[[Any], R], items: Sequence[Any]) -> list[R]:
                 waiting.clear()
 
     with one_blas_thread() if len(items) > 1 else nullcontext():
-        helpers = [_pool().submit(copy_context().run, go_on) for _ in range(threads - 1)]
+        call_helpers()
         try:
             go_on()
-            for helper in helpers:
+            for helper in helpers:  # those that a helper woke stand behind it
                 if not helper.cancel():
                     helper.result()
         finally:  # interrupted, too

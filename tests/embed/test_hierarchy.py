@@ -285,28 +285,17 @@ def search(rows, model=None):
 def test_neighbours_are_exact(rows):
     model, found = search(rows)
     D = model.pairwise_distances(rows[0])
-    indices, distances = TreeIndex(found, 15, approximate=False).query(found, 15)
+    indices, distances = TreeIndex(found, 15).query(found, 15)
     np.testing.assert_allclose(distances, np.sort(D, axis=1)[:, :15], atol=1e-12)
     np.testing.assert_allclose(np.take_along_axis(D, indices, 1), distances, atol=1e-12)
     np.fill_diagonal(D, np.inf)
-    indices, distances = TreeIndex(found, 15, approximate=False).build()
+    indices, distances = TreeIndex(found, 15).build()
     np.testing.assert_allclose(distances, np.sort(D, axis=1)[:, :15], atol=1e-12)
     assert not (indices == np.arange(200)[:, None]).any()
 
 
-def test_neighbours_through_faiss_are_nearly_exact(rows):
-    pytest.importorskip("faiss", reason="needs the extra 'search'")
-    _, found = search(rows)
-    exact = TreeIndex(found, 15, approximate=False).build()[1]
-    indices, distances = TreeIndex(found, 15, approximate=True).build()
-    assert not (indices == np.arange(200)[:, None]).any()
-    assert np.mean(distances - exact) < 0.01 * exact.mean()
-    X, y = rows
-    assert DRDH(neighbors="faiss", n_iter=5, perplexity=5).fit(X, y).neighbors_ == "faiss"
-
-
 def test_neighbours_stay_neighbours_on_the_map(rows, fitted):
-    near = TreeIndex(search(rows, fitted.hierarchy_)[1], 5, approximate=False).build()[0]
+    near = TreeIndex(search(rows, fitted.hierarchy_)[1], 5).build()[0]
     D = cdist(fitted.map_, fitted.map_)
     beside = np.take_along_axis(D, near, 1).mean()
     assert beside < 0.3 * D.mean()
@@ -345,7 +334,7 @@ def test_perplexity(rows):
 
 @pytest.mark.parametrize(
     "bad",
-    [{"n_components": 0}, {"perplexity": 0.5}, {"perplexity": "x"}, {"neighbors": "x"},
+    [{"n_components": 0}, {"perplexity": 0.5}, {"perplexity": "x"},
      {"n_iter": -1}],
 )  # fmt: skip
 def test_bad_parameters_of_maps(bad, rows):

@@ -156,9 +156,9 @@ MODELS = {
     "GBC of sources": lambda: tabweave.GBCClassifier(5, random_state=0).fit(
         sources(), {f"i{i}": y for i, y in enumerate(Y[:30])}
     ),
-    "DRDH by faiss": lambda: tabweave.DRDH(
-        n_iter=30, neighbors="faiss", schema=NOMINAL, random_state=0
-    ).fit(ROWS),
+    "DRDH of categories": lambda: tabweave.DRDH(n_iter=30, schema=NOMINAL, random_state=0).fit(
+        ROWS
+    ),
     "sparse": lambda: KSVD(4, random_state=0).fit(
         SetTfidf(schema={"tags": "set"}).fit_transform(SETS)
     ),
@@ -321,7 +321,7 @@ class TestRoundTrip:
 
     @pytest.mark.slow
     def test_same_bytes_in_every_process(self, tmp_path):
-        for package in ("faiss", "lightgbm", "openTSNE"):
+        for package in ("lightgbm", "openTSNE"):
             pytest.importorskip(package, reason="some models need it")
         code = (
             "import sys, importlib.util as u;"

@@ -35,8 +35,6 @@ from tabweave.space.near_pairs import LowerBound
 from tabweave.space.scan import nearest_nodes
 from tabweave.space.space import LabelPoints, total_gaps
 
-FAISS = "faiss is not installed"
-
 
 def categories(n=300, columns=4, values=5, seed=0):
     rng = np.random.default_rng(seed)
@@ -107,12 +105,10 @@ def test_exact_neighbours_are_those_of_all_distances(name):
     assert not hasattr(embedder, "counts_")
 
 
-@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw"])
+@pytest.mark.parametrize("backend", ["exact", "graph"])
 @pytest.mark.parametrize(("metric", "name"), [("l1", "cityblock"), ("l2", "euclidean")])
 @pytest.mark.parametrize("embedder", ["weave", "mixed", "hierarchy"])
 def test_metric_and_backend_of_the_vectors(backend, metric, name, embedder):
-    if backend != "exact":
-        pytest.importorskip("faiss", reason=FAISS)
     embedder, draw = EMBEDDERS[embedder]
     rows, asked = draw(), draw(30, seed=1)
     index = SimilarityIndex(embedder, metric=metric, backend=backend).fit(rows)
@@ -283,7 +279,7 @@ def test_partial_rows_that_make_no_sense():
 # -- filters ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw"])
+@pytest.mark.parametrize("backend", ["exact", "graph"])
 @pytest.mark.parametrize(
     ("where", "passes"),
     [
@@ -301,8 +297,6 @@ def test_partial_rows_that_make_no_sense():
     ],
 )
 def test_filters(backend, where, passes):
-    if backend != "exact":
-        pytest.importorskip("faiss", reason=FAISS)
     rows, asked = mixed(), mixed(12, seed=1)
     index = SimilarityIndex(Weave(schema=MIXED), backend=backend).fit(rows)
     keep = np.flatnonzero([passes(row_of(rows, i)) for i in range(200)])
@@ -398,11 +392,9 @@ def test_bad_filters():
 # -- adding and removing ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw"])
+@pytest.mark.parametrize("backend", ["exact", "graph"])
 @pytest.mark.parametrize("few", [0, 10_000])
 def test_removed_rows_are_never_found(backend, few, monkeypatch):
-    if backend != "exact":
-        pytest.importorskip("faiss", reason=FAISS)
     monkeypatch.setattr(index_module, "FEW_CHANGES", few)  # 0: rebuilds happen
     rows, asked = categories(600, 6), categories(20, 6, seed=1)
     embedder = Weave().fit(rows)
@@ -551,18 +543,17 @@ def large():
 
 
 def test_graph_finds_nearly_all_and_distances_are_exact(large):
-    pytest.importorskip("faiss", reason=FAISS)
     rows, asked = part(large, range(6000)), part(large, range(6000, 6100))
     embedder = Weave().fit(rows)
     exact = SimilarityIndex(embedder).fit(rows)
-    graph = SimilarityIndex(embedder, backend="faiss-hnsw", breadth=48).fit(rows)
+    graph = SimilarityIndex(embedder, backend="graph", breadth=48).fit(rows)
     a, b = exact.query(asked, 10), graph.query(asked, 10)
     assert (b.distances <= a.distances[:, -1:]).mean() > 0.97
     everything = exact.query(asked, 6000)
     for i in range(100):
         of_id = dict(zip(everything.ids[i].tolist(), everything.distances[i].tolist(), strict=True))
         assert b.distances[i].tolist() == [of_id[id] for id in b.ids[i].tolist()]
-    again = SimilarityIndex(embedder, backend="faiss-hnsw", breadth=48).fit(rows).query(asked, 10)
+    again = SimilarityIndex(embedder, backend="graph", breadth=48).fit(rows).query(asked, 10)
     np.testing.assert_array_equal(again.ids, b.ids)
     wide = graph.set_params(breadth=600).query(asked, 10)
     np.testing.assert_array_equal(wide.distances, a.distances)
@@ -570,11 +561,10 @@ def test_graph_finds_nearly_all_and_distances_are_exact(large):
 
 
 def test_graph_with_late_removed_and_filtered_rows(large):
-    pytest.importorskip("faiss", reason=FAISS)
     asked = part(large, range(6000, 6100))
     embedder = Weave().fit(large)
     both = []
-    for backend in ("exact", "faiss-hnsw"):
+    for backend in ("exact", "graph"):
         index = SimilarityIndex(embedder, backend=backend, breadth=400)
         index.fit(part(large, range(5000))).add(part(large, range(5000, 6000)))
         index.remove(range(0, 6000, 5))
@@ -588,19 +578,16 @@ def test_graph_with_late_removed_and_filtered_rows(large):
 
 
 def test_graph_of_many_copies(large):
-    pytest.importorskip("faiss", reason=FAISS)
     few = part(large, list(range(40)) * 30)
-    index = SimilarityIndex(OneHot(), backend="faiss-hnsw").fit(few)
+    index = SimilarityIndex(OneHot(), backend="graph").fit(few)
     exact = SimilarityIndex(OneHot()).fit(few)
     a, b = index.query(few, 70), exact.query(few, 70)
     np.testing.assert_array_equal(a.ids, b.ids)
 
 
-@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw"])
+@pytest.mark.parametrize("backend", ["exact", "graph"])
 @pytest.mark.parametrize("n", [1, 5])
 def test_rows_that_are_all_the_same(backend, n):
-    if backend != "exact":
-        pytest.importorskip("faiss", reason=FAISS)
     rows = {"a": ["x"] * n, "b": [None] * n}
     found = SimilarityIndex(Weave(), backend=backend).fit(rows).query(rows, n)
     assert found.ids.tolist() == [list(range(n))] * n
@@ -608,11 +595,10 @@ def test_rows_that_are_all_the_same(backend, n):
 
 
 def test_auto_takes_a_graph_when_there_are_many_rows(large, monkeypatch):
-    pytest.importorskip("faiss", reason=FAISS)
     index = SimilarityIndex(OneHot(), backend="auto").fit(part(large, range(400)))
     assert index.backend_ == "exact"
     monkeypatch.setattr(index_module, "GRAPH_NODES", 300)
-    assert index.backend_ == "faiss-hnsw"
+    assert index.backend_ == "graph"
     assert index.query(part(large, [0]), 1).distances[0, 0] == 0
 
 
@@ -629,10 +615,9 @@ def measured(monkeypatch):
 
 
 def test_the_index_chooses_the_least_breadth_that_finds_enough(large, measured):
-    pytest.importorskip("faiss", reason=FAISS)
     rows, asked = part(large, range(6000)), part(large, range(6000, 6100))
     embedder = Weave().fit(rows)
-    index = SimilarityIndex(embedder, backend="faiss-hnsw", links=4).fit(rows)
+    index = SimilarityIndex(embedder, backend="graph", links=4).fit(rows)
     ladder = graph_module.BREADTHS
     assert index.breadth_ in ladder[1:-1] and 0.95 < index.recall_ < 0.99
     exact = SimilarityIndex(embedder).fit(rows).query(asked, 10).distances[:, -1:]
@@ -645,14 +630,13 @@ def test_the_index_chooses_the_least_breadth_that_finds_enough(large, measured):
     truth = nearest_nodes(view.nodes, queries, 11)[0][:, -1:]
     shares = (walker.nearest(queries, 10, view.copies.heads, narrower, own)[0] <= truth).mean(1)
     assert shares.mean() - 2 * shares.std() / np.sqrt(len(shares)) < 0.95
-    again = SimilarityIndex(embedder, backend="faiss-hnsw", links=4).fit(rows)
+    again = SimilarityIndex(embedder, backend="graph", links=4).fit(rows)
     assert (again.breadth_, again.recall_) == (index.breadth_, index.recall_)
     assert len(measured) == 2
 
 
 def test_a_row_is_looked_for_as_if_it_were_not_there(large):
-    pytest.importorskip("faiss", reason=FAISS)
-    index = SimilarityIndex(Weave(), backend="faiss-hnsw").fit(part(large, range(900)))
+    index = SimilarityIndex(Weave(), backend="graph").fit(part(large, range(900)))
     view, walker = index._ready().view(), index._ready()._walker
     nodes = np.arange(len(view.nodes))
     queries = view.queries(take_rows(view.table, view.copies.heads))
@@ -665,8 +649,7 @@ def test_a_row_is_looked_for_as_if_it_were_not_there(large):
 
 
 def test_a_walk_finds_what_a_scan_of_its_links_finds(large):
-    pytest.importorskip("faiss", reason=FAISS)
-    index = SimilarityIndex(Weave(), backend="faiss-hnsw").fit(part(large, range(3000)))
+    index = SimilarityIndex(Weave(), backend="graph").fit(part(large, range(3000)))
     view, walker = index._ready().view(), index._ready()._walker
     nodes = np.arange(len(view.nodes))
     queries = view.queries(take_rows(view.table, view.copies.heads[:40]))
@@ -697,16 +680,14 @@ def _walked(apart, links, seeds, breadth):
 
 
 def test_rows_without_structure_take_more_breadth(large):
-    pytest.importorskip("faiss", reason=FAISS)
     codes = np.random.default_rng(0).integers(0, 12, (6000, 12)).astype(str)
-    hard = SimilarityIndex(OneHot(), backend="faiss-hnsw", links=8).fit(codes)
-    easy = SimilarityIndex(OneHot(), backend="faiss-hnsw", links=8).fit(part(large, range(6000)))
+    hard = SimilarityIndex(OneHot(), backend="graph", links=8).fit(codes)
+    easy = SimilarityIndex(OneHot(), backend="graph", links=8).fit(part(large, range(6000)))
     assert hard.breadth_ >= 2 * easy.breadth_
 
 
 def test_a_breadth_is_kept_until_the_graph_is_built_anew(large, measured, tmp_path):
-    pytest.importorskip("faiss", reason=FAISS)
-    index = SimilarityIndex(Weave(), backend="faiss-hnsw", links=4).fit(part(large, range(2000)))
+    index = SimilarityIndex(Weave(), backend="graph", links=4).fit(part(large, range(2000)))
     chosen = index.breadth_, index.recall_
     index.save(tmp_path / "rows.index")
     back = SimilarityIndex.load(tmp_path / "rows.index")
@@ -721,8 +702,7 @@ def test_a_breadth_is_kept_until_the_graph_is_built_anew(large, measured, tmp_pa
 
 
 def test_an_index_of_before_keeps_its_breadth(large, tmp_path):
-    pytest.importorskip("faiss", reason=FAISS)
-    index = SimilarityIndex(Weave(), backend="faiss-hnsw", breadth=144).fit(part(large, range(500)))
+    index = SimilarityIndex(Weave(), backend="graph", breadth=144).fit(part(large, range(500)))
     del vars(index)["_measured"]  # as files were written before it was there
     index.save(tmp_path / "rows.index")
     back = SimilarityIndex.load(tmp_path / "rows.index")
@@ -740,11 +720,9 @@ def test_an_index_of_before_keeps_its_breadth(large, tmp_path):
 # -- files --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw"])
+@pytest.mark.parametrize("backend", ["exact", "graph"])
 @pytest.mark.parametrize("name", ["weave", "goodall3", "mixed", "hierarchy"])
 def test_save_and_load(backend, name, tmp_path):
-    if backend != "exact":
-        pytest.importorskip("faiss", reason=FAISS)
     embedder, draw = EMBEDDERS[name]
     rows, asked = draw(), draw(20, seed=1)
     ids = [f"№ {i}" for i in range(len(next(iter(rows.values()))))]
@@ -782,8 +760,7 @@ class Foreign(StandardScaler):
 
 
 def test_damaged_and_foreign_files(tmp_path):
-    pytest.importorskip("faiss", reason=FAISS)
-    index = SimilarityIndex(OneHot(), backend="faiss-hnsw").fit(categories())
+    index = SimilarityIndex(OneHot(), backend="graph").fit(categories())
     path = tmp_path / "i"
     index.save(path)
     whole = path.read_bytes()
@@ -800,8 +777,7 @@ def test_damaged_and_foreign_files(tmp_path):
 
 @pytest.mark.parametrize("what", ["links", "codes", "alive", "order", "shape"])
 def test_files_whose_parts_do_not_fit_are_refused(what, tmp_path):
-    pytest.importorskip("faiss", reason=FAISS)
-    index = SimilarityIndex(OneHot(), backend="faiss-hnsw").fit(categories())
+    index = SimilarityIndex(OneHot(), backend="graph").fit(categories())
     if what == "links":
         index._graph.links[5] = 10**6
     elif what == "order":

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -38,7 +36,6 @@ from tabweave.embed.register import embedder
 from tabweave.engines.reading import hold_counts, read_fitted, read_rows, start_counts
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
-from tabweave.space.graph import Graph, Walker
 from tabweave.space.points import summed_differences
 from tabweave.space.scan import Copies, Nodes, Queries, Ranking, nearest_rows, without_self
 from tabweave.space.space import Joined, Space, label_column
@@ -379,10 +376,6 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         "auto" is 30, or a third of the other rows if there are fewer.
     trees, linkage, schema
         As in :class:`DistanceHierarchy`.
-    neighbors : {"auto", "exact", "faiss"}, default="auto"
-        How neighbours are found: exactly by lookups, or nearly by a walk through a graph that
-        faiss builds.
-        "auto" is exact up to 60,000 rows.
     n_iter : int, default=500
         Steps of the layout, after 250 of early exaggeration.
     random_state : int, RandomState or None, default=None
@@ -396,8 +389,6 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         The trees.
     perplexity_ : float
         The perplexity used.
-    neighbors_ : {"exact", "faiss"}
-        How neighbours were found.
     schema_
         As in :class:`~tabweave.OneHot`.
 
@@ -426,7 +417,6 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         "perplexity": [Interval(Real, 1, None, closed="left"), StrOptions({"auto"})],
         "trees": DistanceHierarchy._parameter_constraints["trees"],
         "linkage": DistanceHierarchy._parameter_constraints["linkage"],
-        "neighbors": [StrOptions({"auto", "exact", "faiss"})],
         "n_iter": [Interval(Integral, 0, None, closed="left")],
         "schema": DistanceHierarchy._parameter_constraints["schema"],
         "random_state": ["random_state"],
@@ -439,7 +429,6 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         perplexity: float | str = "auto",
         trees: Any = None,
         linkage: str = "average",
-        neighbors: str = "auto",
         n_iter: int = 500,
         schema: Any = None,
         random_state: Any = None,
@@ -448,7 +437,6 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         self.perplexity = perplexity
         self.trees = trees
         self.linkage = linkage
-        self.neighbors = neighbors
         self.n_iter = n_iter
         self.schema = schema
         self.random_state = random_state
@@ -477,8 +465,7 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
 
         rows = TreeRows.of(read_fitted(hierarchy, X), hierarchy.space_, hierarchy.unknown)
         perplexity = self._resolved_perplexity(rows.shape[0])
-        approximate = self._approximate(rows.shape[0])
-        index = TreeIndex(rows, int(3 * perplexity), approximate=approximate)
+        index = TreeIndex(rows, int(3 * perplexity))
         n_jobs = _jobs(rows.shape[0])
         affinities = affinity.PerplexityBasedNN(
             perplexity=perplexity, knn_index=index, n_jobs=n_jobs
@@ -495,7 +482,6 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         self.map_ = np.array(tsne.fit(affinities=affinities, initialization=start))
         self._index = index
         self.hierarchy_, self.perplexity_ = hierarchy, perplexity
-        self.neighbors_ = "faiss" if approximate else "exact"
         self.schema_ = hierarchy.schema_
         remember_names(self, self.schema_)
         return self
@@ -512,13 +498,6 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
                 f"there are {n_rows}; use at most {max_perplexity:.4g}, or 'auto'"
             )
         return float(self.perplexity)
-
-    def _approximate(self, n_rows: int) -> bool:
-        if self.neighbors == "auto":
-            return n_rows > 60_000 and find_spec("faiss") is not None
-        if self.neighbors == "faiss":
-            require("faiss", "search")
-        return self.neighbors == "faiss"
 
     def _check_loaded(self) -> None:
         rows = getattr(self, "map_", np.zeros((0, 0)))
@@ -637,17 +616,14 @@ class TreeIndex(CacheNotSaved):
         The rows that are found.
     k : int
         Neighbours of each of them.
-    approximate : bool
-        Whether to walk through a graph instead of comparing with all.
     """
 
     _cache: Any = None
 
-    def __init__(self, rows: TreeRows, k: int, *, approximate: bool) -> None:
+    def __init__(self, rows: TreeRows, k: int) -> None:
         self.rows = rows
         self.k = k
         self.n_samples = rows.shape[0]
-        self.approximate = approximate
 
     def build(self) -> tuple[np.ndarray, np.ndarray]:
         """(indices, distances) of the rows' neighbours, without themselves."""
@@ -663,15 +639,9 @@ class TreeIndex(CacheNotSaved):
         if self._cache is None:
             copies = self.rows.copies()
             nodes = self.rows.nodes(copies.heads)
-            self._cache = nodes, copies, self._walker(nodes, copies) if self.approximate else None
-        nodes, copies, walker = self._cache
-        search = None if walker is None else partial(walker.nearest, breadth=max(2 * k, 64))
-        return nearest_rows(nodes, copies, asked.queries(self.rows), k, search=search)
-
-    def _walker(self, nodes: Nodes, copies: Copies, *, n_links: int = 16) -> Any:
-        vectors = self.rows.coordinates()[copies.heads]
-        graph = Graph.of(lambda step: iter([vectors[::step]]), len(nodes), 1, n_links)
-        return Walker(graph, nodes)
+            self._cache = nodes, copies
+        nodes, copies = self._cache
+        return nearest_rows(nodes, copies, asked.queries(self.rows), k)
 
 
 # -- openTSNE ------------------------------------------------------------------------------------

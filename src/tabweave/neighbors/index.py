@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from numbers import Integral, Real
 from os import PathLike
 from threading import Lock
@@ -18,7 +17,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import HasMethods, Interval, StrOptions, html_table, require
+from tabweave._compat import HasMethods, Interval, StrOptions, html_table
 from tabweave.base import Estimator, TabularInput
 from tabweave.columns.table import Table, remember_names, take_rows
 from tabweave.columns.vocabulary import Unknown
@@ -137,11 +136,10 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         Defines the distance of two rows: any embedder of tabweave, or any object with
         ``transform``. A fitted one is used as it is; otherwise a clone is fitted on the first rows.
         None means :class:`~tabweave.Weave`.
-    backend : {"exact", "faiss-hnsw", "auto"}, default="exact"
-        How to search. ``"exact"`` compares with every distinct row. ``"faiss-hnsw"`` walks a
-        neighbour graph that faiss builds: much faster on large tables, nearly always right, and
-        the distances it gives are exact. ``"auto"`` takes the graph from 100,000 distinct rows on
-        if faiss is installed.
+    backend : {"exact", "graph", "auto"}, default="exact"
+        How to search. ``"exact"`` compares with every distinct row. ``"graph"`` walks a
+        graph of near rows: faster on large tables, nearly always right, and the distances it
+        gives are exact. ``"auto"`` takes the graph from 100,000 distinct rows on.
     metric : {"auto", "l2", "l1"}, default="auto"
         The distance: the embedder's own (tree distance of a
         :class:`~tabweave.DistanceHierarchy`, the dissimilarity of a :class:`~tabweave.ValueMetric`,
@@ -204,7 +202,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "embedder": [HasMethods("transform"), None],
-        "backend": [StrOptions({"exact", "faiss-hnsw", "auto"})],
+        "backend": [StrOptions({"exact", "graph", "auto"})],
         "metric": [StrOptions({"auto", "l2", "l1"})],
         "links": [Interval(Integral, 2, None, closed="left")],
         "breadth": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -681,7 +679,6 @@ class IndexState:
         """Make what the backend needs."""
         if self.backend == "exact":
             return
-        require("faiss", "search")
         if self._walker is None:
             self._walker = Walker(self._current_graph(int(links)), self.view().nodes)
         self._breadth = self._best_breadth(self._walker) if breadth == "auto" else int(breadth)
@@ -697,7 +694,8 @@ class IndexState:
         view = self.view()
         n_new = 0 if self.graph is None else len(view.nodes) - self.graph.n_nodes
         if self.graph is None or n_new > max(FEW_CHANGES, self.graph.n_nodes / 4):
-            self.graph = Graph.of(view.vectors, len(view.nodes), view.space.power, links)
+            queries = view.queries(take_rows(view.table, view.copies.heads))
+            self.graph = Graph.of(view.nodes, queries, view.vectors, links)
             self.measured = None
         return self.graph
 
@@ -707,7 +705,7 @@ class IndexState:
         if self.backend_parameter != "auto":
             return self.backend_parameter
         large = len(self.stored.alive) >= GRAPH_NODES and len(self.view().nodes) >= GRAPH_NODES
-        return "faiss-hnsw" if large and find_spec("faiss") else "exact"
+        return "graph" if large else "exact"
 
     def compared(self, names: list[str] | None) -> Space:
         """The space of some columns."""

@@ -805,6 +805,8 @@ class WeaveClassifier(ClassifierMixin, _NeighborPredictor):
         """Yield some of the rows asked about, and each class's share of their votes, sparse."""
         targets, n_classes = self._search_state().targets, len(self.classes_)
         for rows, weights, nodes in self._votes(table):
+            width = int(np.count_nonzero(weights, axis=1).max(initial=1))  # farther ones have none
+            weights, nodes = weights[:, :width], nodes[:, :width]
             parts = slices(len(rows), 1, 512)
             ballots = [[(weights[part], nodes[part])] for part in parts]
             votes = in_threads(lambda ballot: targets.class_votes(ballot, n_classes)[0], ballots)

@@ -1,9 +1,9 @@
-"""The graph: links between nodes, built by faiss, walked by tabweave; and faiss's flat list.
+"""The graph: links between near nodes, and walks along them.
 
 A graph covers the nodes it was built from; nodes that came later are compared one by one until
 there are enough of them to build anew. Only links are kept: no vectors, so a graph takes little
-memory and is plain numbers in a file. A walk compares codes, so its distances are exact; what faiss
-finds among vectors in float32 is ranked anew.
+memory and is plain numbers in a file. It is made of each node's nearest, which the exact scan finds
+on all cores, or on a device. A walk compares codes, so its distances are exact.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from tabweave._compat import require
+from tabweave._compat import in_threads
+from tabweave.columns.vocabulary import slices
 from tabweave.io.register import storable
 from tabweave.space import kernels
 from tabweave.space.scan import Nodes, Queries, Ranking, merge, nearest_nodes
@@ -54,36 +55,33 @@ class Graph:
             raise ValueError("the links of the graph lead nowhere")
 
     @classmethod
-    def of(cls, vectors: Vectors, n_nodes: int, power: int, n_links: int) -> Graph:
-        """Build the graph of some nodes.
+    def of(cls, nodes: Nodes, queries: Queries, vectors: Vectors, n_links: int) -> Graph:
+        """Build the graph of some nodes, which ask for their neighbors as ``queries``.
 
-        Where vectors are wide, or nodes so many that their vectors would take more than 2 GB, and
-        distances are Euclidean, it is built along their principal axes: neighbours there are nearly
-        those of the full vectors, and the walk compares in full. Of the levels that faiss builds
-        the lowest is kept, which has all nodes: where a walk begins is found by a short scan.
+        Each node is linked to those of its nearest that lie in different directions from it, and to
+        those that are linked to it, likewise, up to ``2 * n_links`` of them [Malkov and Yashunin
+        2018, Subramanya et al. 2019]. Directions are those of their vectors; of wide ones, or of so
+        many that they would take more than 2 GB, along their principal axes.
         """
-        faiss = require("faiss", "search")
-        blocks, width = _reduced(vectors, n_nodes, power)
-        index = faiss.IndexHNSWFlat(
-            width, n_links, faiss.METRIC_L1 if power == 1 else faiss.METRIC_L2
-        )
-        index.hnsw.efConstruction = max(128, 2 * n_links)  # with 80, walks find less
-        threads = faiss.omp_get_max_threads()
-        try:
-            faiss.omp_set_num_threads(1)  # or the links would depend on timing
-            for block in blocks:
-                index.add(block)
-        finally:
-            faiss.omp_set_num_threads(threads)
-        links, offsets, levels = (
-            faiss.vector_to_array(getattr(index.hnsw, name))
-            for name in ("neighbors", "offsets", "cum_nneighbor_per_level")
-        )
-        base = links[offsets.astype(np.int64)[:-1, None] + np.arange(int(levels[1]))]
-        order = _close_together(base)
-        number = np.empty(len(order), np.int32)
-        number[order] = np.arange(len(order), dtype=np.int32)
-        return cls(np.where(base < 0, np.int32(-1), number[base])[order], order)
+        n, width = len(nodes), 2 * n_links
+        blocks, n_coordinates = _reduced(vectors, n, nodes.power)
+        points, begin = np.empty((n, n_coordinates), np.float32), 0
+        for block in blocks:
+            points[begin : begin + len(block)] = block
+            begin += len(block)
+        links = np.empty((n, width), np.int32)
+        for block in slices(n, 1, 1 << 16):
+            part = queries.take(np.arange(n)[block])
+            near = nearest_nodes(nodes, part, min(width + 1, n))[1]
+            counts = np.full(len(near), near.shape[1])
+            _link(points, block.start, near, counts, nodes.power, links[block])
+        near, counts = np.empty((n, 4 * width), np.int32), np.empty(n, np.int64)
+        kernels.both_ways(links, 4 * width, near, counts)
+        _link(points, 0, near, counts, nodes.power, links)
+        order = _close_together(links)
+        number = np.empty(n, np.int32)
+        number[order] = np.arange(n, dtype=np.int32)
+        return cls(np.where(links < 0, np.int32(-1), number[links])[order], order)
 
 
 class Walker:
@@ -169,10 +167,28 @@ class Walker:
 # -- building ------------------------------------------------------------------------------------
 
 
+def _link(
+    points: np.ndarray,
+    begin: int,
+    near: np.ndarray,
+    counts: np.ndarray,
+    power: int,
+    links: np.ndarray,
+) -> None:
+    """Link the nodes from some one on, in threads."""
+
+    def work(block: slice) -> None:
+        kernels.link_spread(
+            points, begin + block.start, near[block], counts[block], power, links[block]
+        )
+
+    in_threads(work, slices(len(near), 1, 1 << 10))
+
+
 def _reduced(vectors: Vectors, n_nodes: int, power: int) -> tuple[Iterator[np.ndarray], int]:
     """Vectors, block by block, and their width: at most 512, or what 2 GB hold."""
     sample = np.vstack(list(vectors(max(1, n_nodes // (1 << 16)))))
-    width, max_width = sample.shape[1], min(512, max(64, (1 << 29) // n_nodes))
+    width, max_width = sample.shape[1], min(128, max(64, (1 << 29) // n_nodes))
     if power == 1 or width <= max_width:
         return vectors(1), width
     centre = sample.mean(axis=0)

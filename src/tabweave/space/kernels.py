@@ -545,10 +545,10 @@ def _join_cells(queries, nodes, cells, tables, least):
 def _value_costs(values, offset, cell_of, costs):
     """Set what queries pay for the nearest value of each cell."""
     costs[:] = np.inf
-    for v in range(len(cell_of)):
-        cost = costs[cell_of[v]]
-        for i in range(len(values)):
-            cost[i] = min(cost[i], values[i, offset + v])
+    for i in range(len(values)):  # of many values a line is read from end to end
+        value = values[i, offset : offset + len(cell_of)]
+        for v in range(len(value)):
+            costs[cell_of[v], i] = min(costs[cell_of[v], i], value[v])
 
 
 @njit(nogil=True, cache=True)
@@ -715,6 +715,61 @@ def first_allowed(node_of, allowed, out):
     for row in range(len(node_of)):
         if allowed[row] and out[node_of[row]] < 0:
             out[node_of[row]] = row
+
+
+# -- the links of a neighbour graph ---------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def _between(one, other, power):
+    """What adds up between two points, of float32."""
+    total = np.float32(0)
+    for c in range(len(one)):
+        difference = one[c] - other[c]
+        total += abs(difference) if power == 1 else difference * difference
+    return total
+
+
+@njit(nogil=True, cache=True)
+def link_spread(points, begin, near, counts, power, links):
+    """Link each node to the near ones that lie in different directions from it.
+
+    Of ``near[i]``, the first ``counts[i]`` of them, node ``begin + i`` takes the nearest first, and
+    none that is nearer to one that it took, by a fifth, than to itself. -1 comes after the last.
+    """
+    distances = np.empty(near.shape[1], np.float32)
+    for i in range(len(near)):
+        u, candidates, n = begin + i, near[i, : counts[i]], 0
+        for m in range(len(candidates)):
+            distances[m] = _between(points[u], points[candidates[m]], power)
+        links[i] = -1
+        for m in np.argsort(distances[: len(candidates)], kind="mergesort"):
+            j, is_spread = candidates[m], candidates[m] != u and n < links.shape[1]
+            for taken in links[i, :n]:
+                if not is_spread:
+                    break
+                is_spread = taken != j and (
+                    np.float32(1.2) * _between(points[j], points[taken], power) >= distances[m]
+                )
+            if is_spread:
+                links[i, n] = j
+                n += 1
+
+
+@njit(nogil=True, cache=True)
+def both_ways(links, max_links, near, counts):
+    """List for each node those that it links to, and those that link to it, up to a number."""
+    counts[:] = 0
+    for u in range(len(links)):
+        for j in links[u]:
+            if j >= 0:
+                near[u, counts[u]] = j
+                counts[u] += 1
+    for u in range(len(links)):
+        for j in links[u]:
+            if j >= 0 and counts[j] < max_links:
+                near[j, counts[j]] = u
+                counts[j] += 1
 
 
 # -- the walk through a neighbour graph ----------------------------------------------------------

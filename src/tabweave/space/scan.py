@@ -923,20 +923,27 @@ class View:
     def _lookup(labels: Any, codes: np.ndarray, stored: Labels, gaps: np.ndarray) -> Vectors:
         """What gives the distances of queries to the values of a column.
 
-        They are looked up where many queries are equal, unless a table of them would take more
-        than 64 MB. Missing cells are included.
+        Those of values that several queries have are looked up, of the most frequent ones where
+        more would take over 64 MB. Missing cells are included.
         """
-        used = np.flatnonzero(np.bincount(codes, minlength=len(labels)))
-
-        is_tabled = 4 * len(used) <= len(codes) and len(used) * len(stored) <= 1 << 23
-        distances = labels.take(used).between(stored) if is_tabled else None
-        index = np.zeros(len(labels), np.int64)
-        index[used] = np.arange(len(used))
+        counts = np.bincount(codes, minlength=len(labels))
+        n_tabled = min(np.count_nonzero(counts > 1), (1 << 23) // max(len(stored), 1))
+        tabled = np.sort(np.argsort(-counts, kind="stable")[:n_tabled])
+        distances = labels.take(tabled).between(stored)
+        index = np.full(len(labels), -1)
+        index[tabled] = np.arange(n_tabled)
 
         def between(rows: Any) -> np.ndarray:
-            if distances is None:
+            line = index[codes[rows]]
+            single = np.flatnonzero(line < 0)
+            if not len(single):
+                return np.asarray(distances[line])
+            if len(single) == len(line):
                 return labels.take(codes[rows]).between(stored)
-            return np.asarray(distances[index[codes[rows]]])
+            out = np.empty((len(line), len(stored)))
+            out[line >= 0] = distances[line[line >= 0]]
+            out[single] = labels.take(codes[rows][single]).between(stored)
+            return out
 
         if not (gaps.any() or stored.gaps.any()):
             return between

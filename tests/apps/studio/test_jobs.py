@@ -201,6 +201,22 @@ def test_what_was_finished_before_is_there_at_once(client_of, folder, tmp_path, 
     assert answer.json().get("state") == "running", answer.text
 
 
+@pytest.mark.parametrize("method", ["auto", "onehot"])
+def test_what_the_page_asks_first_has_begun_before(client_of, folder, method):
+    client = client_of(folder / TABLE)
+    studio = client.app.state.studio
+    studio.warm()
+    (begun,) = studio.jobs._jobs
+    source = client.post("/api/open", json={"path": "few.csv"}).json()["source"]
+    job = client.post("/api/jobs", json={"source": source, "method": method}).json()
+    assert (job["job"] == begun) == (method == "auto")
+    assert ended(client, job)["state"] == "done"
+    states = {name: studio.jobs[name].state for name in studio.jobs._jobs}
+    assert states == {begun: "done"} | (
+        {} if method == "auto" else {begun: "cancelled", job["job"]: "done"}
+    )
+
+
 def test_finished_jobs_take_limited_room(tmp_path, monkeypatch):
     monkeypatch.setenv("TABWEAVE_CACHE", str(tmp_path))
     monkeypatch.setattr(jobs_module, "CACHE_BYTES", 2_500)

@@ -79,6 +79,9 @@ class Studio:
         self._slow_threads: Any = None
         self._rows: dict[tuple[Any, ...], Future[Rows]] = {}
         self._row_threads = ThreadPoolExecutor(1, "rows")
+        self._first_job: StudioJob | None = None
+        self._start_lock = threading.Lock()
+        self._is_asked = False
 
     def close(self) -> None:
         """End all jobs, and leave nothing behind."""
@@ -240,10 +243,32 @@ class Studio:
             raise KeyError("this file is no longer open; open it again")
         return self._files[key]
 
+    def warm(self) -> None:
+        """Begin what the page will ask for first, while a browser starts to show it."""
+        self.jobs.warm()
+        if self.first is None:
+            return
+        with suppress(ValueError):  # the page will say why
+            key = self.let_in(self.root / self.first, self.first)["source"]
+            with self._start_lock:
+                if not self._is_asked:
+                    self._first_job = self.jobs.start(self.file(key), Question(), self.limit)
+
     def start(self, key: str, question: Question) -> StudioJob:
         """Start a job on a file as it is now."""
         self.again(key)
-        return self.jobs.start(self.file(key), question, self.limit)
+        file = self.file(key)
+        with self._start_lock:
+            first, self._first_job, self._is_asked = self._first_job, None, True
+        if first is not None:
+            first.look()
+            if first.state in ("running", "done") and (first.source, first.question) == (
+                file,
+                question,
+            ):
+                return first
+            first.cancel()
+        return self.jobs.start(file, question, self.limit)
 
     def finished(self, name: str) -> StudioJob:
         """A job that has something to show."""
@@ -976,6 +1001,7 @@ def serve(
         print(f"tabweave studio: {url}\nstop it with Ctrl-C", flush=True)
         if host not in ("127.0.0.1", "localhost", "::1"):
             print("whoever has this address can open the files of this folder", flush=True)
+        threading.Thread(target=app.state.studio.warm, daemon=True).start()
         if open_browser:
             import webbrowser
 

@@ -1000,34 +1000,24 @@ class Settings(NamedTuple):
 
 
 class Bag(NamedTuple):
-    """One of the models whose mean is learned: rows that it learns from, others that it is held to.
+    """One of the models whose mean is learned: its number, and the scores of all rows so far."""
 
-    Attributes
-    ----------
-    learned, held : ndarray of shape (nodes,)
-        How many rows of each node it learns from, and how many are held out.
-    score : ndarray of shape (nodes, outputs)
-        The scores so far.
-    """
-
-    learned: np.ndarray
-    held: np.ndarray
+    number: int
     score: np.ndarray
 
 
 def boost(rows: Rows, bag: Bag, layout: Layout, loss: int, settings: Settings) -> np.ndarray:
     """The tables of a bag after the cycle that is best for the rows held out; its scores grow."""
     tables = np.zeros((int(layout.starts[-1]), bag.score.shape[1]), np.float32)
-    best = tables.copy()
-    if not (bag.learned.any() and bag.held.any()):
+    best, held = tables.copy(), rows.held_out(bag.number)
+    learned = rows.weight - held
+    if not (learned.any() and held.any()):
         return best
-    best_loss = mark = mean_loss(bag.score, rows.target, bag.held, loss)
+    best_loss = mark = mean_loss(bag.score, rows.target, held, loss)
     mark_cycle = -1
     for cycle in range(settings.max_cycles):
-        run_cycle(
-            rows.codes, rows.target, bag.learned, bag.score, loss, layout, settings.step, tables
-        )
-        held_loss = mean_loss(bag.score, rows.target, bag.held, loss)
+        run_cycle(rows.codes, rows.target, learned, bag.score, loss, layout, settings.step, tables)
+        held_loss = mean_loss(bag.score, rows.target, held, loss)
         if held_loss < best_loss:
             best[:], best_loss = tables, held_loss
         if held_loss < mark * (1 - MIN_GAIN):
@@ -1122,17 +1112,13 @@ class Boosting:
     ) -> None:
         self.axes, self.is_ordered, self.rows, self.loss = axes, is_ordered, rows, loss
         self.start = start_score(rows, loss, n_outputs)
-        self.bags = [self._bag(b) for b in range(N_BAGS)]
+        score = np.repeat(self.start[None].astype(np.float32), len(rows.target), axis=0)
+        self.bags = [Bag(number, score.copy()) for number in range(N_BAGS)]
         self.layouts: list[Layout] = []
         self.joined: list[list[tuple[int, ...]]] = []
         self.grids: list[list[Grid]] = []
         self.tables: list[list[np.ndarray]] = []
         self.effects = [np.zeros(axis.size) for axis in axes]
-
-    def _bag(self, bag: int) -> Bag:
-        held = self.rows.held_out(bag)
-        score = np.repeat(self.start[None].astype(np.float32), len(held), axis=0)
-        return Bag(self.rows.weight - held, held, score)
 
     def run(self, joined: list[tuple[int, ...]], settings: Settings) -> None:
         """Boost a table for each of some tuples of axes, in every bag."""
@@ -1183,7 +1169,7 @@ class Boosting:
         out = np.zeros((len(chosen), len(self.start), 2))
         for bag in self.bags:
             part = np.empty_like(out)
-            score, held = np.ascontiguousarray(bag.score[chosen]), bag.held[chosen]
+            score, held = bag.score[chosen], rows.held_out(bag.number)[chosen]
             gradients(score, rows.target[chosen], held, self.loss, 0, len(chosen), part)
             out += part
         return chosen, out
@@ -1222,8 +1208,8 @@ class Boosting:
                     if out is terms:
                         intercept = intercept + centre
         held_out = np.empty_like(self.bags[0].score)
-        for b, bag in enumerate(self.bags):
-            held_out[self.rows.fold == b] = bag.score[self.rows.fold == b]
+        for number, score in self.bags:
+            held_out[self.rows.fold == number] = score[self.rows.fold == number]
         return Learned(intercept, terms, bags, self.rows, scale * held_out)
 
 

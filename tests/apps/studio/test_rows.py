@@ -329,3 +329,47 @@ def test_lists_times_and_odd_names(client_of, tmp_path):
     assert bars == {"b": 30, "c": 30, "a": 15}
     assert ask("rows", limit=3)["rows"][0]["cells"] == [["a", "b"], "08:30:00", "yes", 0.0]
     assert ask("find", text="b")["hits"][0]["rows"] == 30
+
+
+def test_rows_are_the_same_without_arrow(frame, tmp_path, monkeypatch):
+    from tabweave.apps.studio import rows as module
+
+    tables = []
+    for is_arrow in (True, False):
+        folder = tmp_path / str(is_arrow)
+        folder.mkdir()
+        monkeypatch.setattr(module, "has_arrow", lambda is_arrow=is_arrow: is_arrow)
+        module.write_rows(frame.attrs["path"], None, tmp_path, 1 << 30, folder)
+        rows = module.Rows(folder, lambda job: None)
+        tables.append([rows.described(), rows.page(limit=500), rows.charts(), rows.find("z")])
+        rows.close()
+    assert tables[0] == tables[1]
+
+
+def test_a_column_of_one_number_has_no_chart_and_whole_ones_a_bar_each(client_of, tmp_path):
+    frame = pd.DataFrame({"year": [2013] * 40, "month": [*range(1, 11)] * 4, "x": np.arange(40.0)})
+    frame.to_csv(tmp_path / "few.csv", index=False)
+    client = client_of(tmp_path)
+    source = client.post("/api/open", json={"path": "few.csv"}).json()["source"]
+    year, month, _ = client.post(f"/api/tables/{source}/charts", json={}).json()["charts"]
+    assert year["form"] == "none" and year["missing"]["all"] == 0
+    assert month["single"] and month["edges"] == [*range(1, 12)] and month["all"] == [4] * 10
+    body = {"a": [{"column": "month", "max": 2}]}
+    answer = client.post(f"/api/tables/{source}/differences", json=body).json()
+    first = answer["columns"][0]
+    assert first["column"] == "month" and first["values"][0] == {"value": 1, "a": 0.5, "b": 0.0}
+
+
+def test_all_rows_are_kept_for_the_next_time(client_of, tmp_path, monkeypatch):
+    from tabweave.apps.studio import app as module
+
+    monkeypatch.setenv("TABWEAVE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "tables").mkdir()
+    write_trips(tmp_path / "tables" / "trips.csv", 50)
+    answers = []
+    for _ in range(2):
+        client = client_of(tmp_path / "tables")
+        source = client.post("/api/open", json={"path": "trips.csv"}).json()["source"]
+        answers.append(client.post(f"/api/tables/{source}/rows", json={}).json())
+        monkeypatch.setattr(module, "write_rows", None)  # which is not asked again
+    assert answers[0] == answers[1] and answers[0]["total"] == 50

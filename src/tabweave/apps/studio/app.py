@@ -48,7 +48,17 @@ from tabweave.apps.studio.files import (
     stamp_of,
     suffix_of,
 )
-from tabweave.apps.studio.jobs import Jobs, Question, StudioJob, file_reader, table_reader
+from tabweave.apps.studio.jobs import (
+    Jobs,
+    Question,
+    StudioJob,
+    cache_folder,
+    file_reader,
+    job_key,
+    keep_finished,
+    restore_finished,
+    table_reader,
+)
 from tabweave.apps.studio.rows import Rows, write_labelled, write_rows
 from tabweave.columns.table import take_rows
 from tabweave.io.files import replacing
@@ -78,7 +88,7 @@ class Studio:
         self._uploaded_bytes = 0
         self._slow_threads: Any = None
         self._rows: dict[tuple[Any, ...], Future[Rows]] = {}
-        self._row_threads = ThreadPoolExecutor(1, "rows")
+        self._row_threads = ThreadPoolExecutor(2, "rows")
         self._first_job: StudioJob | None = None
         self._start_lock = threading.Lock()
         self._is_asked = False
@@ -137,10 +147,13 @@ class Studio:
     def _read_rows(self, file: OpenFile) -> Rows:
         folder = self.folder / "rows" / secrets.token_hex(8)
         folder.mkdir(parents=True)
-        with tempfile.TemporaryDirectory(dir=folder) as copies:
-            table_reader().call(
-                write_rows, file.path, file.encoding, Path(copies), self.limit, folder
-            )
+        key = job_key(file, "rows")
+        if not restore_finished(folder, key, "rows.json"):
+            with tempfile.TemporaryDirectory(dir=folder) as copies:
+                table_reader().call(
+                    write_rows, file.path, file.encoding, Path(copies), self.limit, folder
+                )
+            keep_finished(folder, cache_folder(), key)
         return Rows(folder, self._clusters_of)
 
     def rows_of(self, key: str) -> Rows:

@@ -231,7 +231,7 @@ def _usable_bytes() -> int:
 # kept in the cache folder of the user, so that a table that was looked at before opens at once.
 
 CACHE_BYTES = 2 * 2**30  # Bytes that finished jobs may take; those that were used first go first.
-_KEPT_FILES = ("*.json", "*.npy", "*.tabweave")
+_KEPT_FILES = ("*.json", "*.npy", "*.npz", "*.tabweave", "*.duckdb")
 
 
 def cache_folder() -> Path | None:
@@ -244,8 +244,8 @@ def cache_folder() -> Path | None:
     return Path(os.environ.get(usual) or by_default) / "tabweave" / "studio"
 
 
-def job_key(source: OpenFile, question: Question) -> str:
-    """The name under which a finished job is kept."""
+def job_key(source: OpenFile, question: Any) -> str:
+    """The name under which a finished job, or all rows of a file, are kept."""
     digest = hashlib.blake2b(digest_size=16)
     with source.path.open("rb") as file:
         while block := file.read(1 << 22):
@@ -271,11 +271,11 @@ def keep_finished(folder: Path, cache: Path | None, key: str) -> None:
         _discard_unused(cache)
 
 
-def restore_finished(folder: Path, key: str) -> bool:
-    """Whether a job was kept; its files are then in the folder."""
+def restore_finished(folder: Path, key: str, last: str = "layouts.json") -> bool:
+    """Whether a job was kept, up to its last file; its files are then in the folder."""
     cache = cache_folder()
     kept = cache / key if cache is not None else None
-    if kept is None or not (kept / "layouts.json").exists():
+    if kept is None or not (kept / last).exists():
         return False
     try:
         _copy_kept(kept, folder)

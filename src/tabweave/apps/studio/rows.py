@@ -239,11 +239,10 @@ def _chart(column: Any, data: Any) -> tuple[dict[str, Any], np.ndarray]:
     if None in data.labels:
         index[data.labels.index(None)] = n_bars + 1
     codes = index[data.codes].astype(np.uint8)
-    if is_text:
+    if is_text or not n_bars:
         return {"form": "none"}, codes
-    values = [_as_cells([data.labels[i]])[0] for i in order[:n_bars]]
-    if len(labels := _as_cells(data.labels)) and values:
-        values = [labels[i] for i in order[:n_bars]]
+    labels = _as_cells(data.labels)
+    values = [labels[i] for i in order[:n_bars]]
     return {"form": "bars", "values": values, "others": len(order) - n_bars}, codes
 
 
@@ -256,19 +255,22 @@ def _flat_codes(i: int, codes: np.ndarray, data: Any) -> dict[str, np.ndarray]:
 
 def _histogram(column: Any, data: Any) -> tuple[dict[str, Any], np.ndarray]:
     present = data.values[np.isfinite(data.values)]
-    if not len(present):
-        return {"form": "none"}, np.ones(len(data), np.uint8)
+    if not len(present) or (present == present[0]).all():
+        return {"form": "none"}, np.isnan(data.values).astype(np.uint8)
     low, high = float(present.min()), float(present.max())
     few, many = np.quantile(present, [0.0025, 0.9975], method="nearest").tolist()
     is_open = [False, False]
     if high - low > 2 * (many - few) > 0:  # the farthest would squeeze the others
         is_open = [few - low > 0.1 * (many - few), high - many > 0.1 * (many - few)]
         low, high = few if is_open[0] else low, many if is_open[1] else high
-    edges = _round_edges(low, high, data.is_dated, bool((present % 1 == 0).all()))
+    is_whole = not data.is_dated and bool((present % 1 == 0).all())
+    edges = _round_edges(low, high, data.is_dated, is_whole)
     codes = np.clip(np.searchsorted(edges, data.values, "right") - 1, 0, len(edges) - 2)
     codes[np.isnan(data.values)] = len(edges) - 1
     texts = [round_end(column, edge) for edge in edges.tolist()]
-    return {"form": "histogram", "edges": texts, "open": is_open}, codes.astype(np.uint8)
+    is_single = is_whole and bool((np.diff(edges) == 1).all())  # a bar is of one number
+    chart = {"form": "histogram", "edges": texts, "open": is_open, "single": is_single}
+    return chart, codes.astype(np.uint8)
 
 
 def round_end(column: Any, number: float) -> Any:
@@ -284,8 +286,8 @@ def round_end(column: Any, number: float) -> Any:
 def _round_edges(low: float, high: float, is_dated: bool, is_whole: bool) -> np.ndarray:
     """The ends of bars between two numbers, at multiples of a round step."""
     span = high - low
-    if is_whole and not is_dated and span < 2 * TARGET_BINS - 8:  # one bar a number
-        return np.arange(low, high + 2) - 0.5
+    if is_whole and span < 2 * TARGET_BINS - 8:  # one bar a number
+        return np.arange(low, high + 2)
     if not np.isfinite(span) or span <= 0:
         width = max(abs(low), 1.0) if np.isfinite(span) else np.inf
         return np.linspace(low, high, 9) if width == np.inf else np.array([low, low + width])
@@ -650,7 +652,7 @@ class Rows:
         if chart["form"] == "histogram":
             n = len(chart["edges"]) - 1
             counts = {"all": all_rows[:n].tolist(), "passing": passing[:n].tolist()}
-            return out | {"edges": chart["edges"], "open": chart["open"]} | counts
+            return out | {key: chart[key] for key in ("edges", "open", "single")} | counts
         n = len(chart["values"])
         values = [
             {"value": value, "all": a, "passing": p}
@@ -830,9 +832,13 @@ class Rows:
         if "edges" in chart:
             edges = chart["edges"]
             values = [{"from": low, "below": high} for low, high in pairwise(edges)]
+            if chart["single"]:
+                values = [{"value": low} for low in edges[:-1]]
             is_open = chart["open"]
-            values[0] |= {"from": None} if is_open[0] else {}
-            values[-1] |= {"below": None} if is_open[1] else {}
+            if is_open[0]:
+                values[0] = {"from": None, "below": edges[1]}
+            if is_open[1]:
+                values[-1] = {"from": edges[-2], "below": None}
             return joint, [*values, {"missing": True}]
         values = [{"value": value} for value in chart["values"]]
         if not chart["others"] or self.columns[i]["type"] == "set":

@@ -46,7 +46,7 @@ studio.Histogram = class {
     tabweave.fill(this.bars, chart.all.map((count, i) => [
       tabweave.svg("rect", { class: "all", x: 10 * i + 0.5, width: 9, y: 40 - height(count), height: height(count) }),
       tabweave.svg("rect", { class: "passing", x: 10 * i + 0.5, width: 9, y: 40 - height(chart.passing[i]), height: height(chart.passing[i]) },
-        tabweave.svg("title", {}, `${this.edge(i)} to ${this.edge(i + 1)}: ${tabweave.whole(chart.passing[i])} of ${tabweave.plural(count, "row")}`))]));
+        tabweave.svg("title", {}, `${this.bar(i)}: ${tabweave.whole(chart.passing[i])} of ${tabweave.plural(count, "row")}`))]));
     const f = studio.filterOf(chart.column);
     const low = f && (f.min ?? f.above ?? null) !== null ? this.bin(f.min ?? f.above) : 0;
     const high = f && (f.below ?? f.max ?? null) !== null ? this.bin(f.below ?? f.max, true) : n;
@@ -54,9 +54,15 @@ studio.Histogram = class {
     this.place();
   }
 
-  edge(i) {
-    const { edges, type } = this.chart;
+  /* The end of a bar; a bar of single numbers ends with its own. */
+  edge(i, isEnd) {
+    const { edges, type, single } = this.chart;
+    if (single && isEnd) return tabweave.number(edges[i] - 1, 6);
     return type === "date" || type === "datetime" ? String(edges[i]).slice(0, type === "date" ? 10 : 16).replace(/[ T]00:00$/, "") : typeof edges[i] === "number" ? tabweave.number(edges[i], 6) : String(edges[i]);
+  }
+
+  bar(i) {
+    return this.chart.single ? this.edge(i) : `${this.edge(i)} to ${this.edge(i + 1)}`;
   }
 
   bin(value, isEnd) {
@@ -81,7 +87,7 @@ studio.Histogram = class {
     tabweave.fill(this.said, tabweave.el("span", {}, this.edge(this.low)), missing && missing.all ? tabweave.el("button", {
       type: "button", class: "link gap", "aria-pressed": String(Boolean((studio.filterOf(this.chart.column) || {}).missing)),
       onclick: () => (studio.filterOf(this.chart.column) || {}).missing ? studio.unfilter(this.chart.column) : studio.filterBy({ column: this.chart.column, missing: true }),
-    }, `${tabweave.whole(missing.passing)} missing`) : null, tabweave.el("span", {}, this.edge(this.high)));
+    }, `${tabweave.whole(missing.passing)} missing`) : null, tabweave.el("span", {}, this.edge(this.high, true)));
   }
 
   /* Say it to the page; a step of the history once the hand is off. */

@@ -74,7 +74,7 @@ like.drawCard = (into) => {
     tabweave.el("h3", {}, "Rows like ", tabweave.el("bdi", {}, studio.rowText(card.row, card.name)), edited ? ", but …" : null),
     tabweave.el("details", { open: like.open || edited > 0, class: "like-card" },
       tabweave.el("summary", {}, edited ? `The card: ${tabweave.plural(edited, "column")} changed` : "The card: edit cells, weights and rules"),
-      table("The cells of the row", compared),
+      tabweave.el("div", { class: "like-scroll", role: "region", tabindex: "0", "aria-label": "The cells of the row, to be edited" }, table("The cells of the row", compared)),
       others.length ? tabweave.more(`${tabweave.plural(others.length, "column")} that rows are not compared by`, () => table("Columns that rows are not compared by", others)) : null));
   into.querySelector("details").addEventListener("toggle", (event) => { like.open = event.target.open; });
 };

@@ -5,7 +5,11 @@
 
 const together = { pair: null };
 
-together.open = (a, b) => { together.pair = [a, b]; together.cross(); };
+together.open = async (a, b) => {
+  together.pair = [a, b];
+  await together.cross();
+  byId("together-cross").scrollIntoView({ block: "start" });
+};
 
 together.cross = studio.attempt(async () => {
   const into = byId("together-cross");

@@ -183,9 +183,13 @@ def warm_up(method: str, kinds: dict[str, str], k: int, X: Any, y: np.ndarray) -
     """Import and compile what a method needs, on 300 rows."""
     few = np.sort(np.random.default_rng(2).permutation(len(y))[:300])
     codes = np.unique(y[few], return_inverse=True)[1] if k else y[few]
+    rows = X.iloc[few].reset_index(drop=True)
     try:
-        model = default(method, kinds, len(set(codes)) if k else 0)
-        model.fit(X.iloc[few].reset_index(drop=True), codes).predict(X.iloc[:50])
+        if method == "tabweave":  # Of few rows the predictors boost nothing.
+            from tabweave import BoostedWeave
+
+            BoostedWeave(max_cycles=2).fit(rows, codes)
+        default(method, kinds, len(set(codes)) if k else 0).fit(rows, codes).predict(X.iloc[:50])
     except Exception as error:  # Too few rows of a class, say; the cell itself decides.
         print(f"warm-up: {error}", file=sys.stderr)
 

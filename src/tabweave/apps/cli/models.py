@@ -16,11 +16,13 @@ from tabweave.apps.methods import offered
 from tabweave.io.files import replacing
 
 
-def load_model(path: Path) -> Any:
-    """The embedder that a file holds."""
+def load_model(path: Path, *, or_predictor: bool = False) -> Any:
+    """The embedder that a file holds, or the predictor, if it may be one."""
     if not path.is_file():
         raise ValueError(f"file not found: {str(path)!r}; 'tabweave embed --save' writes one")
     embedder: Any = tabweave.load(path)
+    if or_predictor and hasattr(embedder, "kneighbors"):
+        return embedder
     if not hasattr(embedder, "transform") or not hasattr(embedder, "schema_"):
         raise ValueError(f"{str(path)!r}: expected an embedder, got {type(embedder).__name__}")
     return embedder
@@ -48,7 +50,7 @@ def export(
     if output is None and form != "sql":
         raise Misuse(f"--{form} needs an output file; add --output FILE")
     check_output(output, force)
-    embedder = load_model(model)
+    embedder = load_model(model, or_predictor=True)
     if form == "sql":
         text = tabweave.export.sql(
             embedder, dialect, table=table, keep=listed(keep), types=_types(types or [])

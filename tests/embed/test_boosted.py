@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tabweave
-from tabweave import BoostedWeave, Table
+from tabweave import BoostedWeave, Column, Table
 from tabweave.embed import boosted
 from tabweave.embed.boosted import LOGISTIC, SOFTMAX, SQUARES, Grid, Layout, bin_edges
 
@@ -246,3 +246,23 @@ def test_sets_and_dates_have_entries():
     assert "tags (has 'new')" in titles and any(title.startswith("day") for title in titles)
     scores = model.additive_score({"tags": tags, "day": days})[:, 0]
     assert ((scores > 0) == (y == "v")).all()
+
+
+def test_words_of_sentences_have_entries():
+    rng = np.random.default_rng(0)
+    streets = rng.choice(["Main St", "I-95 N", "Elm Rd", "Route 1"], 600)
+    closed = rng.random(600) < 0.5
+    notes = [
+        f"Accident {i} at {street}, {'road CLOSED.' if c else 'one lane open'}"
+        for i, (street, c) in enumerate(zip(streets, closed, strict=True))
+    ]
+    rows = {"note": notes[:400], "x": rng.normal(size=400).tolist()}
+    model = BoostedWeave(max_cycles=20).fit(rows, closed[:400])
+    titles = [term.title for term in model.terms_]
+    assert "note (word 'closed')" in titles and "note (word 'accident')" not in titles
+    new = {"note": [*notes[400:], "It is closed", None], "x": [0.0] * 202}
+    score = model.additive_score(new)[:, 0]
+    assert ((score[:200] > 0) == closed[400:]).all() and score[200] > 0
+    assert list(model.explain({"note": notes[0], "x": 0.0}, {"note": notes[1], "x": 0.0}))
+    whole = BoostedWeave(max_cycles=5, schema={"note": Column("note", spelling=False)})
+    assert not any("word" in term.title for term in whole.fit(rows, closed[:400]).terms_)

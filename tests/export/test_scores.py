@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import tabweave
-from tabweave import BoostedWeave, Schema, WeaveClassifier
+from tabweave import BoostedWeave, Column, Schema, WeaveClassifier
 from tabweave.io.dialects import DIALECTS
 
 pa = pytest.importorskip("pyarrow", reason="typed columns of Python values")
@@ -198,6 +198,17 @@ def test_sets_are_refused_with_a_remedy():
     model = BoostedWeave(max_cycles=5).fit(rows, ["yes" if "a" in t else "no" for t in tags])
     with pytest.raises(ValueError, match=r"column 'tags' holds sets.*declare it 'nominal'"):
         tabweave.export.sql(model)
+
+
+def test_words_are_refused_with_a_remedy():
+    rng = np.random.default_rng(0)
+    note = [f"order {i} came {'late' if i % 3 else 'soon'}" for i in range(200)]
+    rows = {"note": note, "age": rng.normal(size=200).tolist()}
+    y = [i % 3 > 0 for i in range(200)]
+    with pytest.raises(ValueError, match=r"column 'note': words of its strings count"):
+        tabweave.export.sql(BoostedWeave(max_cycles=5).fit(rows, y))
+    whole = BoostedWeave(max_cycles=5, schema={"note": Column("note", spelling=False)})
+    assert tabweave.export.sql(whole.fit(rows, y)).select
 
 
 class Predictor(BaseEstimator):

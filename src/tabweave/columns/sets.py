@@ -5,23 +5,29 @@ from __future__ import annotations
 import ast
 import csv
 import json
+import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tabweave.columns.cells import Cells, kind, named_error
 from tabweave.columns.decision import Decision
 from tabweave.columns.frames import categories, infer_kind, is_set_type, object_array, objects
-from tabweave.columns.nominal import check_codes, check_no_gaps, joined_labels, label_ranks
+from tabweave.columns.nominal import Codes, check_codes, check_no_gaps, joined_labels, label_ranks
+from tabweave.columns.spelling import written
 from tabweave.columns.texts import SAMPLED_TEXTS, CellError
 from tabweave.columns.vocabulary import Label, canonical, code_type, distinct_elements, order
 
 if TYPE_CHECKING:
     from tabweave.columns.column import Column, Schema
     from tabweave.columns.kinds import TextColumn
+
+
+_WORD = re.compile(r"\w+")
 
 
 @kind("set", "sets of elements")
@@ -256,6 +262,17 @@ def sets(
     if hasattr(column, "to_pylist") or hasattr(column, "to_list"):
         column = objects(column)
     return _number_sets([_as_set(cell) for cell in column], empty_is_missing)
+
+
+_WORDS: WeakKeyDictionary[Codes, Sets] = WeakKeyDictionary()
+
+
+def words_of(column: Codes) -> Sets:
+    """The words of each label of a column of strings, without case; computed once a column."""
+    if column not in _WORDS:
+        cells = [sorted(set(_WORD.findall(written(v).casefold()))) for v in column.labels]
+        _WORDS[column] = Sets(*_number_sets(cells, empty_is_missing=False))
+    return _WORDS[column]
 
 
 def _split(label: Label, delimiter: str) -> Sequence[Any]:

@@ -24,6 +24,8 @@ from tabweave.columns.column import Column, Schema
 from tabweave.columns.frames import categories
 from tabweave.columns.inputs import check_target, target_array, target_numbers
 from tabweave.columns.nominal import Codes, label_ranks
+from tabweave.columns.sets import words_of
+from tabweave.columns.spelling import spelling_of
 from tabweave.columns.table import Table, distinct_rows, require_rows, take_rows
 from tabweave.columns.vocabulary import Label, Unknown, check_seen, code_type, positions
 from tabweave.counts.counting import compiled
@@ -50,7 +52,7 @@ SQUARES, LOGISTIC, SOFTMAX = 0, 1, 2  # losses: of numbers, of two classes, of m
 N_BAGS = 5
 MAX_BINS = 254  # Bins of a number, so that they and missing fit into a byte.
 MAX_VALUES = 4096  # Values of a column that have an entry; rarer ones share that of unknown values.
-MAX_ELEMENTS = 64  # Elements of sets that are read as columns of their own, the most frequent ones.
+MAX_ELEMENTS = 64  # Elements of sets, or words, that are columns of their own: the most frequent.
 GRID = {2: 32, 3: 12, 4: 8}  # Bins of each of so many columns that are joined.
 RANKED_GRID = {2: 16, 3: 8, 4: 6}  # The same while joint columns are compared.
 MIN_CURVATURE = 2.0  # Least H of a leaf: of two classes, 8 rows at a share of one half.
@@ -115,8 +117,9 @@ class BoostedWeave(CacheNotSaved, Embedder):
     Notes
     -----
     Numbers are cut into at most 254 bins, dates and grades alike; a set has a yes or no for each of
-    its 64 most frequent elements. Missing is a bin of its own. In turn each table gets a step: the
-    slopes G and curvatures H of the loss are summed over the rows of each cell, a small tree of
+    its 64 most frequent elements, and a column of more than 129 strings, beside its values, for
+    each of its 64 most frequent words. Missing is a bin of its own. In turn each table gets a step:
+    the slopes G and curvatures H of the loss are summed over the rows of each cell, a small tree of
     best gain ``Σ G² / (H + λ)`` cuts the cells (along the order of bins; values are sorted by
     ``G / (H + 10)``), and each leaf adds ``-η G / (H + λ)`` [Friedman 2001; Lou et al. 2013]. Joint
     columns are chosen by what one step of each cell, from half of the rows, gains on the others.
@@ -264,7 +267,9 @@ class BoostedWeave(CacheNotSaved, Embedder):
         frequent = np.argsort(-times, kind="stable")
         if not column.is_set:
             kept = np.sort(frequent[:MAX_VALUES])
-            return [Axis(part, None, tuple(labels[i] for i in kept), np.arange(len(kept)))]
+            values = Axis(part, None, tuple(labels[i] for i in kept), np.arange(len(kept)))
+            is_spelled = spelling_of(labels, column.spelling) is not None
+            return [values, *(word_axes(part, labels, times) if is_spelled else ())]
         elements = [labels[i] for i in frequent[:MAX_ELEMENTS] if labels[i] is not None]
         ones = np.ones(1, np.int64)
         return [Axis(Part(part, f"has {e!r}"), None, (e,), ones) for e in elements]
@@ -415,7 +420,7 @@ class Axis:
 
     @property
     def is_element(self) -> bool:
-        """Whether it asks for an element of a set: 0 without, 1 with it, 2 for a missing set."""
+        """Whether it asks for an element of a set, or a word: 0 without, 1 with it, 2 missing."""
         return self.edges is None and isinstance(self.part, Part)
 
     def codes(self, table: Table, unknown: Unknown = "centroid") -> np.ndarray:
@@ -426,8 +431,10 @@ class Axis:
             return np.asarray(bins)
         assert self.labels is not None and self.groups is not None
         if self.is_element:
-            has = column.codes == positions(column.labels, self.labels)[0]
-            return np.where(column.missing, 2, column.any_element(has)).astype(np.uint8)
+            sets = words_of(column) if isinstance(column, Codes) else column
+            has = sets.any_element(sets.codes == positions(sets.labels, self.labels)[0])
+            has = has[column.codes] if isinstance(column, Codes) else has
+            return np.where(column.missing, 2, has).astype(np.uint8)
         index = positions(self.labels, column.labels)
         if unknown == "error":
             check_seen(self.part, index == len(self.labels), column)
@@ -528,6 +535,19 @@ class Term(Space):
         raise ValueError(
             f"term {self.title!r}: tables of joint columns are exported as scores, not as vectors"
         )
+
+
+def word_axes(part: str, labels: Sequence[Label], times: np.ndarray) -> list[Axis]:
+    """Whether strings have each of the words that are most frequent among those of two or more."""
+    words = words_of(Codes(np.arange(len(labels)), list(labels)))
+    size = len(words.labels)
+    n_values = np.bincount(words.codes, minlength=size)
+    rows = np.bincount(words.codes, words.by_code(times), size)
+    shared = np.flatnonzero(n_values > 1)
+    frequent = shared[np.argsort(-rows[shared], kind="stable")[:MAX_ELEMENTS]]
+    ones = np.ones(1, np.int64)
+    chosen = (words.labels[i] for i in frequent.tolist())
+    return [Axis(Part(part, f"word {word!r}"), None, (word,), ones) for word in chosen]
 
 
 def bin_edges(values: np.ndarray, weight: np.ndarray | None, n_bins: int = MAX_BINS) -> np.ndarray:

@@ -217,6 +217,12 @@ def _coded(axis: Any, schema: Schema, unknown: str) -> Lookup | Cuts:
             f"column {column.name!r} holds sets, and a lookup finds one value a cell; leave the "
             "column out, or declare it 'nominal' if it is text"
         )
+    if axis.is_element:
+        raise ValueError(
+            f"column {column.name!r}: words of its strings count, which no lookup finds; leave the "
+            f"column out, or fit with schema={{{column.name!r}: Column({column.name!r}, "
+            "spelling=False)} to have whole strings count"
+        )
     codes = dict(zip(axis.labels, axis.groups.tolist(), strict=True))
     last = np.array([axis.size - 1.0])
     missing = np.array([float(codes.pop(None, axis.size - 1))])

@@ -95,7 +95,7 @@ def write_summary(report: Report, cells: pd.DataFrame, methods: Sequence[str]) -
     """Write means over the tables that all of the methods have; methods with few are left out."""
     counts = cells[cells.score.notna()].groupby("method").table.nunique()
     most = counts.reindex(list(methods)).max()
-    full = [m for m in methods if counts.get(m, 0) >= 0.9 * most]
+    full = [m for m in methods if counts.get(m, 0) >= most / 2]
     of_full = cells[cells.method.isin(full)]
     scores = of_full.pivot_table(index="table", columns="method", values="score").dropna()
     if scores.empty:
@@ -194,5 +194,17 @@ and places of breaches) macro F .7729, .7720; weather of mosaicData (events) .98
 wine_prices (raters) R² .7325, .7388. They are level; sets are taken since their elements can be
 asked for and explained. Of movielens, which reports: R² .1922, .1802.
 
-**Words of strings**, `BoostedWeave` alone: see the table below; AUC or R², seconds of the processor.
+**Words of strings**, `BoostedWeave` alone (5d491997), test AUC or R² of 8,000 training rows:
+us_accidents_text .7580 with whole descriptions as values, .8156 with those of two rows or more,
+.8498 with the 64 most frequent words beside all values, .8848 beside values of two rows or more,
+.9075 with words alone (with 256 of them .9034); wine_prices .7332, with words alone .7801;
+vivino_prices .8267, with words beside all values .8332, and .8267 with words for sentences only (of
+five words on average). Taken: 64 words of any column that is compared by spelling, beside its
+values of two rows or more.
+
+## What was not run
+
+100,000 rows and all rows; random search (`--draws`), EBM, RealMLP, forests and neighbours but for
+two trial tables; CatBoost beyond the tables that show it. The machine had two cores for some thirty
+processes. The cells of tabweave are those of 5d491997, of "tabweave before" 2780a878.
 """

@@ -266,9 +266,11 @@ class BoostedWeave(CacheNotSaved, Embedder):
         times = self.counts_.value_counts[span]
         frequent = np.argsort(-times, kind="stable")
         if not column.is_set:
-            kept = np.sort(frequent[:MAX_VALUES])
-            values = Axis(part, None, tuple(labels[i] for i in kept), np.arange(len(kept)))
             is_spelled = spelling_of(labels, column.spelling) is not None
+            kept = np.sort(frequent[:MAX_VALUES])
+            if is_spelled:  # a string of one row says nothing of others, but its words do
+                kept = kept[times[kept] > 1]
+            values = Axis(part, None, tuple(labels[i] for i in kept), np.arange(len(kept)))
             return [values, *(word_axes(part, labels, times) if is_spelled else ())]
         elements = [labels[i] for i in frequent[:MAX_ELEMENTS] if labels[i] is not None]
         ones = np.ones(1, np.int64)

@@ -735,3 +735,31 @@ def test_a_column_may_be_named_as_a_computed_one_would_be():
         connection.execute(script.tables)
         found = connection.execute(script.select).df().sort_values("id").to_numpy()
     np.testing.assert_allclose(found[:, 1:], model.transform(rows), atol=1e-12)
+
+
+@pytest.mark.parametrize("model", [Weave(), Weave(n_components=3)])
+def test_vectors_come_as_one_array(model):
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 3, 200)
+    rows = {
+        "color": np.array(list("abc"))[(group + rng.integers(0, 2, 200)) % 3].tolist(),
+        "size": [None if i % 9 == 0 else "xyz"[g] for i, g in enumerate(group)],
+        "price": [None if i % 7 == 0 else float(g) + i / 200 for i, g in enumerate(group)],
+    }
+    model.fit(rows)
+    asked = {**rows, "color": ["unseen", *rows["color"][1:]]}
+    arrow = pytest.importorskip("pyarrow").table({KEY: range(200), **asked})
+    with duckdb.connect() as connection:
+        connection.register("rows", arrow)
+        script = tabweave.export.sql(model, "duckdb", keep=[KEY], vector="v")
+        for statement in script.statements:
+            connection.execute(statement)
+        found = sorted(connection.execute(script.select).fetchall())
+    wanted = model.transform(asked)
+    np.testing.assert_allclose([vector for _, vector in found], wanted, atol=1e-12)
+
+
+def test_a_system_without_arrays_says_so():
+    model = OneHot().fit({"color": ["red", "blue"]})
+    with pytest.raises(ValueError, match="sqlite has no arrays; leave vector out"):
+        tabweave.export.sql(model, "sqlite", vector="v")

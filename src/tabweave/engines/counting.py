@@ -295,7 +295,8 @@ def sample(source: Source, names: Sequence[str]) -> tuple[list[Any], int]:
     """
     sizes = source.part_sizes()
     starts = tuple(np.cumsum([0, *sizes]).tolist())
-    share = 2 * MAX_SAMPLED_ROWS / max(starts[-1], 1)  # twice as many have, surely, enough
+    spare = 8 * MAX_SAMPLED_ROWS**0.5  # of so many rows, keys as drawn leave surely enough
+    share = (MAX_SAMPLED_ROWS + spare) / max(starts[-1], 1)
     limit = min(int(share * LAST_KEY), LAST_KEY) if sizes else LAST_KEY
     rows = source.run(SampleRows(starts, limit), names)
     return [part.rows for part in rows.parts], rows.n_rows

@@ -281,7 +281,7 @@ class SparkSource(DistributedSource):
     def run(
         self, work: Work, columns: Sequence[str], progress: Any = None, step: str = "counting"
     ) -> Any:
-        """Do the work on each partition, merge groups of results there, and the rest here.
+        """Do the work on each partition, merge the results there, and bring back the one.
 
         It is one action, so Spark runs all partitions side by side, and what the frame is computed
         from once. Results are merged in the order of their partitions: sums keep their bits.
@@ -291,10 +291,11 @@ class SparkSource(DistributedSource):
         row = "part int, result binary"  # what a partition gives
         of_part = partial(partition_result, work, list(columns))
         results = self._select(columns).mapInArrow(of_part, row)
-        groups = results.repartition(MERGED_PARTS, "part")
-        parts = groups.mapInArrow(partial(merged_results, work), row).collect()
-        in_order = sorted(parts, key=lambda row: row.part)
-        return self._result(merged(work, [pickle.loads(row.result) for row in in_order]))  # noqa: S301
+        for n_groups in (MERGED_PARTS, 1):  # only one result travels to the driver
+            groups = results.repartition(n_groups, "part")
+            results = groups.mapInArrow(partial(merged_results, work), row)
+        parts = [pickle.loads(row.result) for row in results.collect()]  # noqa: S301
+        return self._result(merged(work, parts))
 
     def mapped(
         self, method: Method, columns: Sequence[str], keep: Sequence[str], types: Mapping[str, str]

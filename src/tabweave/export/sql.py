@@ -67,6 +67,7 @@ def sql(
     keep: Iterable[str] = (),
     types: Mapping[str, str] | None = None,
     replace: bool = False,
+    vector: str | None = None,
 ) -> Script:
     """SQL that embeds the rows of a table as ``transform`` does.
 
@@ -76,7 +77,8 @@ def sql(
         A fitted embedder. Set-valued columns and numbers that a transformer has mixed are refused.
         Of a :class:`~tabweave.BoostedWeave` the SQL gives what it predicts: the number, or the
         class and the probability of each class.
-    dialect : {"duckdb", "postgres", "sqlite", "bigquery"}, default="duckdb"
+    dialect : {"duckdb", "postgres", "sqlite", "bigquery", "trino", "spark", "databricks"}, \
+            default="duckdb"
         The system that will run it.
     table : str or sequence of str, default="rows"
         The table with the rows; ``("schema", "table")`` for a qualified name. Its columns have the
@@ -91,6 +93,10 @@ def sql(
         "number", "integer", "boolean", "bytes", "date", "timestamp" or "timestamptz".
     replace : bool, default=False
         Whether to drop value tables that are there already.
+    vector : str, optional
+        Name of one column of arrays that hold whole vectors, as pgvector takes them; tables of
+        values then hold arrays, too, and many dimensions cost little more than few. By default each
+        dimension is a column.
 
     Returns
     -------
@@ -134,8 +140,10 @@ def sql(
     _check_types(types or {}, plan)
     of_dialect = DIALECTS[dialect], types or {}, prefix
     if scores is None:
-        writer = SqlWriter(plan, *of_dialect)
-        _check_limits(plan, len(passed), DIALECTS[dialect])
+        writer = SqlWriter(plan, *of_dialect, vector)
+        _check_limits(plan, len(passed), DIALECTS[dialect], vector)
+    elif vector is not None:
+        raise ValueError("vector: expected an embedder, got a model that predicts; leave it out")
     else:
         writer = ScoreWriter(scores, *of_dialect)
     _check_case(plan, dialect)
@@ -145,8 +153,17 @@ def sql(
 class SqlWriter:
     """Writes the statements of one plan in one dialect."""
 
-    def __init__(self, plan: Plan, dialect: Dialect, kinds: Mapping[str, str], prefix: Any) -> None:
-        self.dialect = dialect
+    def __init__(
+        self,
+        plan: Plan,
+        dialect: Dialect,
+        kinds: Mapping[str, str],
+        prefix: Any,
+        vector: str | None = None,
+    ) -> None:
+        self.dialect, self.vector = dialect, vector
+        # Tables of values that are not summed hold arrays, where vectors are arrays.
+        self.arrays = {id(step) for step in plan.steps if vector and isinstance(step, Lookup)}
         self.quoted = dialect.identifier
         self.plan = plan
         self.lookups = [part for part in plan.lookups if part.width]
@@ -173,27 +190,37 @@ class SqlWriter:
 
     def _table(self, part: Lookup, name: str, replace: bool) -> list[str]:
         kind = self.kinds[part.column]
-        return self._filled(name, kind, self._keys(part, kind), part.rows, replace)
+        is_array, keys = id(part) in self.arrays, self._keys(part, kind)
+        return self._filled(name, kind, keys, part.rows, replace, is_array=is_array)
 
     def _filled(
-        self, name: str, kind: str, keys: Iterable[str], rows: np.ndarray, replace: bool
+        self,
+        name: str,
+        kind: str,
+        keys: Iterable[str],
+        rows: np.ndarray,
+        replace: bool,
+        *,
+        is_array: bool = False,
     ) -> list[str]:
         """The statements that make a table of numbers under keys."""
-        number, number_type = self.dialect.number, self.dialect.number_type
+        number, of = self.dialect.number, self.dialect.number_type
         # A key makes a second run of the INSERT fail, which would multiply rows.
-        key = "" if self.dialect.name == "bigquery" else "PRIMARY KEY"
+        key = "PRIMARY KEY" if self.dialect.has_keys else ""
         columns = [" ".join(filter(None, (self.quoted("value"), self.dialect.types[kind], key)))]
-        columns += [f"{self.quoted(f'v{i}')} {number_type}" for i in range(rows.shape[1])]
+        cells = [list(map(number, row)) for row in rows.tolist()]
+        if is_array:
+            columns.append(f"{self.quoted('v')} {self.dialect.array_type.format(of)}")
+            cells = [[self.dialect.vector(row)] for row in cells]
+        else:
+            columns += [f"{self.quoted(f'v{i}')} {of}" for i in range(rows.shape[1])]
         out = [f"DROP TABLE IF EXISTS {name};"] if replace else []
         out.append(f"CREATE TABLE {name} ({', '.join(columns)});")
-        lines = [
-            f"({', '.join([value, *map(number, row)])})"
-            for value, row in zip(keys, rows.tolist(), strict=True)
-        ]
+        lines = [f"({', '.join([key, *row])})" for key, row in zip(keys, cells, strict=True)]
         rows_of_insert = 500
         for start in range(0, len(lines), rows_of_insert):
-            rows = ",\n".join(lines[start : start + rows_of_insert])
-            out.append(f"INSERT INTO {name} VALUES\n{rows};")
+            listed = ",\n".join(lines[start : start + rows_of_insert])
+            out.append(f"INSERT INTO {name} VALUES\n{listed};")
         return out
 
     def _keys(self, part: Lookup, kind: str) -> list[str]:
@@ -208,8 +235,12 @@ class SqlWriter:
 
     def select(self, table: Any, keep: list[str]) -> str:
         """The query that embeds rows."""
-        dimensions = [term for step in self.plan.steps for term in self._terms(step)]
-        names = output_names(self.plan.names, keep, self.dialect.name)
+        if self.vector is None:
+            dimensions = [term for step in self.plan.steps for term in self._terms(step)]
+            names = output_names(self.plan.names, keep, self.dialect.name)
+        else:
+            parts = [part for step in self.plan.steps if (part := self._part(step))]
+            dimensions, names = [self.dialect.concatenated(parts)], [self.vector]
         columns = [f"  {self._cell(name)}" for name in keep]
         columns += [
             f"  {term} AS {self.quoted(name)}" for term, name in zip(dimensions, names, strict=True)
@@ -237,17 +268,37 @@ class SqlWriter:
             return [" + ".join(terms) for terms in zip(*parts, strict=True)]
         return [self._looked_up(step, d) for d in range(step.width)]
 
-    def _looked_up(self, part: Lookup, d: int) -> str:
-        """One dimension of a value, of a missing one, or of an unknown one."""
-        value = f"{self.aliases[id(part)]}.{self.quoted(f'v{d}')}"
+    def _part(self, step: Step) -> str:
+        """The dimensions of a step as an array; of a curve, all of a piece at once."""
+        if isinstance(step, Lookup):
+            return self._looked_up(step) if step.width else ""
+        is_curve = isinstance(step, Line) and step.knots is not None and step.rows is not None
+        if not is_curve:
+            terms = self._terms(step)
+            return self.dialect.vector(terms) if terms else ""
+        x = self._cell(self.computed[step.part])
+        vectors = self._pieces(x, step.knots, step.rows)
+        if step.missing is None:
+            return vectors
+        missing = self.dialect.vector(list(map(self.dialect.number, step.missing.tolist())))
+        return f"COALESCE({vectors}, {missing})"
+
+    def _looked_up(self, part: Lookup, d: int | None = None) -> str:
+        """One dimension, or the array of all, of a value, of a missing or of an unknown one."""
+        value = f"{self.aliases[id(part)]}.{self.quoted('v' if d is None else f'v{d}')}"
         missing, unknown = (
-            None if row is None else self.dialect.number(row[d])
-            for row in (part.missing, part.unknown)
+            None if row is None else self._row(row, d) for row in (part.missing, part.unknown)
         )
         if missing == unknown:
             return value if missing is None else f"COALESCE({value}, {missing})"
         other = f"CASE WHEN {self._is_missing(part)} THEN {missing or 'NULL'}"
         return f"COALESCE({value}, {other} ELSE {unknown or 'NULL'} END)"
+
+    def _row(self, row: np.ndarray, d: int | None) -> str:
+        """One dimension of a vector, or all of them as an array."""
+        if d is not None:
+            return self.dialect.number(row[d])
+        return self.dialect.vector(list(map(self.dialect.number, row.tolist())))
 
     def _line(self, part: Line) -> list[str]:
         """The dimensions of a number."""
@@ -264,19 +315,25 @@ class SqlWriter:
         return [f"COALESCE({term}, {value})" for term, value in zip(terms, missing, strict=True)]
 
     def _pieces(self, x: str, knots: np.ndarray, curve: np.ndarray) -> str:
-        """One coordinate of a curve: the piece that a number is in; NULL of NULL.
+        """One coordinate of a curve, or all as an array: the piece a number is in; NULL of NULL.
 
         Each piece counts from its first knot, so that no digit is lost however far they lie apart.
         """
-        slopes = (np.diff(curve) / np.diff(knots)).tolist()
-        start, value, slope = (
-            [f"({self.dialect.number(n)})" for n in part]
-            for part in (knots[:-1].tolist(), curve[:-1].tolist(), slopes)
-        )
-        pieces = [f"{v} + ({x} - {k}) * {s}" for k, v, s in zip(start, value, slope, strict=True)]
+        curves = curve.reshape(len(knots), -1)
+        slopes = np.diff(curves, axis=0) / np.diff(knots)[:, None]
+        start = [f"({self.dialect.number(knot)})" for knot in knots[:-1].tolist()]
+        pieces = []
+        for k, values, slope in zip(start, curves.tolist(), slopes.tolist(), strict=False):
+            numbers = zip(
+                *(map(self.dialect.number, part) for part in (values, slope)), strict=True
+            )
+            terms = [f"({v}) + ({x} - {k}) * ({s})" for v, s in numbers]
+            pieces.append(terms[0] if curve.ndim == 1 else self.dialect.vector(terms))
         cases = [
             f"WHEN {x} < {k} THEN {piece}" for k, piece in zip(start[1:], pieces, strict=False)
         ]
+        if curve.ndim > 1:
+            cases = [f"WHEN {x} IS NULL THEN NULL", *cases]
         return f"CASE {' '.join(cases)} ELSE {pieces[-1]} END" if cases else pieces[0]
 
     # -- datetimes, and numbers that are written as text -------------------------------------
@@ -499,11 +556,12 @@ def _check_types(types: Mapping[str, str], plan: Plan) -> None:
             raise ValueError(f"types[{column!r}]: expected one of {', '.join(KINDS)}, got {kind!r}")
 
 
-def _check_limits(plan: Plan, n_passed: int, dialect: Dialect) -> None:
+def _check_limits(plan: Plan, n_passed: int, dialect: Dialect, vector: str | None) -> None:
     """Raise for a query of more columns or tables than a database takes."""
     if not plan.names:
         raise ValueError("the vectors have no dimension: no column has two values")
-    sizes = {"columns": len(plan.names) + n_passed, "tables": 1 + len(plan.lookups)}
+    n_columns = len(plan.names) if vector is None else 1
+    sizes = {"columns": n_columns + n_passed, "tables": 1 + len(plan.lookups)}
     for part, limit in (("columns", dialect.max_columns), ("tables", dialect.max_tables)):
         if sizes[part] > limit:
             raise ValueError(

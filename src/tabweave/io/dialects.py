@@ -10,7 +10,7 @@ import glob
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 KINDS = ("text", "number", "integer", "boolean", "bytes", "date", "timestamp", "timestamptz")
@@ -74,6 +74,11 @@ class Dialect:
         The type of each of ``KINDS``; empty where no model is exported to.
     max_columns, max_tables : float
         What a SELECT holds at most.
+    array_type, array, concat : str
+        The type of arrays of a type, an expression for one of some items, and what joins two of
+        them; empty where there are none.
+    has_keys : bool
+        Whether tables have primary keys.
     wall_clock, zoned, seconds : str
         Expressions for the date and time of a text without its offset, for the clock of a zone, and
         for the seconds since 1970 of a date and time.
@@ -95,6 +100,10 @@ class Dialect:
     types: Mapping[str, str] = field(default_factory=dict)
     max_columns: float = math.inf
     max_tables: float = math.inf
+    array_type: str = ""
+    array: str = ""
+    concat: str = " || "
+    has_keys: bool = True
     wall_clock: str = ""
     zoned: str = ""
     seconds: str = ""
@@ -110,6 +119,19 @@ class Dialect:
     def number_type(self) -> str:
         """The type of numbers."""
         return self.types["number"] or "REAL"
+
+    def vector(self, items: Sequence[str]) -> str:
+        """An array of numbers, from expressions."""
+        if not self.array:
+            raise ValueError(f"{self.name} has no arrays; leave vector out")
+        listed = self.array.format(", ".join(items))
+        return f"CAST({listed} AS {self.array_type.format(self.number_type)})"
+
+    def concatenated(self, arrays: Sequence[str]) -> str:
+        """Arrays as one."""
+        if self.concat.endswith("("):
+            return f"{self.concat}{', '.join(arrays)})"
+        return self.concat.join(arrays)
 
     def identifier(self, name: str | Sequence[str]) -> str:
         """A name, or the parts of a qualified one, as an identifier."""
@@ -152,10 +174,25 @@ class Dialect:
             infinity = str(number) if self.name == "bigquery" else f"{number}inity"
             return f"CAST('{infinity}' AS {self.types['number']})"
         text = repr(number)
-        # Without an exponent DuckDB reads a decimal, and rounds once more.
-        return text if "e" in text or self.name != "duckdb" else f"{text}e0"
+        # Without an exponent these read a decimal, and round once more.
+        is_decimal = self.name in ("duckdb", "spark", "databricks", "trino")
+        return f"{text}e0" if is_decimal and "e" not in text else text
 
 
+_SPARK = Dialect(
+    "spark",
+    "STRING",
+    "DOUBLE",
+    "`",
+    escapes=True,
+    types=_types("STRING, DOUBLE, BIGINT, BOOLEAN, BINARY, DATE, TIMESTAMP_NTZ, TIMESTAMP"),
+    array_type="ARRAY<{}>",
+    array="ARRAY({})",
+    has_keys=False,
+    wall_clock="regexp_extract({text}, '^[0-9-]{{10}}([T ][0-9:.]*)?', 0)",
+    zoned="from_utc_timestamp({time}, {zone})",
+    seconds="unix_micros(CAST({time} AS TIMESTAMP)) / 1e6",
+)
 _ALL = (
     Dialect(
         "duckdb",
@@ -163,6 +200,8 @@ _ALL = (
         position="CAST(enum_code(TRY_CAST({key} AS ENUM({texts}))) AS INTEGER)",
         max_positions=1 << 13,
         types=_types("VARCHAR, DOUBLE, BIGINT, BOOLEAN, BLOB, DATE, TIMESTAMP, TIMESTAMPTZ"),
+        array_type="{}[]",
+        array="[{}]",
         wall_clock="regexp_extract({text}, '^[0-9-]{{10}}([T ][0-9:.]*)?')",
         zoned="timezone({zone}, {time})",
         seconds="epoch_us({time}) / 1e6",
@@ -182,6 +221,8 @@ _ALL = (
         ),
         max_columns=1600,
         max_tables=1000,
+        array_type="{}[]",
+        array="ARRAY[{}]",
         wall_clock="substring({text} from '^[0-9-]{{10}}(?:[T ][0-9:.]*)?')",
         zoned="({time} AT TIME ZONE {zone})",
         seconds="CAST(EXTRACT(EPOCH FROM {time}) AS DOUBLE PRECISION)",
@@ -200,7 +241,20 @@ _ALL = (
     Dialect("clickhouse", "toString({})", "Float64", escapes=True),
     Dialect("datafusion", float_type="DOUBLE"),
     Dialect("snowflake"),
-    Dialect("trino", float_type="DOUBLE"),
+    Dialect(
+        "trino",
+        float_type="DOUBLE",
+        types=_types(
+            "VARCHAR, DOUBLE, BIGINT, BOOLEAN, VARBINARY, DATE, TIMESTAMP(6), "
+            "TIMESTAMP(6) WITH TIME ZONE"
+        ),
+        array_type="ARRAY({})",
+        array="ARRAY[{}]",
+        has_keys=False,
+        wall_clock="regexp_extract({text}, '^[0-9-]{{10}}([T ][0-9:.]*)?')",
+        zoned="({time} AT TIME ZONE {zone})",
+        seconds="to_unixtime({time})",
+    ),
     Dialect(
         "bigquery",
         "STRING",
@@ -210,13 +264,18 @@ _ALL = (
         types=_types("STRING, FLOAT64, INT64, BOOL, BYTES, DATE, DATETIME, TIMESTAMP"),
         max_columns=10_000,
         max_tables=1000,
+        array_type="ARRAY<{}>",
+        array="[{}]",
+        concat="ARRAY_CONCAT(",
+        has_keys=False,
         wall_clock="REGEXP_EXTRACT({text}, r'^[0-9-]{{10}}(?:[T ][0-9:.]*)?')",
         zoned="DATETIME({time}, {zone})",
         seconds="UNIX_MICROS(TIMESTAMP({time})) / 1e6",
         has_zone="STARTS_WITH(FORMAT('%T', {cell}), 'TIMESTAMP')",
         error="ERROR({text})",
     ),
-    Dialect("spark", "STRING", "DOUBLE", "`", escapes=True),
+    _SPARK,
+    replace(_SPARK, name="databricks"),
 )
 DIALECTS = {dialect.name: dialect for dialect in _ALL}
 EXPORTED = tuple(name for name, dialect in DIALECTS.items() if dialect.types)

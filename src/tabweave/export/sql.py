@@ -272,16 +272,13 @@ class SqlWriter:
         """The dimensions of a step as an array; of a curve, all of a piece at once."""
         if isinstance(step, Lookup):
             return self._looked_up(step) if step.width else ""
-        is_curve = isinstance(step, Line) and step.knots is not None and step.rows is not None
-        if not is_curve:
-            terms = self._terms(step)
-            return self.dialect.vector(terms) if terms else ""
-        x = self._cell(self.computed[step.part])
-        vectors = self._pieces(x, step.knots, step.rows)
-        if step.missing is None:
-            return vectors
-        missing = self.dialect.vector(list(map(self.dialect.number, step.missing.tolist())))
-        return f"COALESCE({vectors}, {missing})"
+        if isinstance(step, Line) and step.knots is not None and step.rows is not None:
+            curve = self._pieces(self._cell(self.computed[step.part]), step.knots, step.rows)
+            if step.missing is None:
+                return curve
+            return f"COALESCE({curve}, {self._row(step.missing, None)})"
+        terms = self._terms(step)
+        return self.dialect.vector(terms) if terms else ""
 
     def _looked_up(self, part: Lookup, d: int | None = None) -> str:
         """One dimension, or the array of all, of a value, of a missing or of an unknown one."""

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import tabweave
 
 
@@ -28,6 +30,15 @@ def test_demo_says_that_the_folder_is_missing(tmp_path):
     assert done.returncode != 0
     assert "folder not found: 'nowhere'" in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_demo_ends_in_the_studio_if_one_wants(tmp_path):
+    pytest.importorskip("fastapi", reason="the studio needs tabweave[studio]")
+    command = [sys.executable, "-m", "tabweave.apps.cli", "demo", "--rows", "200", "--studio"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as demo:
+        address = next(line for line in demo.stdout if line.startswith("tabweave studio: "))
+        demo.terminate()
+    assert address.rstrip().endswith("#table=titanic")
 
 
 def test_version(tmp_path):

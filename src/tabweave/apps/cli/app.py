@@ -705,6 +705,7 @@ def demo(
     rows: Annotated[int, typer.Option(min=200)] = 2000,
     seed: int = 0,
     force: Force = False,
+    studio: bool = False,
 ) -> None:
     """Embed generated data with Weave and one-hot, and compare the results in an image.
 
@@ -716,8 +717,11 @@ def demo(
         Number of rows to generate.
     seed
         Random seed.
+    studio
+        Afterwards serve the studio with the passengers of the Titanic.
 
     Examples
     --------
     tabweave demo
+    tabweave demo --studio
     """

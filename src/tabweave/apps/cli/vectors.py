@@ -381,7 +381,7 @@ def _cells(learned: Learned, name: str) -> Any:
 # -- ``tabweave demo``: what Weave does with generated data, beside one-hot -----------------------
 
 
-def demo(output: Path, rows: int, seed: int, force: bool) -> None:
+def demo(output: Path, rows: int, seed: int, force: bool, studio: bool) -> None:
     """Compare one-hot with Weave on the LED digits, print the result and draw it."""
     if output.suffix.lower() != ".png":
         raise Misuse(f"--output: expected a file that ends in .png, got {output.name!r}")
@@ -406,6 +406,12 @@ def demo(output: Path, rows: int, seed: int, force: bool) -> None:
         "Weave gives the seven segments more weight than the coin flips, because they depend on "
         f"each other.\nImage: [bold]{output.resolve()}[/]"
     )
+    if studio:
+        tabweave.studio.serve(output.parent, table="titanic")
+    else:
+        console.print(
+            "A table to look into: [bold]tabweave demo --studio[/], or tabweave studio FILE"
+        )
 
 
 def _scores(embedder: Any, X: Any, y: Any, seed: int) -> tuple[dict[str, str], Any]:

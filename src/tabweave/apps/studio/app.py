@@ -980,6 +980,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     open_browser: bool = True,
+    table: str | None = None,
 ) -> None:
     """Serve the studio until interrupted.
 
@@ -994,6 +995,8 @@ def serve(
         Port to listen on; 0 takes a free one.
     open_browser : bool, default=True
         Whether to open the page.
+    table : str, optional
+        A table that comes with the library, to open at once: "titanic", "car", ...
 
     Examples
     --------
@@ -1011,6 +1014,7 @@ def serve(
     with listening(host, port) as listener:
         shown = f"[{host}]" if ":" in host else host
         url = f"http://{shown}:{listener.getsockname()[1]}/?token={token}"
+        url += f"#table={table}" if table else ""
         print(f"tabweave studio: {url}\nstop it with Ctrl-C", flush=True)
         if host not in ("127.0.0.1", "localhost", "::1"):
             print("whoever has this address can open the files of this folder", flush=True)

@@ -55,6 +55,7 @@ LICENCES = {
     "adbc-driver-sqlite": "Apache-2.0",
     "adbc-driver-postgresql": "Apache-2.0",
     "river": "BSD-3-Clause",
+    "opendp": "MIT",
     "anywidget": "MIT",
 }
 

@@ -24,7 +24,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 
-from tabweave._compat import Interval, StrOptions, seed_of
+from tabweave._compat import Interval, StrOptions, in_threads, seed_of
 from tabweave.columns.nominal import Codes
 from tabweave.columns.table import Table, distinct_rows
 from tabweave.columns.vocabulary import Label, positions, union
@@ -173,33 +173,35 @@ class HELIC(RowEmbedder):
     def _weighted(self, counts: Counts) -> ValueTables:
         max_kept_entries = 1 << 20  # of a column; larger blocks are built twice
         columns = range(len(counts.names))
-        blocks_by_column: dict[int, list[WeightedBlock]] = {}
-        pairs_by_column, tables, names, starts, stiffness = [], [], [], [], []
-        for a in columns:
+        kept: dict[int, list[WeightedBlock]] = {}
+
+        def measured(a: int) -> tuple[ValuePairs, np.ndarray, list[tuple[str, float, float]]]:
+            """The pairs of values of a column, their distances, and what weights begin with."""
             blocks = self._blocks(counts, a)
             if len(blocks) == 1 or sum(b.rows.size for b in blocks) <= max_kept_entries:
-                blocks_by_column[a] = blocks
+                kept[a] = blocks
             pairs = ValuePairs.of(self.pairs_, a, int(counts.sizes[a]))
-            pairs_by_column.append(pairs)
-            tables.append(distance_table(blocks, pairs.first, pairs.second))
-            names.append([b.name for b in blocks])
-            starts.append(np.array([b.start for b in blocks]))
-            stiffness.append(np.array([b.stiffness for b in blocks]))
+            table = distance_table(blocks, pairs.first, pairs.second)
+            return pairs, table, [(b.name, b.start, b.stiffness) for b in blocks]
+
+        pairs, tables, starts = zip(*in_threads(measured, columns), strict=True)
         objective = Objective(
-            Distances.of(pairs_by_column, tables),
+            Distances.of(pairs, tables),
             self.pairs_,
-            np.concatenate(starts),
-            np.concatenate(stiffness),
+            np.array([start for column in starts for _, start, _ in column]),
+            np.array([stiffness for column in starts for *_, stiffness in column]),
             float(self.pull),
         )
         omega, self.threshold_, self.objective_ = minimise(objective, int(self.max_iter))
-        weights = np.split(omega, np.cumsum(list(map(len, names)))[:-1])
+        weights = np.split(omega, np.cumsum(list(map(len, starts)))[:-1])
+        names = [[name for name, *_ in column] for column in starts]
         self.weights_ = named_weights(counts, names, weights)
-        rows = []
-        for a in columns:
-            blocks = blocks_by_column.get(a) or self._blocks(counts, a)
-            rows.append(weighted_table(blocks, weights[a], int(counts.sizes[a])))
-        return ValueTables.from_features(rows, counts)
+
+        def weighted(a: int) -> Any:
+            blocks = kept.get(a) or self._blocks(counts, a)
+            return weighted_table(blocks, weights[a], int(counts.sizes[a]))
+
+        return ValueTables.from_features(in_threads(weighted, columns), counts)
 
     def _side_by_side(self, counts: Counts) -> ValueTables:
         tables, names = [], []

@@ -19,7 +19,7 @@ from scipy import sparse, stats
 from scipy.interpolate import PchipInterpolator
 from scipy.special import chdtrc, fdtrc, ndtr, stdtr
 
-from tabweave._compat import require
+from tabweave._compat import in_threads, require
 from tabweave.columns.column import Schema
 from tabweave.columns.table import Table, as_values_or_numbers, take_rows
 from tabweave.counts.counts import Counts
@@ -414,13 +414,16 @@ def _number_measures(
     if not index:
         return
     pearson = moments.correlations()
-    ranks = _PairedRanks({name: table[name].values for name in index})
-    for p, (a, b) in enumerate(pairs):
+    number_pairs = [pair for pair in pairs if kinds[pair[0]] == kinds[pair[1]] == "number"]
+    ranks = _PairedRanks({name: table[name].values for name in index}, number_pairs)
+
+    def measure(pair: tuple[str, str]) -> dict[str, float]:
+        a, b = pair
         if kinds[a] == kinds[b] == "number":
             n = int(moments.products[2][index[a], index[b]])
-            values["pearson"][p] = pearson[index[a], index[b]]
-            rho = values["spearman"][p] = ranks.spearman(a, b)
-            values["statistic"][p], values["p_value"][p] = _t_test(rho, n)
+            rho = ranks.spearman(a, b)
+            statistic, p_value = _t_test(rho, n)
+            measures = {"pearson": pearson[index[a], index[b]], "spearman": rho}
         elif {kinds[a], kinds[b]} == {"number", "category"}:
             number, category = (a, b) if kinds[a] == "number" else (b, a)
             sums, j = moments, index[number]
@@ -428,9 +431,15 @@ def _number_measures(
                 present = np.flatnonzero(table[category].codes != labels.index(None))
                 sums = CrossMoments.of(take_rows(table.select([category, number]), present))
                 j = 0
-            eta, f, p_value = correlation_ratio(sums, category, j)
-            values["correlation_ratio"][p] = eta
-            values["statistic"][p], values["p_value"][p] = f, p_value
+            eta, statistic, p_value = correlation_ratio(sums, category, j)
+            measures = {"correlation_ratio": eta}
+        else:
+            return {}
+        return measures | {"statistic": statistic, "p_value": p_value}
+
+    for p, measures in enumerate(in_threads(measure, pairs)):
+        for name, value in measures.items():
+            values[name][p] = value
 
 
 def correlation_ratio(
@@ -459,25 +468,26 @@ def correlation_ratio(
 class _PairedRanks:
     """Ranks of numbers over the rows that two columns have; gaps often fall on the same rows."""
 
-    def __init__(self, values: dict[str, np.ndarray]) -> None:
-        self.values = values
+    def __init__(self, values: dict[str, np.ndarray], pairs: Sequence[tuple[str, str]]) -> None:
         self.gaps = {name: np.packbits(np.isnan(numbers)) for name, numbers in values.items()}
-        self.ranks: dict[tuple[str, bytes], np.ndarray] = {}
+        jobs = {self._key(a, b): (a, b) for pair in pairs for a, b in (pair, pair[::-1])}
+
+        def ranked(job: tuple[str, str]) -> np.ndarray:
+            """Ranks, less their mean, over the rows that another column has, too."""
+            x, y = values[job[0]], values[job[1]]
+            ranks = stats.rankdata(x[~np.isnan(x) & ~np.isnan(y)])
+            return ranks - ranks.mean() if len(ranks) else ranks
+
+        self.ranks = dict(zip(jobs, in_threads(ranked, list(jobs.values())), strict=True))
+
+    def _key(self, name: str, other: str) -> tuple[str, bytes]:
+        return name, (self.gaps[name] | self.gaps[other]).tobytes()
 
     def spearman(self, a: str, b: str) -> float:
         """Spearman's correlation over the rows that have both numbers."""
-        x, y = self._ranks(a, b), self._ranks(b, a)
+        x, y = self.ranks[self._key(a, b)], self.ranks[self._key(b, a)]
         length = np.sqrt((x @ x) * (y @ y)) if len(x) > 1 else 0.0
         return float(np.clip(x @ y / length, -1, 1)) if length > 0 else np.nan
-
-    def _ranks(self, name: str, other: str) -> np.ndarray:
-        """Ranks, less their mean, over the rows that another column has, too."""
-        key = name, (self.gaps[name] | self.gaps[other]).tobytes()
-        if key not in self.ranks:
-            present = ~np.isnan(self.values[name]) & ~np.isnan(self.values[other])
-            ranks = stats.rankdata(self.values[name][present])
-            self.ranks[key] = ranks - ranks.mean() if len(ranks) else ranks
-        return self.ranks[key]
 
 
 def _t_test(rho: float, n: int) -> tuple[float, float]:

@@ -19,6 +19,8 @@ from importlib import import_module
 from pathlib import Path
 
 import tabweave
+from tabweave.apps.report import report
+from tabweave.datasets import titanic
 from tabweave.embed import EMBEDDERS
 from tabweave.measures import MEASURES
 
@@ -340,6 +342,31 @@ def link(match, up):
     return f"({up}reports{match.group(1) or '/speed.md'})"
 
 
+# -- for all readers ------------------------------------------------------------------------------
+
+# What the theme leaves out for those who use a keyboard or have a page read to them.
+DRESS = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Site">',
+    '<aside class="toc-drawer': '<aside aria-label="Page" class="toc-drawer',
+    "<pre>": '<pre tabindex="0">',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+    '<noscript>\n<div class="admonition error">': "<h1>Search</h1>\n"
+    '<noscript>\n<div class="admonition error">',
+}
+
+
+def dress(out):
+    """Give the pages levels of headings, names of landmarks, and focus to what scrolls."""
+    for path in out.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        dressed = text
+        for before, after in DRESS.items():
+            dressed = dressed if after in dressed else dressed.replace(before, after)
+        if dressed != text and path.name != "live-report.html":
+            path.write_text(dressed, encoding="utf-8")
+
+
 # -- checking ------------------------------------------------------------------------------------
 
 
@@ -350,7 +377,7 @@ def check(out):
     bad = []
     for page, text in texts.items():
         where = page.relative_to(out)
-        prose = re.sub(r"<pre>.*?</pre>", "", text, flags=re.S)
+        prose = re.sub(r"<pre[^>]*>.*?</pre>", "", text, flags=re.S)
         raw = re.findall(r":(?:meth|class|func|mod):`[^<]*", prose)
         bad += [f"{where}: {role}" for role in raw]
         for address in re.findall(r'<a [^>]*href="([^"]+)"', text):
@@ -371,6 +398,10 @@ def finish(app, error):
     """Write ``llms.txt``, a list of the pages, and ``tabweave.md``, all of them as one text."""
     if error is None and app.builder.format == "html":
         out = Path(app.outdir)
+        people = titanic()
+        rows = people.frame().assign(fate=people.y)
+        report(rows, out / "live-report.html", title="The Titanic", target="fate")
+        dress(out)
         check(out)
         pages = [p for p in readable() if p.exists()]
         about = (

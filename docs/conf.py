@@ -53,9 +53,34 @@ html_title = "tabweave"
 html_static_path = ["_static"]
 html_css_files = ["katex/katex.min.css", "site.css"]
 html_show_sourcelink = False
-html_theme_options = {"navigation_with_keys": True}
-pygments_style = "friendly"
-pygments_dark_style = "monokai"
+# The colours of reports and the studio (style.css).
+html_theme_options = {
+    "navigation_with_keys": True,
+    "light_css_variables": {
+        "color-brand-primary": "#2d5f8f",
+        "color-brand-content": "#2d5f8f",
+        "color-brand-visited": "#751a65",
+        "color-background-primary": "#faf9f6",
+        "color-background-secondary": "#f3f1ec",
+        "color-background-border": "#e4e1da",
+        "color-foreground-primary": "#23262b",
+        "color-foreground-secondary": "#5f6570",
+        "color-foreground-muted": "#5f6570",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#86b5e6",
+        "color-brand-content": "#86b5e6",
+        "color-brand-visited": "#c9a3d0",
+        "color-background-primary": "#14161a",
+        "color-background-secondary": "#1b1e23",
+        "color-background-border": "#31353c",
+        "color-foreground-primary": "#e7e5e0",
+        "color-foreground-secondary": "#a3a8b1",
+        "color-foreground-muted": "#a3a8b1",
+    },
+}
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
 
 
 def inline(self, node):

@@ -67,6 +67,10 @@ MARKERS = "os^DvPX*<>"
 HATCHES = ["", "///", "...", "xxx", "\\\\\\", "ooo"]
 # Names may hold two dollars: they are money, no formula.
 PLAIN = {"parse_math": False}
+# Where a name may stand around its point, and how far from it, in points of print.
+AROUND_A_POINT = np.array([(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)])
+LABEL_REACHES = (6, 16, 30)
+MAX_HEATMAP_NAMES = 60  # Names on a side of a heatmap; of more, every second (third, ...) is shown.
 DASHES = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1))]
 
 
@@ -134,16 +138,65 @@ def heatmap(
     **image: Any,
 ) -> Any:
     """Draw a table in shades on empty Axes, with a scale if that has a label, and with texts."""
-    shades = ax.imshow(table, cmap=sequence(), vmin=0, **image)
+    shades = ax.imshow(table, cmap=sequence(), **({"vmin": 0} | image))
     if label:
-        ax.figure.colorbar(shades, ax=ax, label=label)
-    ax.set_xticks(np.arange(len(columns)), columns, rotation=90, fontsize="small", **PLAIN)
-    ax.set_yticks(np.arange(len(rows)), rows, fontsize="small", **PLAIN)
+        ax.figure.colorbar(
+            shades, ax=ax, label=label, extend="both" if "vmin" in image else "neither"
+        )
+    for axis, names in ((ax.xaxis, columns), (ax.yaxis, rows)):
+        named = np.arange(0, len(names), -(-len(names) // MAX_HEATMAP_NAMES) or 1)
+        axis.set_ticks(named, [_short(names[i]) for i in named], fontsize="small", **PLAIN)
+    ax.tick_params(axis="x", rotation=90)
     style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "x-small"}
     for (i, j), text in () if texts is None else np.ndenumerate(texts):
         if text:
             ax.text(j, i, text, color=ink_on(shades.norm(table[i, j])), **style)
     return ax
+
+
+def label_points(ax: Any, points: np.ndarray, names: Sequence[str], inks: Sequence[str]) -> int:
+    """Write names beside points so that none covers another, far points first; return how many.
+
+    A name stands at one of eight places around its point, or farther out at the end of a line.
+    """
+    from matplotlib.patheffects import withStroke
+
+    halo = [withStroke(linewidth=2, foreground="white")]
+    ax.figure.draw_without_rendering()  # the layout decides where pixels are
+    frame, dots_a_point = ax.get_window_extent().extents, ax.figure.dpi / 72
+    pixels = ax.transData.transform(points)
+    taken = np.empty((0, 4))
+    for i in np.argsort(-np.abs(points).max(axis=1, initial=0), kind="stable"):
+        text = ax.annotate(
+            names[i], points[i], (0, 0), textcoords="offset points", fontsize="small",
+            color=inks[i], ha="center", va="center", path_effects=halo, **PLAIN,
+        )  # fmt: skip
+        text.set_in_layout(False)
+        extent = text.get_window_extent()
+        size = np.array([extent.width, extent.height])
+        for reach in LABEL_REACHES:
+            centres = pixels[i] + AROUND_A_POINT * (size / 2 + reach * dots_a_point)
+            boxes = np.hstack([centres - size / 2, centres + size / 2])
+            free = np.flatnonzero(_are_free(boxes, taken, frame))
+            if free.size:
+                break
+        else:
+            text.remove()
+            continue
+        taken = np.vstack([taken, boxes[free[0]]])
+        text.set_position((centres[free[0]] - pixels[i]) / dots_a_point)
+        if reach > LABEL_REACHES[0]:
+            end = (centres[free[0]] - AROUND_A_POINT[free[0]] * size / 2 - pixels[i]) / dots_a_point
+            line = {"arrowstyle": "-", "color": inks[i], "lw": 0.5, "alpha": 0.7}
+            ax.annotate("", points[i], end, textcoords="offset points", arrowprops=line)
+    return len(taken)
+
+
+def _are_free(boxes: np.ndarray, taken: np.ndarray, frame: np.ndarray) -> np.ndarray:
+    """Whether boxes lie inside a frame and cover none of those that are taken."""
+    inside = (boxes[:, :2] >= frame[:2]).all(axis=1) & (boxes[:, 2:] <= frame[2:]).all(axis=1)
+    apart = (boxes[:, None, :2] >= taken[:, 2:]) | (boxes[:, None, 2:] <= taken[:, :2])
+    return inside & apart.any(axis=2).all(axis=1)
 
 
 def whole_numbers(axis: Any, values: Any) -> None:
@@ -1078,7 +1131,9 @@ def _are_measured(labels: list[Any]) -> bool:
 def value_heatmap(distances: Any, labels: Sequence[Any], *, ax: Axes | None = None) -> Axes:
     """Draw the distances between the values of a column; dark is far; up to 12 values have numbers.
 
-    Values that are alike stand side by side.
+    Values that are alike stand side by side. Shades of more than 12 values are spread over the
+    middle 96 % of the distances. Of more than 60 values every second (third, ...) has
+    its name.
 
     Parameters
     ----------
@@ -1104,8 +1159,13 @@ def value_heatmap(distances: Any, labels: Sequence[Any], *, ax: Axes | None = No
     distances, names = distances[np.ix_(order, order)], [names[i] for i in order]
     side = float(np.clip(0.45 * len(names) + 1.5, 3, 12))
     ax = axes(ax, (side + 0.8, side))
-    texts = np.vectorize("{:.2g}".format)(distances) if len(names) <= 12 else None
-    return heatmap(ax, distances, names, names, label="distance", texts=texts)
+    if len(names) <= 12:
+        texts = np.vectorize("{:.2g}".format)(distances)
+        return heatmap(ax, distances, names, names, label="distance", texts=texts)
+    between = distances[~np.eye(len(names), dtype=bool)]
+    low, high = np.quantile(between, [0.02, 0.98])
+    scale = {"vmin": low, "vmax": high} if low < high else {}
+    return heatmap(ax, distances, names, names, label="distance", **scale)
 
 
 # -- factorial maps -------------------------------------------------------------------------------
@@ -1115,6 +1175,8 @@ def biplot(
     model: Any, X: Any = None, *, dims: tuple[int, int] = (0, 1), ax: Axes | None = None
 ) -> Axes:
     """Draw values and numbers, and rows if given, on two axes of a factorial map.
+
+    Names keep clear of each other, those far from the centre first; what has no room is left out.
 
     Parameters
     ----------
@@ -1148,17 +1210,25 @@ def biplot(
     ax.axvline(0, color="0.6", lw=0.6)
     order = {name: i for i, name in enumerate(model.schema_.names)}
     shades = colours(len(order))
-    for (column, value), (x, y) in zip(coordinates.index, points, strict=True):
+    for (column, _), (x, y) in zip(coordinates.index, points, strict=True):
         shade = shades[order[column]]
         if column in numeric:
             ax.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "->", "color": shade})
         else:
             ax.scatter([x], [y], s=18, color=[shade], marker=marker(order[column]))
-        text = str(column) if column in numeric else f"{column}={value}"
-        ax.text(x, y, f"{text}", fontsize="small", color=shade, **PLAIN)
+    values = ["missing" if is_missing(value) else _short(value) for _, value in coordinates.index]
+    names = [
+        str(column) if column in numeric else f"{column}={value}"
+        for (column, _), value in zip(coordinates.index, values, strict=True)
+    ]
+    inks = [QUALITATIVE[order[column] % len(QUALITATIVE)] for column, _ in coordinates.index]
+    ax.margins(0.12)
     share = model.explained_inertia_ratio_
     ax.set(xlabel=f"axis {dims[0] + 1} ({share[dims[0]]:.0%})")
     ax.set(ylabel=f"axis {dims[1] + 1} ({share[dims[1]]:.0%})")
+    n_left = len(names) - label_points(ax, points, names, inks)
+    if n_left:
+        ax.set_title(f"{n_left:,} of {len(names):,} names left out", fontsize="small")
     return ax
 
 

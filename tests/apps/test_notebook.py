@@ -1,12 +1,14 @@
 """What notebooks show: tables, pictures, pages and a map whose selection Python can read."""
 
+import base64
+import pickle
 import re
 import shutil
 
 import numpy as np
 import pytest
 
-from tabweave import Counts, SimilarityIndex, Table, Weave
+from tabweave import Counts, SimilarityIndex, Table, Weave, associations
 from tabweave.apps.report import report
 
 NASTY = "<script>alert(1)</script>"
@@ -18,6 +20,7 @@ def model():
 
 
 SHOWN = {
+    "associations": lambda: associations(ROWS),
     "table": lambda: Table.of(ROWS),
     "schema": lambda: Table.of(ROWS).schema,
     "counts": lambda: Counts.of(ROWS),
@@ -32,7 +35,7 @@ def test_objects_show_themselves(name):
     shown = SHOWN[name]()._repr_html_()
     assert shown.startswith("<table>") and shown.endswith("</table>")
     assert "<script" not in shown
-    assert ("colour" in shown) == (name != "neighbours")
+    assert "colour" in shown
 
 
 def test_long_cells_are_cut_and_large_numbers_are_not():
@@ -59,6 +62,26 @@ def test_a_report_is_text_in_a_frame_of_its_own():
     frame = page._repr_html_()
     assert re.match(r'<iframe [^>]*sandbox="allow-scripts', frame)
     assert "allow-same-origin" not in frame and "<script" not in frame
+
+
+def test_neighbours_show_their_cells_and_are_sent_without_them():
+    index = SimilarityIndex(Weave()).fit({**ROWS, "day": ["2024-02-03", None] * 10})
+    found = index.query({"colour": "blue"}, 2)
+    assert ">blue<" in found._repr_html_() and ">2024-02-03<" not in found._repr_html_()
+    assert ">red<" in index.query_radius({"colour": "red", "size": 1.0}, 1e9)[0]._repr_html_()
+    sent = pickle.loads(pickle.dumps(found))
+    assert sent.table is None and (sent.ids == found.ids).all()
+    assert ">blue<" not in sent._repr_html_()
+
+
+def test_a_picture_of_a_map_for_what_runs_no_widgets():
+    pytest.importorskip("anywidget", reason="the map in notebooks is the extra tabweave[notebook]")
+    from tabweave.apps.report import map_widget
+
+    for target in (None, "colour", "size"):
+        data, _ = map_widget(ROWS, target=target)._repr_mimebundle_()
+        assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
+        assert "application/vnd.jupyter.widget-view+json" in data
 
 
 def test_the_selection_of_a_map_can_be_read():

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from tabweave import UNTIE, Counts, Weave, plots
+from tabweave import MCA, UNTIE, Counts, Weave, plots
 from tabweave.embed.hierarchy import Tree
 from tabweave.tasks.drift import drift_report
 
@@ -491,3 +491,29 @@ def test_reliability_is_the_mean_of_bins_of_as_many_rows():
     quarters = np.split(np.arange(100), 4)
     expected = [[p[rows].mean(), happened[rows].mean()] for rows in quarters]
     np.testing.assert_allclose(line.get_xydata(), expected, atol=1e-9)
+
+
+def test_names_of_a_biplot_cover_no_other():
+    rng = np.random.default_rng(0)
+    rows = {f"column {i}": rng.integers(12, size=400).astype(str) for i in range(8)}
+    ax = plots.biplot(MCA(2).fit(rows))
+    boxes = [text.get_window_extent() for text in ax.texts if text.get_text()]
+    frame = ax.get_window_extent()
+    assert 10 < len(boxes) < 96 and ax.get_title() == f"{96 - len(boxes)} of 96 names left out"
+    for i, box in enumerate(boxes):
+        assert frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0
+        for other in boxes[:i]:
+            across = min(box.x1, other.x1) - max(box.x0, other.x0)
+            up = min(box.y1, other.y1) - max(box.y0, other.y0)
+            assert min(across, up) < 1e-6
+
+
+def test_heatmaps_of_many_values_show_some_names_and_spread_their_shades():
+    x = np.random.default_rng(0).normal(size=150)
+    distances = 10 + np.abs(x[:, None] - x)
+    np.fill_diagonal(distances, 0)
+    distances[0, 1] = distances[1, 0] = 1e6
+    ax = plots.value_heatmap(distances, range(150))
+    assert len(ax.get_xticklabels()) == 50
+    low, high = ax.images[0].get_clim()
+    assert 10 < low < high < 20

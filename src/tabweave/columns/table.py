@@ -191,16 +191,15 @@ class Table:
     def _repr_html_(self) -> str:
         first_rows = take_rows(self, np.arange(min(self.n_rows, 6)))
         names = self.schema.names[:20]
-        cells = [
-            [_shown(first_rows[name], row) for name in names] for row in range(first_rows.n_rows)
-        ]
+        rows = range(first_rows.n_rows)
+        cells = [[shown_cell(first_rows[name], row) for name in names] for row in rows]
         kinds = [self.schema[name].kind for name in names]
         more = "" if len(names) == len(self.schema) else f", {len(names)} of them shown"
         caption = f"{self.n_rows:,} rows, {len(self.schema):,} columns{more}"
         return html_table(caption, names, [kinds, *cells])
 
 
-def _shown(data: Cells, row: int) -> Any:
+def shown_cell(data: Cells, row: int) -> Any:
     """A cell as a notebook shows it."""
     cell = data.cell(row)
     return ", ".join(map(str, cell)) if isinstance(cell, list) else cell

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import HasMethods, Interval, StrOptions, html_table
 from tabweave.base import Estimator, TabularInput
-from tabweave.columns.table import Table, remember_names, take_rows
+from tabweave.columns.table import Table, remember_names, shown_cell, take_rows
 from tabweave.columns.vocabulary import Unknown
 from tabweave.embed.base import Embedder
 from tabweave.io.register import storable
@@ -58,7 +58,15 @@ GRAPH_NODES = 100_000
 FEW_CHANGES = 10_000
 
 
-class Matches(NamedTuple):
+class MatchArrays(NamedTuple):
+    """What a query gives: ids of rows, how far they are, and where they are in the index."""
+
+    ids: np.ndarray
+    distances: np.ndarray
+    positions: np.ndarray
+
+
+class Matches(MatchArrays):
     """Result of a query: one line per query row, nearest first.
 
     Attributes
@@ -79,24 +87,44 @@ class Matches(NamedTuple):
     ([[0, 1]], [[0.0, 1.41]])
     """
 
-    ids: np.ndarray
-    distances: np.ndarray
-    positions: np.ndarray
+    table: Table | None = None  # The rows of the index, of which notebooks show the cells.
+    rows: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, stored: Stored, rows: np.ndarray, distances: np.ndarray) -> Matches:
+        """Rows of an index, and how far they are."""
+        matches = cls(stored.ids[rows], distances, stored.positions_of(rows))
+        matches.table, matches.rows = stored.table, rows
+        return matches
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Matches, tuple(self)  # a table of any size is not sent along
 
     def _repr_html_(self) -> str:
         farthest = max(float(np.max(self.distances, initial=0.0)), 1e-300)
-        queries = enumerate(zip(self.ids[:5], self.distances[:5], strict=True))
+        ids, distances = (np.atleast_2d(found)[:5, :10] for found in (self.ids, self.distances))
+        names, cells = self._cells()
         lines = [
-            (f"{query:,}", rank + 1, str(id), float(distance))
-            for query, (ids, distances) in queries
-            for rank, (id, distance) in enumerate(zip(ids[:10], distances[:10], strict=True))
+            (f"{query:,}", rank + 1, str(ids[query, rank]), float(distances[query, rank]))
+            for query, rank in np.ndindex(ids.shape)
         ]
+        n_queries = 1 if self.ids.ndim == 1 else len(self.ids)
         return html_table(
-            f"Nearest rows of {len(self.ids):,} asked about",
-            ["asked", "rank", "id", "distance"],
-            lines,
+            f"Nearest rows of {n_queries:,} asked about",
+            ["asked", "rank", "id", "distance", *names],
+            [(*line, *row) for line, row in zip(lines, cells, strict=True)],
             lambda i, j: lines[i][3] / farthest if j == 3 else None,
         )
+
+    def _cells(self) -> tuple[list[str], list[list[Any]]]:
+        """Names of at most a dozen columns, and their cells in the rows that are shown."""
+        shown = np.atleast_2d(self.ids)[:5, :10]
+        if self.table is None or self.rows is None:
+            return [], [[]] * shown.size
+        names = given_names(self.table.schema)[:12]
+        table = take_rows(self.table.select(names), np.atleast_2d(self.rows)[:5, :10].ravel())
+        rows = range(table.n_rows)
+        return names, [[shown_cell(table[name], row) for name in names] for row in rows]
 
 
 class Pairs(NamedTuple):
@@ -397,7 +425,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
             distances, nearest = cache.nearest(queries, names, k, allowed)
         else:
             distances, nearest = nearest_to_all(cache.view(names), queries, k, allowed, together)
-        return Matches(stored.ids[nearest], distances, stored.positions_of(nearest))
+        return Matches.of(stored, nearest, distances)
 
     def equal_rows(
         self, position: int, columns: Sequence[str] | None = None, where: Any = None
@@ -458,7 +486,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         stored = cache.stored
         allowed = stored.allowed(where)
         return [
-            Matches(stored.ids[near], distances, stored.positions_of(near))
+            Matches.of(stored, near, distances)
             for distances, near in rows_within(cache.view(names), queries, radius, allowed)
         ]
 

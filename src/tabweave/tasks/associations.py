@@ -19,7 +19,7 @@ from scipy import sparse, stats
 from scipy.interpolate import PchipInterpolator
 from scipy.special import chdtrc, fdtrc, ndtr, stdtr
 
-from tabweave._compat import in_threads, require
+from tabweave._compat import html_table, in_threads, require
 from tabweave.columns.column import Schema
 from tabweave.columns.table import Table, as_values_or_numbers, take_rows
 from tabweave.counts.counts import Counts
@@ -124,6 +124,24 @@ class Associations:
             f"{name:<{width}}  {strength[i]:.2f}  p = {p_value[i]:.2g}" for i, name in names.items()
         ]
         return "\n".join([repr(self), *lines])
+
+    def _repr_html_(self) -> str:
+        measures = ("strength", "adjusted_p_value", "shared_gaps")
+        order = np.argsort(-np.nan_to_num(self.values["strength"], nan=-1), kind="stable")[:20]
+        figures = np.stack([self.values[measure][order] for measure in measures], axis=1)
+        cells = [
+            [*self.pairs[p], *(None if np.isnan(figure) else figure for figure in row)]
+            for p, row in zip(order.tolist(), figures.tolist(), strict=True)
+        ]
+        strongest = f", the {len(cells)} strongest" if len(cells) < len(self) else ""
+        return html_table(
+            f"Pairs of {len(self.names):,} columns{strongest}",
+            ["left", "right", "strength", "p, adjusted", "shared gaps"],
+            cells,
+            lambda i, j: (
+                min(max(figures[i, 0], 0.0), 1.0) if j == 2 and cells[i][2] is not None else None
+            ),
+        )
 
 
 def associations(

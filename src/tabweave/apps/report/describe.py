@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from os import PathLike
 from typing import Any
 
@@ -61,6 +63,7 @@ from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.engines.reading import needs_classes
 from tabweave.io.files import replacing
 from tabweave.measures import MEASURES
+from tabweave.plots import as_png, scatter_map
 from tabweave.space.scan import Nearest
 from tabweave.tasks.associations import Associations, measured
 from tabweave.tasks.outliers import OutlierCell, OutlierCells, oddest
@@ -621,7 +624,8 @@ class Report(str):
 def map_widget(X: Any, *, target: Any = None, method: Any = "auto", random_state: int = 0) -> Any:
     """An interactive map of rows for a notebook; selected rows can be read from Python.
 
-    Works in Jupyter, marimo, Colab and VS Code; needs the extra ``tabweave[notebook]``.
+    Works in Jupyter, marimo, Colab and VS Code; needs the extra ``tabweave[notebook]``. A page that
+    runs no widgets, such as that of a repository, shows a picture, by the target or by clusters.
 
     Parameters
     ----------
@@ -653,7 +657,28 @@ def map_widget(X: Any, *, target: Any = None, method: Any = "auto", random_state
         "picked": traitlets.Int(None, allow_none=True).tag(sync=True),
     }
     drawn = {name: description[name] for name in ("map", "clusters", "target")}
+
+    def with_picture(widget: Any, **asked: Any) -> Any:
+        bundle = anywidget.AnyWidget._repr_mimebundle_(widget, **asked)
+        if bundle is None or find_spec("matplotlib") is None:
+            return bundle
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        return data | {"image/png": b64encode(map_picture(drawn)).decode()}, metadata
+
+    traits["_repr_mimebundle_"] = with_picture
     return type("Map", (anywidget.AnyWidget,), traits)(description=drawn)
+
+
+def map_picture(description: Mapping[str, Any]) -> bytes:
+    """The map as a PNG picture, by the target or by clusters, for what runs no widgets."""
+    drawn, name = description["map"], description["target"]
+    labels, title = [f"cluster {cluster}" for cluster in drawn["clusters"]], ""
+    if name:
+        cells, title = drawn["columns"][0], name
+        labels = cells.get("numbers") or [
+            None if code < 0 else cells["labels"][code] for code in cells["codes"]
+        ]
+    return as_png(scatter_map(drawn["layouts"][0]["points"], labels, title=title))
 
 
 # -- the embedder of a report --------------------------------------------------------------------

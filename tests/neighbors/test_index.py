@@ -785,9 +785,9 @@ def test_files_whose_parts_do_not_fit_are_refused(what, tmp_path):
     elif what == "shape":
         object.__setattr__(index._graph, "links", index._graph.links.ravel())
     elif what == "codes":
-        index._stored.table.columns[0].codes[0] = 77
+        index._stored.parts[0].table.columns[0].codes[0] = 77
     else:
-        object.__setattr__(index._stored, "alive", np.ones(3, bool))
+        object.__setattr__(index._stored.parts[0], "alive", np.ones(3, bool))
     index.save(tmp_path / "i")
     with pytest.raises(ValueError, match="i is damaged: "):
         SimilarityIndex.load(tmp_path / "i")

@@ -39,16 +39,18 @@ class Resumable(Storable):
     get_params: Callable[..., dict[str, Any]]
 
     @exclusive
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, compress: bool = True) -> None:
         """Write a checkpoint, whole or not at all; :meth:`resume` or :func:`tabweave.load` read it.
 
         Parameters
         ----------
         path : str or path
             The file; one that is there is replaced.
+        compress : bool, default=True
+            Whether arrays are packed.
         """
         remove_leftovers(path)  # of a process that was killed: a stream has one writer
-        super().save(path)
+        super().save(path, compress=compress)
 
     @updating
     def resume(self, path: str | PathLike[str]) -> Self:

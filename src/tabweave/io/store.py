@@ -47,6 +47,8 @@ _HEX = 2 * hashlib.sha256().digest_size
 MAX_RATIO = 100  # An archive unpacks to at most so many times its size.
 FREE_BYTES = 1 << 26  # An archive of any size may unpack to so much.
 FREE_HEADER_BYTES = 1 << 23  # So may the header, whose text becomes many objects.
+MIN_MAPPED_BYTES = 1 << 20  # Smaller arrays are read even where larger ones stay in their file.
+_PADDING = 0xD935  # The name that zip archives give to bytes which only move what follows.
 DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError),
     *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError),
@@ -54,12 +56,18 @@ DAMAGE = (
 )
 
 
-def write(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def write(
+    path: str | PathLike[str],
+    header: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    *,
+    compress: bool = True,
+) -> None:
     """Write to a temporary name beside the target, then rename: readers see all or nothing."""
     text = json.dumps({"tabweave": VERSION, **header})
     members = {"header": np.frombuffer(text.encode(), np.uint8), **arrays}
     with replacing(path) as temporary, open(temporary, "w+b") as file:
-        _pack(file, members)
+        (_pack if compress else _lay_out)(file, members)
         if _is_bomb(file):  # or it could never be read again
             file.seek(0)
             file.truncate()
@@ -73,6 +81,37 @@ def _pack(file: IO[bytes], members: dict[str, np.ndarray]) -> None:
         for name, array in members.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+
+def _lay_out(file: IO[bytes], members: dict[str, np.ndarray]) -> None:
+    """Write arrays as they lie in memory, each from a multiple of 64 bytes on, to be mapped."""
+    head, zip64 = 30, 20  # Bytes of the header of a member, and of what says that it may be large.
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in members.items():
+            info = zipfile.ZipInfo(f"{name}.npy")
+            padding = -(file.tell() + head + len(info.filename) + 4 + zip64) % 64
+            info.extra = struct.pack("<HH", _PADDING, padding) + bytes(padding)
+            with archive.open(info, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+
+def _mapped(file: IO[bytes]) -> dict[str, np.ndarray]:
+    """The large arrays of an archive that lie there as in memory: they stay in the file."""
+    with zipfile.ZipFile(file) as archive:
+        large = [entry for entry in archive.infolist() if entry.file_size >= MIN_MAPPED_BYTES]
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in large):
+        raise ValueError("its arrays are compressed; save it with compress=False, or leave mmap")
+    arrays = {}
+    for entry in large:
+        file.seek(entry.header_offset + 26)
+        file.seek(sum(struct.unpack("<HH", file.read(4))), os.SEEK_CUR)
+        version = np.lib.format.read_magic(file)
+        read_header = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
+        shape, is_fortran, dtype = read_header(file)
+        order: Any = "F" if is_fortran else "C"
+        name, begin = entry.filename.removesuffix(".npy"), file.tell()
+        arrays[name] = np.memmap(file, _simple(dtype.str), "r", begin, shape, order)
+    return arrays
 
 
 def _is_bomb(file: IO[bytes]) -> bool:
@@ -127,7 +166,9 @@ def _check_seal(file: IO[bytes]) -> None:
         raise ValueError("its content is not what was written")
 
 
-def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read(
+    path: str | PathLike[str], *, mmap: bool = False
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Header and arrays of a file that :func:`write` wrote; any other is refused by its name."""
     try:
         with open(path, "rb") as file:
@@ -136,9 +177,10 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarra
             _check_seal(file)
             if _is_bomb(file):
                 raise ValueError("it decompresses to far more than a file of tabweave holds")
+            arrays = _mapped(file) if mmap else {}
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
+                arrays |= {name: archive[name] for name in archive.files if name not in arrays}
         header = json.loads(arrays.pop("header").tobytes())
         version = int(header.pop("tabweave"))
     except DAMAGE as error:
@@ -522,15 +564,18 @@ _SKLEARN = {
 class Storable:
     """Gives an estimator ``save``; :func:`tabweave.load` reads the file."""
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, compress: bool = True) -> None:
         """Write to one file, whole or not at all; :func:`tabweave.load` gives it back.
 
         Parameters
         ----------
         path : str or path
             The file; one that is there is replaced.
+        compress : bool, default=True
+            Whether arrays are packed. If not, the file is larger, written and read sooner, and a
+            :class:`~tabweave.SimilarityIndex` can leave its rows there.
         """
-        save(self, path)
+        save(self, path, compress=compress)
 
 
 class CacheNotSaved:
@@ -544,7 +589,7 @@ class CacheNotSaved:
         return {name: value for name, value in state.items() if name != "_cache"}
 
 
-def save(value: Any, path: str | PathLike[str]) -> None:
+def save(value: Any, path: str | PathLike[str], *, compress: bool = True) -> None:
     """Write an estimator, or any other object of tabweave, to one file.
 
     The file holds parameters and what was learned as JSON and plain arrays, with a hash over all
@@ -556,6 +601,8 @@ def save(value: Any, path: str | PathLike[str]) -> None:
         What to write; an estimator may be fitted or not.
     path : str or path
         The file; one that is there is replaced.
+    compress : bool, default=True
+        Whether arrays are packed; if not, large ones can be mapped.
 
     Examples
     --------
@@ -571,10 +618,10 @@ def save(value: Any, path: str | PathLike[str]) -> None:
     if not isinstance(tree, dict) or "object" not in tree:
         raise TypeError(f"cannot save {value!r}: give an estimator or another object of tabweave")
     header = {"class": tree["object"][0], "sklearn": _sklearn_version(), "value": tree}
-    write(path, header, encoder.arrays)
+    write(path, header, encoder.arrays, compress=compress)
 
 
-def load(path: str | PathLike[str]) -> Any:
+def load(path: str | PathLike[str], *, mmap: bool = False) -> Any:
     """Read what ``save`` wrote: an estimator, or :class:`~tabweave.Counts`.
 
     The hash of the content, the class, its parameters and the shapes of what was learned are
@@ -584,6 +631,9 @@ def load(path: str | PathLike[str]) -> Any:
     ----------
     path : str or path
         The file.
+    mmap : bool, default=False
+        Whether arrays of a megabyte and more stay in the file, which must have been written with
+        ``compress=False``: they are read where they are needed. The hash is checked as ever.
 
     Examples
     --------
@@ -596,7 +646,7 @@ def load(path: str | PathLike[str]) -> Any:
     ...     load(path)
     OneHot()
     """
-    header, arrays = read(path)
+    header, arrays = read(path, mmap=mmap)
     used: set[str] = set()
 
     def found(name: str) -> Any:

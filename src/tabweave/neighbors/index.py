@@ -7,7 +7,7 @@ in a fraction of the time. Rows can be added, removed, filtered and explained.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from os import PathLike
@@ -21,11 +21,13 @@ from tabweave._compat import HasMethods, Interval, StrOptions, html_table
 from tabweave.base import Estimator, TabularInput
 from tabweave.columns.table import Table, remember_names, shown_cell, take_rows
 from tabweave.columns.vocabulary import Unknown
+from tabweave.counts.counting import group_columns
 from tabweave.embed.base import Embedder
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.io.store import load as store_load
 from tabweave.neighbors.stored import (
+    Segments,
     Stored,
     asked_rows,
     check_names,
@@ -41,10 +43,14 @@ from tabweave.space.graph import BREADTHS, Graph, Walker
 from tabweave.space.kernels import all_distances
 from tabweave.space.near_pairs import row_pairs
 from tabweave.space.scan import (
+    MAX_JOINT,
+    Copies,
+    Hits,
     Queries,
     Ranking,
     View,
     check_comparable,
+    merge,
     nearest_nodes,
     nearest_rows,
     within,
@@ -87,14 +93,14 @@ class Matches(MatchArrays):
     ([[0, 1]], [[0.0, 1.41]])
     """
 
-    table: Table | None = None  # The rows of the index, of which notebooks show the cells.
+    stored: Segments | None = None  # The rows of the index, of which notebooks show the cells.
     rows: np.ndarray | None = None
 
     @classmethod
-    def of(cls, stored: Stored, rows: np.ndarray, distances: np.ndarray) -> Matches:
+    def of(cls, stored: Segments, rows: np.ndarray, distances: np.ndarray) -> Matches:
         """Rows of an index, and how far they are."""
-        matches = cls(stored.ids[rows], distances, stored.positions_of(rows))
-        matches.table, matches.rows = stored.table, rows
+        matches = cls(stored.ids_of(rows), distances, stored.positions_of(rows))
+        matches.stored, matches.rows = stored, rows
         return matches
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -119,10 +125,10 @@ class Matches(MatchArrays):
     def _cells(self) -> tuple[list[str], list[list[Any]]]:
         """Names of at most a dozen columns, and their cells in the rows that are shown."""
         shown = np.atleast_2d(self.ids)[:5, :10]
-        if self.table is None or self.rows is None:
+        if self.stored is None or self.rows is None:
             return [], [[]] * shown.size
-        names = given_names(self.table.schema)[:12]
-        table = take_rows(self.table.select(names), np.atleast_2d(self.rows)[:5, :10].ravel())
+        names = given_names(self.stored.schema)[:12]
+        table = self.stored.take(np.atleast_2d(self.rows)[:5, :10].ravel()).select(names)
         rows = range(table.n_rows)
         return names, [[shown_cell(table[name], row) for name in names] for row in rows]
 
@@ -253,7 +259,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
 
     # -- rows ------------------------------------------------------------------------------
 
-    _stored: Stored
+    _stored: Segments
     _graph: Graph | None
     _measured: tuple[int, float] | None = None  # the breadth that suits the graph, and its recall
     _cache: IndexState | None = None
@@ -278,7 +284,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         space = space_of(embedder, table.schema, self.metric)
         unknown = unknown_rule(embedder)
         check_comparable(table, space, unknown)
-        stored = Stored.of(table, new_ids)
+        stored = Segments.of(table, new_ids)
         self.embedder_, self._stored, self._graph = embedder, stored, None
         self._measured = None
         self._cache = IndexState(space, unknown, stored, self.backend)
@@ -302,7 +308,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         """
         if not hasattr(self, "_stored"):
             return self.fit(X, ids=ids)
-        schema = self._stored.table.schema
+        schema = self._stored.schema
         table = more_rows(self.embedder_, X, schema)
         state = self._ready()
         check_comparable(table, state.space, state.unknown)
@@ -321,19 +327,19 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         self._replace_rows(self._stored.without(ids))
         return self
 
-    def _replace_rows(self, stored: Stored) -> None:
+    def _replace_rows(self, stored: Segments) -> None:
         """Take rows for the old ones; those who search among the old ones keep them."""
         self._cache = self._ready().after(stored, self.backend)
         self._stored = stored
 
     def __len__(self) -> int:
-        return int(np.count_nonzero(self._stored.alive)) if hasattr(self, "_stored") else 0
+        return self._stored.n_alive if hasattr(self, "_stored") else 0
 
     @property
     def ids_(self) -> np.ndarray:
         """The ids of the stored rows, in order of arrival."""
         check_is_fitted(self, "_stored")
-        return self._stored.ids[self._stored.alive]
+        return self._stored.ids
 
     @property
     def backend_(self) -> str:
@@ -412,19 +418,19 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
             raise ValueError("the index is empty: every row was removed; add some")
         if where is None and k > len(self):
             raise ValueError(f"expected k of at most {len(self)}, the rows of the index, got {k}")
-        queries, names = asked_rows(self.embedder_, rows, self._stored.table.schema)
-        cache = self._prepared()
+        if distinct and together is not None:
+            raise ValueError("expected together or distinct, got both; leave one out")
+        queries, names = asked_rows(self.embedder_, rows, self._stored.schema)
+        cache = self._prepared(in_one="distinct=True" if distinct else "")
         stored = cache.stored
         allowed = stored.allowed(where)
-        k = min(int(k), int(np.count_nonzero(stored.alive if allowed is None else allowed)))
+        k = min(int(k), stored.n_alive if allowed is None else int(np.count_nonzero(allowed)))
         if distinct:
-            if together is not None:
-                raise ValueError("expected together or distinct, got both; leave one out")
             distances, nearest = cache.nearest_distinct(queries, names, k, allowed)
         elif together is None:
             distances, nearest = cache.nearest(queries, names, k, allowed)
         else:
-            distances, nearest = nearest_to_all(cache.view(names), queries, k, allowed, together)
+            distances, nearest = cache.nearest_to_all(queries, names, k, allowed, together)
         return Matches.of(stored, nearest, distances)
 
     def equal_rows(
@@ -457,7 +463,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         array([0, 1])
         """
         check_is_fitted(self, "_stored")
-        cache = self._prepared()
+        cache = self._prepared(in_one="equal_rows")
         stored = cache.stored
         view = cache.view(None if columns is None else self._compared(columns))
         node = view.copies.node_of[np.flatnonzero(stored.alive)[[position]]]
@@ -481,13 +487,13 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         """
         check_is_fitted(self, "_stored")
         _check_distance("radius", radius)
-        queries, names = asked_rows(self.embedder_, rows, self._stored.table.schema)
+        queries, names = asked_rows(self.embedder_, rows, self._stored.schema)
         cache = self._prepared()
         stored = cache.stored
         allowed = stored.allowed(where)
         return [
             Matches.of(stored, near, distances)
-            for distances, near in rows_within(cache.view(names), queries, radius, allowed)
+            for distances, near in cache.within(queries, names, radius, allowed)
         ]
 
     def duplicates(
@@ -529,12 +535,13 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         check_is_fitted(self, "_stored")
         _check_distance("threshold", threshold)
         check_whole_number("max_pairs", max_pairs)
-        cache = self._prepared()
+        cache = self._prepared(in_one="duplicates")
         stored = cache.stored
         allowed = stored.allowed(where)
         first, second, distances = row_pairs(cache.view(), threshold, allowed, int(max_pairs))
         positions = stored.positions_of(np.stack([first, second], axis=1))
-        return Pairs(stored.ids[first], stored.ids[second], distances, positions)
+        ids = stored.ids_of(first), stored.ids_of(second)
+        return Pairs(*ids, distances, positions)
 
     def share_nearer(self, distances: Any, columns: Sequence[str] | None = None) -> np.ndarray:
         """Share of pairs of rows that are closer than each distance.
@@ -574,7 +581,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
     def _compared(self, columns: Sequence[str]) -> list[str] | None:
         """Columns of the embedder among these, None if they are all; check them."""
         listed = [columns] if isinstance(columns, str) else list(columns)
-        schema = self._stored.table.schema
+        schema = self._stored.schema
         check_names(listed, schema)
         compared = self.embedder_.schema_ if isinstance(self.embedder_, Embedder) else schema
         names = compared_names(listed, compared)
@@ -598,20 +605,30 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
         """
         check_is_fitted(self, "_stored")
         state, stored = self._ready(), self._stored
-        query, names = asked_rows(self.embedder_, row, stored.table.schema)
+        query, names = asked_rows(self.embedder_, row, stored.schema)
         if query.n_rows != 1:
             raise ValueError(f"expected one row, got {query.n_rows}")
-        other = take_rows(stored.table, np.array([stored.row_of(id)]))
+        other = stored.take(np.array([stored.row_of(id)]))
         shares = state.compared(names).shares(query, other, state.unknown)
-        order = [name for name in stored.table.schema.names if name in shares]
+        order = [name for name in stored.schema.names if name in shares]
         return {name: float(shares[name][0]) for name in dict.fromkeys([*order, *shares])}
 
     # -- files and parameters --------------------------------------------------------------
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> SimilarityIndex:
-        """Read what :meth:`save` wrote; a damaged or foreign file is refused by name."""
-        index = store_load(path)
+    def load(cls, path: str | PathLike[str], *, mmap: bool = False) -> SimilarityIndex:
+        """Read what :meth:`save` wrote; a damaged or foreign file is refused by name.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        mmap : bool, default=False
+            Whether the rows stay in the file, which must have been saved with ``compress=False``.
+            Queries then read them in blocks and compare with every row, so that an index may be
+            larger than memory; rows can be added and removed, in memory, until it is saved again.
+        """
+        index = store_load(path, mmap=mmap)
         if not isinstance(index, cls):
             raise ValueError(f"expected a {cls.__name__} in {path}, got a {type(index).__name__}")
         try:
@@ -629,10 +646,18 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
                 raise ValueError(f"expected a breadth and its recall, got {measured!r}")
 
     @exclusive
-    def _prepared(self) -> IndexState:
-        """What is derived from the rows, up to date and without too many tombstones."""
+    def _prepared(self, in_one: str = "") -> IndexState:
+        """What is derived from the rows, up to date and without too many tombstones or segments.
+
+        All rows are in one segment for what ``in_one`` names.
+        """
         cache = self._ready()
-        if cache.is_worn():
+        if in_one and cache.stored.parts[0].is_mapped:
+            raise ValueError(
+                f"{in_one}: expected the rows in memory, got an index that stays in its file; "
+                "load it without mmap"
+            )
+        if cache.is_worn() or (in_one and len(cache.stored.parts) > 1):
             stored = cache.stored.compacted()
             cache = self._cache = IndexState(cache.space, cache.unknown, stored, self.backend)
             self._stored = cache.stored
@@ -644,7 +669,7 @@ class SimilarityIndex(CacheNotSaved, TabularInput, Estimator):
     def _ready(self) -> IndexState:
         """What is derived from the rows."""
         if self._cache is None:
-            space = space_of(self.embedder_, self._stored.table.schema, self.metric)
+            space = space_of(self.embedder_, self._stored.schema, self.metric)
             saved = self.backend, self._graph, self._measured
             self._cache = IndexState(space, unknown_rule(self.embedder_), self._stored, *saved)
         elif self._cache.backend_parameter != self.backend:
@@ -668,7 +693,7 @@ class IndexState:
         What rows are compared by.
     unknown : {"centroid", "error"}
         What becomes of values that the embedder has not seen.
-    stored : Stored
+    stored : Segments
         The rows.
     backend_parameter : str
         How to search, as the index has it.
@@ -680,28 +705,43 @@ class IndexState:
 
     space: Space
     unknown: Unknown
-    stored: Stored
+    stored: Segments
     backend_parameter: str
     graph: Graph | None = None
     measured: tuple[int, float] | None = None
     _lock: Any = field(default_factory=Lock)
-    _views: dict[_Names, View] = field(default_factory=dict)
+    _views: dict[_Names, dict[int, View]] = field(default_factory=dict)  # by where ids lie
     _sampled: dict[_Names, np.ndarray] = field(default_factory=dict)
     _walker: Walker | None = None
     _breadth: int = 0
 
-    def after(self, stored: Stored, backend_parameter: str) -> IndexState:
+    def after(self, stored: Segments, backend_parameter: str) -> IndexState:
         """What is derived from rows of which some were added or removed."""
         saved = backend_parameter, self.graph, self.measured
         out = IndexState(self.space, self.unknown, stored, *saved)
-        if stored.table is self.stored.table:
-            out._views, out._walker = dict(self._views), self._walker
+        ids = {id(part.ids): part.table for part in stored.parts}
+        for names, views in self._views.items():
+            remaining = {i: view for i, view in views.items() if i in ids and _fits(view, ids[i])}
+            out._views[names] = remaining
+        if self._walker is not None and out._first_view() is self._first_view():
+            out._walker = self._walker
         return out
 
+    def _first_view(self) -> View | None:
+        """All columns of the first segment, if they were looked at."""
+        return self._views.get(None, {}).get(id(self.stored.parts[0].ids))
+
     def is_worn(self) -> bool:
-        """Tell whether a third of the rows are tombstones, so that it is worth to begin anew."""
-        n = len(self.stored.alive)
-        return bool(n - np.count_nonzero(self.stored.alive) > max(FEW_CHANGES, n / 3))
+        """Tell whether a third of the rows are tombstones, or a fifth are in later segments.
+
+        Then it is worth to begin anew; rows that stay in a file are left there.
+        """
+        first, *others = self.stored.parts
+        n, n_later = len(self.stored), sum(map(len, others))
+        if first.is_mapped:
+            return False
+        n_removed = n - self.stored.n_alive
+        return n_removed > max(FEW_CHANGES, n / 3) or n_later > max(FEW_CHANGES, len(first) / 4)
 
     def prepare(self, links: int, breadth: int | Literal["auto"]) -> None:
         """Make what the backend needs."""
@@ -730,9 +770,12 @@ class IndexState:
     @property
     def backend(self) -> str:
         """The backend in use, "auto" resolved."""
+        first = self.stored.parts[0]
+        if first.is_mapped:
+            return "exact"
         if self.backend_parameter != "auto":
             return self.backend_parameter
-        large = len(self.stored.alive) >= GRAPH_NODES and len(self.view().nodes) >= GRAPH_NODES
+        large = len(first) >= GRAPH_NODES and len(self.view().nodes) >= GRAPH_NODES
         return "graph" if large else "exact"
 
     def compared(self, names: list[str] | None) -> Space:
@@ -742,24 +785,44 @@ class IndexState:
         return self.space.only(names) or Joined([])
 
     def view(self, names: list[str] | None = None) -> View:
-        """Rows as a search over some columns sees them."""
+        """Rows of the first segment as a search over some columns sees them."""
+        return next(self.views(names))[1]
+
+    def views(self, names: list[str] | None = None) -> Iterator[tuple[slice, View]]:
+        """Rows as a search over some columns sees them, and their numbers, segment by segment.
+
+        Those that stay in a file come in blocks, which are read and left again.
+        """
+        for begin, part in zip(self.stored.starts.tolist(), self.stored.parts, strict=True):
+            for block in part.blocks():
+                rows = slice(begin + block.start, begin + block.stop)
+                yield rows, self._block_view(part, block, names)
+
+    def _block_view(self, part: Stored, block: slice, names: list[str] | None) -> View:
+        if part.is_mapped:
+            rows = np.arange(block.start, block.stop)
+            copies = Copies.of(np.arange(len(rows)), np.arange(len(rows)))
+            table = take_rows(part.table, rows)
+            return View(table, self.compared(names), self.unknown, copies=copies)
         key = None if names is None else tuple(names)
         with self._lock:
-            if key not in self._views:
-                if len(self._views) >= 8:  # sets of columns
-                    del self._views[next(k for k in self._views if k is not None)]
-                self._views[key] = View(self.stored.table, self.compared(names), self.unknown)
-            return self._views[key]
+            if key not in self._views and len(self._views) >= 8:  # sets of columns
+                del self._views[next(k for k in self._views if k is not None)]
+            views = self._views.setdefault(key, {})
+            if id(part.ids) not in views:
+                views[id(part.ids)] = View(part.table, self.compared(names), self.unknown)
+            return views[id(part.ids)]
 
     def sample_distances(self, names: list[str] | None) -> np.ndarray:
         """Distances of all pairs of at most 500 rows, in order."""
-        view, key = self.view(names), None if names is None else tuple(names)
+        key = None if names is None else tuple(names)
         if key not in self._sampled:
             alive = np.flatnonzero(self.stored.alive)
             n = min(len(alive), 500)
             rows = np.sort(np.random.default_rng(0).choice(alive, n, replace=False))
-            nodes = view.nodes.take(view.copies.node_of[rows])
-            nearest, others = nearest_nodes(nodes, view.queries(take_rows(view.table, rows)), n)
+            view = View(self.stored.take(rows), self.compared(names), self.unknown)
+            nodes = view.nodes.take(view.copies.node_of)
+            nearest, others = nearest_nodes(nodes, view.queries(view.table), n)
             summed = np.sort(nearest[others != np.arange(n)[:, None]])
             self._sampled[key] = view.space.rooted(summed)
         return self._sampled[key]
@@ -768,19 +831,39 @@ class IndexState:
         self, queries: Table, names: list[str] | None, k: int, allowed: np.ndarray | None
     ) -> Ranking:
         """Distances and rows of the k nearest allowed rows of each query."""
-        view = self.view(names)
-        if k == 0:
-            return np.zeros((queries.n_rows, 0)), np.zeros((queries.n_rows, 0), np.int64)
         search = self._search(allowed is None) if names is None else None
-        summed, rows = nearest_rows(
-            view.nodes, view.copies, view.queries(queries), k, allowed, search
-        )
-        return view.space.rooted(summed), rows
+
+        def nearest(view: View, k: int, allowed: np.ndarray | None) -> Ranking:
+            walk = search if view is self._first_view() else None
+            return nearest_rows(view.nodes, view.copies, view.queries(queries), k, allowed, walk)
+
+        return self._merged(nearest, queries.n_rows, names, k, allowed)
+
+    def _merged(
+        self,
+        nearest: Callable[[View, int, np.ndarray | None], Ranking],
+        n_queries: int,
+        names: list[str] | None,
+        k: int,
+        allowed: np.ndarray | None,
+    ) -> Ranking:
+        """Distances and rows of the k nearest of all segments, in each of which some are sought."""
+        ranking = np.zeros((n_queries, 0)), np.zeros((n_queries, 0), np.int64)
+        for rows, view in self.views(names) if k else ():
+            mask = None if allowed is None else allowed[rows]
+            n = view.table.n_rows if mask is None else int(np.count_nonzero(mask))
+            if n:
+                summed, near = nearest(view, min(k, n), mask)
+                ranking = merge(ranking, (summed, near + rows.start), k)
+        return self.compared(names).rooted(ranking[0]), ranking[1]
 
     def nearest_distinct(
         self, queries: Table, names: list[str] | None, k: int, allowed: np.ndarray | None
     ) -> Ranking:
-        """The same of rows that differ in what is compared, each by its first allowed row."""
+        """The same of rows that differ in what is compared, each by its first allowed row.
+
+        All rows are to be in one segment.
+        """
         view = self.view(names)
         first = view.copies.first(allowed)
         k = min(k, int(np.count_nonzero(first >= 0)))
@@ -788,6 +871,37 @@ class IndexState:
             return np.zeros((queries.n_rows, 0)), np.zeros((queries.n_rows, 0), np.int64)
         summed, rows = nearest_nodes(view.nodes, view.queries(queries), k, first)
         return view.space.rooted(summed), rows
+
+    def nearest_to_all(
+        self,
+        queries: Table,
+        names: list[str] | None,
+        k: int,
+        allowed: np.ndarray | None,
+        together: str,
+    ) -> Ranking:
+        """Distances and rows of the k allowed rows nearest to the mean of queries, or to all."""
+
+        def nearest(view: View, k: int, allowed: np.ndarray | None) -> Ranking:
+            return nearest_to_all(view, queries, k, allowed, together)
+
+        return self._merged(nearest, 1, names, k, allowed)
+
+    def within(
+        self, queries: Table, names: list[str] | None, radius: float, allowed: np.ndarray | None
+    ) -> list[Ranking]:
+        """Distances and rows of the allowed rows within a radius of each query."""
+        hits = []
+        for block, view in self.views(names):
+            mask = None if allowed is None else allowed[block]
+            query, rows, summed = rows_within(view, queries, radius, mask)
+            hits.append((query, rows + block.start, summed))
+        query, rows, summed = (np.concatenate(part) for part in zip(*hits, strict=True))
+        order = np.lexsort((rows, summed, query))
+        cuts = np.searchsorted(query[order], np.arange(1, queries.n_rows))
+        ranking = self.compared(names).rooted(summed), rows
+        parts = (np.split(part[order], cuts) for part in ranking)
+        return list(zip(*parts, strict=True))
 
     def _search(self, all_allowed: bool) -> Callable[..., Ranking] | None:
         """How the graph finds nodes; None if all nodes are to be compared."""
@@ -807,7 +921,7 @@ class IndexState:
 def nearest_to_all(
     view: View, queries: Table, k: int, allowed: np.ndarray | None, together: str
 ) -> Ranking:
-    """Distances and numbers of the rows nearest to the mean of queries, or to all of them.
+    """What adds up to the rows nearest to the mean of queries, or to all of them, and the rows.
 
     The mean of squared distances is the squared distance to the mean and the inertia of the
     queries.
@@ -823,8 +937,7 @@ def nearest_to_all(
     first = view.copies.first(allowed)
     nodes = np.flatnonzero(first >= 0)
     nodes = nodes[np.lexsort((first[nodes], total[nodes]))[:k]]
-    summed, rows = view.copies.expand((total[None, nodes], first[None, nodes]), k, allowed)
-    return space.rooted(summed), rows
+    return view.copies.expand((total[None, nodes], first[None, nodes]), k, allowed)
 
 
 def inertia(view: View, queries: Table) -> float:
@@ -839,17 +952,18 @@ def inertia(view: View, queries: Table) -> float:
     return total
 
 
-def rows_within(
-    view: View, queries: Table, radius: float, allowed: np.ndarray | None
-) -> list[Ranking]:
-    """Distances and numbers of the allowed rows within a radius of each query."""
+def rows_within(view: View, queries: Table, radius: float, allowed: np.ndarray | None) -> Hits:
+    """Every allowed row within a radius of a query."""
     query, nodes, summed = within(view.nodes, view.queries(queries), view.space.limit(radius))
     members, sizes = view.copies.rows_of(nodes, allowed)
-    query, summed = np.repeat(query, sizes), np.repeat(summed, sizes)
-    order = np.lexsort((members, summed, query))
-    cuts = np.searchsorted(query[order], np.arange(1, queries.n_rows))
-    parts = (np.split(part[order], cuts) for part in (view.space.rooted(summed), members))
-    return list(zip(*parts, strict=True))
+    return np.repeat(query, sizes), members, np.repeat(summed, sizes)
+
+
+def _fits(view: View, table: Table) -> bool:
+    """Whether sums over columns are added up as in another view of the same labels as a table."""
+    widths = [len(table[part.names[0]].labels) for part in view.values]
+    groups = [group[group >= 0].tolist() for group in view.nodes.groups]
+    return group_columns(widths, MAX_JOINT) == groups
 
 
 def _check_distance(name: str, value: Any) -> None:

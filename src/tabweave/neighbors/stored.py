@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from importlib.util import find_spec
 from numbers import Integral
 from typing import Any
@@ -32,7 +33,7 @@ from tabweave.columns.frames import (
 )
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.table import Table, append_rows, as_rows, require_rows, take_rows
-from tabweave.columns.vocabulary import Label, Unknown, positions
+from tabweave.columns.vocabulary import Label, Unknown, positions, slices
 from tabweave.counts.unknown import report_unknown, spelled_columns, value_vocabulary
 from tabweave.embed.base import Embedder
 from tabweave.embed.weave import Weave
@@ -43,6 +44,10 @@ from tabweave.space.space import HIDDEN, Space, Vectors, VectorSpace, given_name
 
 # The squares of larger coordinates, summed, are infinite.
 LARGEST_COORDINATE = 1e150
+# Rows that a segment takes before the next one begins: to lay them out again takes milliseconds.
+SEGMENT_ROWS = 1 << 16
+# Rows of a file that are read and compared at a time: with what is derived from them, some 100 MB.
+BLOCK_ROWS = 1 << 20
 
 
 @storable
@@ -61,8 +66,7 @@ class Stored:
     @classmethod
     def of(cls, table: Table, ids: Any) -> Stored:
         """Store the first rows."""
-        none = np.zeros(0, np.int64)
-        new_ids, next_id = _new_ids(ids, table.n_rows, none, 0)
+        new_ids, next_id = _new_ids(ids, table.n_rows, (), 0)
         return cls(table, new_ids, np.ones(table.n_rows, bool), next_id)
 
     def _check_loaded(self) -> None:
@@ -70,40 +74,182 @@ class Stored:
         if self.ids.shape != (n,) or self.alive.shape != (n,) or self.alive.dtype != bool:
             raise ValueError(f"ids and tombstones do not fit {n} rows")
 
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether rows stay in a file and are read when they are compared."""
+        return isinstance(self.ids, np.memmap)
+
+    @cached_property
+    def n_alive(self) -> int:
+        """How many rows are still there."""
+        return int(np.count_nonzero(self.alive))
+
+    @cached_property
+    def _id_order(self) -> np.ndarray | None:
+        """The order that sorts the ids, None if they rise."""
+        is_rising = bool((self.ids[1:] > self.ids[:-1]).all())
+        return None if is_rising else np.argsort(self.ids, kind="stable")
+
     def append(self, table: Table, ids: Any) -> Stored:
         """The stored rows and more; raise for ids that are in use already."""
-        held = self.ids[self.alive]
-        new_ids, next_id = _new_ids(ids, table.n_rows, held, self.next_id)
-        if not len(held) and len(self.ids) and new_ids.dtype.kind != held.dtype.kind:
-            return self.compacted().append(table, ids)
+        stored = self if self.n_alive else self.compacted()  # ids may then be of another kind
+        return stored.extended(table, *_new_ids(ids, table.n_rows, (stored,), self.next_id))
+
+    def extended(self, table: Table, new_ids: np.ndarray, next_id: int) -> Stored:
+        """The stored rows and more, under ids that are not in use."""
         return Stored(
             append_rows(self.table, table),
-            np.concatenate([self.ids, new_ids]) if len(self.ids) else new_ids,
+            np.concatenate([self.ids, new_ids]) if len(self) else new_ids,
             np.concatenate([self.alive, np.ones(table.n_rows, bool)]),
             next_id,
         )
 
-    def rows_of(self, ids: Any) -> np.ndarray:
-        """Rows of each id, more than one where labels repeat; raise for absent ids."""
-        labels = _asked_ids(ids, self.ids)
+    def matches(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the labels that are ids of rows, removed ones too, and these rows."""
         held, sought = _comparable(self.ids, labels)
-        matches = np.flatnonzero(np.isin(held, sought))
-        rows = matches[self.alive[matches]]
-        rows = rows[np.argsort(held[rows], kind="stable")]
-        begin, end = (np.searchsorted(held[rows], sought, side) for side in ("left", "right"))
-        absent = np.flatnonzero(begin == end)
-        if len(absent):
-            was_removed = (held[matches] == sought[absent[0]]).any()
-            fault = "was removed" if was_removed else "is not in the index"
-            n = np.count_nonzero(self.alive)
-            raise KeyError(f"id {label_as_python(labels[absent[0]])!r} {fault}; there are {n} rows")
+        order = self._id_order if held is self.ids else np.argsort(held, kind="stable")
+        begin, end = (np.searchsorted(held, sought, side, order) for side in ("left", "right"))
         sizes = end - begin
         inside = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return rows[np.repeat(begin, sizes) + inside]
+        rows = np.repeat(begin, sizes) + inside
+        return np.repeat(np.arange(len(sizes)), sizes), rows if order is None else order[rows]
+
+    def id_of(self, row: int) -> Any:
+        """Id of a row."""
+        return label_as_python(self.ids[row])
+
+    def without(self, ids: Any) -> Stored:
+        """Rows without those of some ids, all rows of a label that repeats."""
+        return Segments((self,)).without(ids).parts[0]
+
+    def counting(self, weight: np.ndarray | None) -> Stored:
+        """Rows without those of weight 0."""
+        if weight is None or weight.all():
+            return self
+        return replace(self, alive=self.alive & (weight > 0))
+
+    def compacted(self) -> Stored:
+        """Rows that are still there."""
+        rows = np.flatnonzero(self.alive)
+        table = take_rows(self.table, rows)
+        return Stored(table, self.ids[rows], np.ones(len(rows), bool), self.next_id)
+
+    def blocks(self) -> list[slice]:
+        """Rows to be compared at a time: all of them, unless they stay in a file."""
+        all_rows = [slice(0, len(self))]
+        return slices(len(self), 1, BLOCK_ROWS) if self.is_mapped else all_rows
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """The rows of an index in segments, one after the other: what is added lies in the last.
+
+    Numbers of rows go on from segment to segment. A code has the same label in all of them.
+    """
+
+    parts: tuple[Stored, ...]
+
+    @classmethod
+    def of(cls, table: Table, ids: Any) -> Segments:
+        """Store the first rows."""
+        return cls((Stored.of(table, ids),))
+
+    def _check_loaded(self) -> None:
+        if not self.parts or any(part.table.schema != self.schema for part in self.parts):
+            raise ValueError("expected segments of the same columns")
+        for part in self.parts:
+            if part.ids.dtype.kind != self.parts[0].ids.dtype.kind:
+                raise ValueError("expected ids of one kind in all segments")
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        return self.parts[0].table.schema
+
+    @property
+    def n_alive(self) -> int:
+        """How many rows are still there."""
+        return sum(part.n_alive for part in self.parts)
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """The number of the first row of each segment."""
+        return np.cumsum([0, *map(len, self.parts[:-1])])
+
+    @cached_property
+    def alive(self) -> np.ndarray:
+        """Which rows are still there."""
+        return _joined([part.alive for part in self.parts])
+
+    @property
+    def ids(self) -> np.ndarray:
+        """The ids of the rows that are still there."""
+        masks = ((part, part.n_alive == len(part)) for part in self.parts)
+        return _joined([part.ids if whole else part.ids[part.alive] for part, whole in masks])
+
+    def segment_of(self, rows: np.ndarray) -> np.ndarray:
+        """The number of the segment of each row."""
+        return np.searchsorted(self.starts, rows, "right") - 1
+
+    def ids_of(self, rows: np.ndarray) -> np.ndarray:
+        """The ids of some rows."""
+        out = np.empty(rows.shape, np.result_type(*(part.ids.dtype for part in self.parts)))
+        segment = self.segment_of(rows)
+        for i, (start, part) in enumerate(zip(self.starts, self.parts, strict=True)):
+            out[segment == i] = part.ids[rows[segment == i] - start]
+        return out
+
+    def take(self, rows: np.ndarray) -> Table:
+        """The cells of some rows."""
+        segment = self.segment_of(rows)
+        tables = [
+            take_rows(part.table, rows[segment == i] - start)
+            for i, (start, part) in enumerate(zip(self.starts, self.parts, strict=True))
+        ]
+        order = np.empty(len(rows), np.intp)
+        order[np.argsort(segment, kind="stable")] = np.arange(len(rows))
+        return take_rows(reduce(append_rows, tables), order)
+
+    def append(self, table: Table, ids: Any) -> Segments:
+        """The stored rows and more; raise for ids that are in use already."""
+        if not self.n_alive and len(self):  # ids may then be of another kind
+            return Segments((self.parts[-1].compacted(),)).append(table, ids)
+        *full, last = self.parts
+        new_ids, next_id = _new_ids(ids, table.n_rows, self.parts, last.next_id)
+        if last.is_mapped or len(last) >= SEGMENT_ROWS:
+            full, none = [*full, last], np.zeros(0, np.intp)
+            last = Stored(take_rows(last.table, none), last.ids[:0], last.alive[:0], next_id)
+        last = last.extended(table, new_ids, next_id)
+        full = [replace(part, table=_relabelled(part.table, last.table)) for part in full]
+        return Segments((*full, last))
+
+    def rows_of(self, ids: Any) -> np.ndarray:
+        """Rows of each id, more than one where labels repeat; raise for absent ids."""
+        labels = _asked_ids(ids, self.parts[0].ids)
+        pairs = [part.matches(labels) for part in self.parts]
+        label = np.concatenate([number for number, _ in pairs])
+        numbered = zip(pairs, self.starts, strict=True)
+        rows = np.concatenate([rows + start for (_, rows), start in numbered])
+        order = np.argsort(label, kind="stable")
+        label, rows = label[order], rows[order]
+        alive = self.alive[rows]
+        absent = np.flatnonzero(np.bincount(label[alive], minlength=len(labels)) == 0)
+        if len(absent):
+            fault = "was removed" if (label == absent[0]).any() else "is not in the index"
+            id, n = label_as_python(labels[absent[0]]), self.n_alive
+            raise KeyError(f"id {id!r} {fault}; there are {n} rows")
+        return rows[alive]
 
     def row_of(self, id: Any) -> int:
         """Row of an id; raise where labels repeat, and for an absent id."""
-        if np.ndim(id) and not (isinstance(id, tuple) and self.ids.dtype.kind == "O"):
+        if np.ndim(id) and not (isinstance(id, tuple) and self.parts[0].ids.dtype.kind == "O"):
             raise ValueError(f"expected one id, got {id!r}; explain each of them")
         rows = self.rows_of([id])
         if len(rows) > 1:
@@ -113,21 +259,17 @@ class Stored:
             )
         return int(rows[0])
 
-    def id_of(self, row: int) -> Any:
-        """Id of a row."""
-        return label_as_python(self.ids[row])
-
     def positions_of(self, rows: np.ndarray) -> np.ndarray:
         """Where rows are among those that are still there."""
-        return rows if self.alive.all() else (np.cumsum(self.alive) - 1)[rows]
+        return rows if self.n_alive == len(self) else (np.cumsum(self.alive) - 1)[rows]
 
     def allowed(self, where: Any) -> np.ndarray | None:
         """Which rows may be found, as ``where`` says; None if all may."""
         if where is None:
-            return None if self.alive.all() else self.alive
+            return None if self.n_alive == len(self) else self.alive
         if isinstance(where, Mapping):
-            return self.alive & matching(self.table, where)
-        mask, n = self._aligned(where), int(np.count_nonzero(self.alive))
+            return self.alive & _joined([matching(part.table, where) for part in self.parts])
+        mask, n = self._aligned(where), self.n_alive
         cells = mask.ravel().tolist() if mask.dtype == object else []
         if cells and all(is_missing(cell) or type(cell) is bool for cell in cells):
             mask = np.array([cell is True for cell in cells])  # a comparison with gaps has gaps
@@ -144,8 +286,11 @@ class Stored:
     def _aligned(self, where: Any) -> np.ndarray:
         """A mask as an array; that of a frame in the order of the ids, if it has these."""
         labels = index_labels(where.index) if hasattr(where, "iloc") else None
-        ids, mask = self.ids[self.alive], np.asarray(where)
-        if labels is None or labels.values.shape != ids.shape or (labels.values == ids).all():
+        mask = np.asarray(where)
+        if labels is None or labels.values.shape != (self.n_alive,):
+            return mask
+        ids = self.ids
+        if (labels.values == ids).all():
             return mask
         mask_ids, stored_ids = _comparable(labels.values, ids)
         order = np.argsort(mask_ids, kind="stable")
@@ -159,26 +304,38 @@ class Stored:
             "where.to_numpy() for booleans in the order of ids_"
         )
 
-    def without(self, ids: Any) -> Stored:
+    def without(self, ids: Any) -> Segments:
         """Rows without those of some ids, all rows of a label that repeats."""
         rows = self.rows_of(ids)
         if len(np.unique(rows)) < len(rows):
             raise ValueError("an id is given twice; give each id to remove once")
-        alive = self.alive.copy()
-        alive[rows] = False
-        return Stored(self.table, self.ids, alive, self.next_id)
+        parts, segment = list(self.parts), self.segment_of(rows)
+        for i in np.unique(segment):
+            alive = parts[i].alive.copy()
+            alive[rows[segment == i] - self.starts[i]] = False
+            parts[i] = replace(parts[i], alive=alive)
+        return Segments(tuple(parts))
 
-    def counting(self, weight: np.ndarray | None) -> Stored:
-        """Rows without those of weight 0."""
-        if weight is None or weight.all():
-            return self
-        return Stored(self.table, self.ids, self.alive & (weight > 0), self.next_id)
+    def compacted(self) -> Segments:
+        """Rows that are still there, in one segment."""
+        parts = [part.compacted() for part in self.parts]
+        table = reduce(append_rows, [part.table for part in parts])
+        ids = _joined([part.ids for part in parts])
+        return Segments((Stored(table, ids, np.ones(len(ids), bool), parts[-1].next_id),))
 
-    def compacted(self) -> Stored:
-        """Rows that are still there."""
-        rows = np.flatnonzero(self.alive)
-        table = take_rows(self.table, rows)
-        return Stored(table, self.ids[rows], np.ones(len(rows), bool), self.next_id)
+
+def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Arrays one after the other; a single one as it is."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _relabelled(table: Table, later: Table) -> Table:
+    """A table whose columns have the labels of a later one too; codes stay what they are."""
+    pairs = list(zip(table.columns, later.columns, strict=True))
+    if all(len(getattr(a, "labels", ())) == len(getattr(b, "labels", ())) for a, b in pairs):
+        return table
+    columns = (replace(a, labels=b.labels) if hasattr(a, "labels") else a for a, b in pairs)
+    return replace(table, columns=tuple(columns))
 
 
 def _as_ids(ids: Any) -> np.ndarray:
@@ -233,20 +390,23 @@ def _comparable(held: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.nd
     return held, others
 
 
-def _new_ids(ids: Any, n_rows: int, held: np.ndarray, next_id: int) -> tuple[np.ndarray, int]:
+def _new_ids(
+    ids: Any, n_rows: int, stored: Sequence[Stored], next_id: int
+) -> tuple[np.ndarray, int]:
     """Ids of new rows, running numbers if none are given, and the next free number.
 
     Labels of a frame may repeat. A default index that would repeat ids of other rows is none.
     """
-    from_frame = isinstance(ids, RowLabels)
+    from_frame, n_held = isinstance(ids, RowLabels), sum(part.n_alive for part in stored)
+    held = stored[0].ids[:0] if stored else np.zeros(0, np.int64)
     if (
         from_frame
         and ids.is_default
-        and (held.dtype.kind != "i" or np.isin(ids.values, held).any())
+        and (held.dtype.kind != "i" or _is_used(ids.values, stored).any())
     ):
         ids = None
     if ids is None:
-        if held.dtype.kind != "i" and len(held):
+        if held.dtype.kind != "i" and n_held:
             raise ValueError(
                 f"the rows of this index have {_kind_name(held)} as ids; give ids for new rows, too"
             )
@@ -254,26 +414,39 @@ def _new_ids(ids: Any, n_rows: int, held: np.ndarray, next_id: int) -> tuple[np.
     out = ids.values if from_frame else np.atleast_1d(_as_ids(ids))
     if out.shape != (n_rows,):
         raise ValueError(f"expected {n_rows} ids, one per row, got {out.size}")
-    if len(held) and n_rows and held.dtype.kind != out.dtype.kind:
+    if n_held and n_rows and held.dtype.kind != out.dtype.kind:
         raise TypeError(
             f"expected ids to be {_kind_name(held)}, as those in the index are, got "
             f"{_kind_name(out)}"
         )
-    before, new = _comparable(held if len(held) else out[:0], out)
-    ordered = np.sort(new)
-    if not from_frame and (ordered[1:] == ordered[:-1]).any():
-        twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    _check_new(out, from_frame, stored)
+    if out.dtype.kind == "i" and n_rows:
+        next_id = max(next_id, int(out.max()) + 1)
+    return out, next_id
+
+
+def _check_new(ids: np.ndarray, from_frame: bool, stored: Sequence[Stored]) -> None:
+    """Refuse ids that repeat, unless they are labels of a frame, and those of other rows."""
+    ordered = ids[:0] if from_frame else np.sort(ids)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if len(twice):
         raise ValueError(f"expected ids that differ, got {twice[0].item()!r} twice")
-    used = held[np.isin(before, new)]
+    used = ids[_is_used(ids, stored)]
     if len(used):
         remedy = ", call .reset_index() on the new rows" if from_frame else ""
         raise ValueError(
             f"id {label_as_python(used[0])!r} is in the index already; remove it first{remedy}, "
             "or use another"
         )
-    if out.dtype.kind == "i" and n_rows:
-        next_id = max(next_id, int(ordered[-1]) + 1)
-    return out, next_id
+
+
+def _is_used(ids: np.ndarray, stored: Sequence[Stored]) -> np.ndarray:
+    """Which ids rows have that are still there."""
+    out = np.zeros(len(ids), bool)
+    for part in stored:
+        number, rows = part.matches(ids)
+        out[number[part.alive[rows]]] = True
+    return out
 
 
 def _kind_name(ids: np.ndarray) -> str:

@@ -25,6 +25,9 @@ from tabweave.space.space import HIDDEN, LabelPoints, Labels, Space, total_gaps
 
 # Of a coordinate up to here float32 can hold the square, exactly enough.
 MAX_FLOAT32_COORDINATE = 1e15
+# Joint values of columns that are looked up together: their distances (16 KB) stay in the first
+# cache. It decides in which order columns are added.
+MAX_JOINT = 2048
 
 Ranking = tuple[np.ndarray, np.ndarray]  # distances and row numbers, a line for each query
 Hits = tuple[np.ndarray, np.ndarray, np.ndarray]  # who asks, who is found, what adds up between
@@ -72,7 +75,7 @@ class Nodes:
         *,
         power: int = 2,
         root: bool = False,
-        max_joint: int = 2048,
+        max_joint: int = MAX_JOINT,
     ) -> Nodes:
         """Join columns of few values, so that one load serves several of them.
 
@@ -87,8 +90,7 @@ class Nodes:
         power, root
             As in the attributes.
         max_joint : int
-            Joint values of a group, whose distances (16 KB) stay in the first cache. It decides in
-            which order columns are added.
+            Joint values of a group, at most.
         """
         groups = group_columns(widths, max_joint)
         table = np.full((len(groups), max(map(len, groups), default=0)), -1, np.int64)
@@ -800,6 +802,8 @@ class View:
         What becomes of values that were not seen in fit.
     root : bool
         Whether the roots of sums are compared: those that differ by less are then equal.
+    copies : Copies, optional
+        Which rows are equal, if that is known.
 
     Attributes
     ----------
@@ -812,10 +816,16 @@ class View:
     """
 
     def __init__(
-        self, table: Table, space: Space, unknown: Unknown = "centroid", *, root: bool = False
+        self,
+        table: Table,
+        space: Space,
+        unknown: Unknown = "centroid",
+        *,
+        root: bool = False,
+        copies: Copies | None = None,
     ) -> None:
         self.table, self.space, self.unknown = table, space, unknown
-        self.copies = _distinct(table, space)
+        self.copies = _distinct(table, space) if copies is None else copies
         heads = self.copies.heads
         parts = space.parts()
         self.values = [part for part in parts if part.is_looked_up(table)]

@@ -230,7 +230,7 @@ def rows_like(
     weights = {name: float(c["weight"]) for name, c in cells.items() if c.get("weight") is not None}
     weights = {name: w for name, w in weights.items() if name in query and w != 1}
     index = index_of(job)
-    query_table, _ = asked_rows(model, query, index._stored.table.schema)
+    query_table, _ = asked_rows(model, query, index._stored.schema)
     if weights:
         distances, positions = _weighted(job, query_table, weights, k, mask)
     else:
@@ -320,7 +320,7 @@ def _weighted(
     """Distances and numbers of the nearest rows by what columns add up to, some times a weight."""
     model, index = _model(job.folder), index_of(job)
     rows = np.flatnonzero(mask)
-    features = take_rows(index._stored.table, rows)
+    features = index._stored.take(rows)
     space = model.learn().space_.only(query.schema.names)
     total = np.zeros(len(rows))
     for part in space.parts():

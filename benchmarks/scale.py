@@ -124,15 +124,16 @@ def transform(folder: str, rows: int) -> dict:
     """Write the vectors of all rows, and note the memory on the way."""
     from tabweave import UNTIE, Counts
     from tabweave.engines import transform as transform_files
+    from tabweave.engines.progress import Progress
 
     untie = UNTIE(n_clusters=8, dtype="float32").fit_counts(
         Counts.load(f"{folder}/counts.tabweave")
     )
     samples: list[tuple[int, float]] = []
 
-    def note(done: int, of: int | None) -> None:
-        if done >= (len(samples) + 1) * rows / 20:
-            samples.append((done, resident()))
+    def note(progress: Progress) -> None:
+        if progress.done >= (len(samples) + 1) * rows / 20:
+            samples.append((progress.done, resident()))
 
     start = time.perf_counter()
     target = f"{folder}/vectors.parquet"

@@ -1007,6 +1007,7 @@ def test_anything_is_read_or_refused(X):
         assert counts - counts == Counts()
 
 
+@pytest.mark.filterwarnings("ignore:column .* is ordinal without levels")
 @settings(max_examples=100)
 @given(
     st.lists(atoms, min_size=1, max_size=4),

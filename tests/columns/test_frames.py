@@ -527,3 +527,13 @@ def test_numbers_of_smaller_units_are_no_seconds():
             ValueError, match=r"column 't': expected seconds since 1970, got 17\d+,"
         ):
             read(smaller)
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [([1, 2], "numeric"), ([["a"], ["b", "c"]], "set"), (["x", "y"], "nominal")],
+)
+def test_objects_are_told_by_all_of_their_cells(cells, kind):
+    pandas = pytest.importorskip("pandas", reason="the frame is one of pandas")
+    column = pandas.Series([None] * 200 + cells * 50, dtype=object)
+    assert infer_kind(column) == kind

@@ -97,6 +97,7 @@ def sources():
 
 # What each public estimator is fitted with; other models are here because they hold other things.
 MODELS = {
+    "BoostedWeave": lambda: tabweave.BoostedWeave(schema=NOMINAL, max_cycles=5).fit(ROWS, Y),
     "CDE": lambda: tabweave.CDE(schema=NOMINAL, random_state=0).fit(ROWS),
     "CKML": lambda: CKML(schema=NOMINAL).fit(ROWS),
     "CA": lambda: tabweave.CA(1).fit(np.arange(12.0).reshape(4, 3) + 1),

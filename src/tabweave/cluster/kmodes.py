@@ -46,8 +46,8 @@ from tabweave.embed.value_metric import (
     value_codes,
     value_lookups,
 )
-from tabweave.engines import by_parts, is_source, open_source
-from tabweave.engines.reading import read_sampled
+from tabweave.engines import is_source, open_source
+from tabweave.engines.reading import by_parts, read_sampled
 from tabweave.engines.source import Work
 from tabweave.gpu import arrays as gpu
 from tabweave.io.register import storable

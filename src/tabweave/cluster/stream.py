@@ -34,8 +34,7 @@ from tabweave.columns.vocabulary import Vocabulary, positions, union
 from tabweave.embed.base import ValueEmbedder
 from tabweave.embed.unicorn import UNICORN
 from tabweave.embed.windowed import Resumable, check_window_columns
-from tabweave.engines import by_parts
-from tabweave.engines.reading import read_fitted, read_rows
+from tabweave.engines.reading import by_parts, read_fitted, read_rows
 from tabweave.io.register import storable
 from tabweave.space.points import cdist_squared
 from tabweave.space.value_tables import ValueTables

@@ -83,7 +83,7 @@ def columns_of(X: Any, *, strict: bool = True) -> Parts:
         )
     elif isinstance(X, np.ndarray | list | tuple):
         parts = _from_array(X)
-    elif array_on_device(X) is X and len(X.shape) == 2:
+    elif X is not None and array_on_device(X) is X and len(X.shape) == 2:
         parts = None, gpu.device_columns(X), X.shape[0]
     else:
         parts = _from_frame(X)
@@ -464,6 +464,8 @@ def infer_kind(column: Any) -> str:
             return _infer_objects(column.tolist())
         return "numeric" if column.dtype.kind in "iufMm" else "nominal"
     dtype: Any = getattr(column, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind == "O":  # narwhals looks at the first cells alone
+        return _infer_objects(list(column))
     if _is_text(column) or (type(dtype).__name__ == "CategoricalDtype" and not dtype.ordered):
         return "nominal"
     series = nw.from_native(column, series_only=True, pass_through=True)

@@ -24,8 +24,9 @@ from tabweave.columns.table import Table, require_rows
 from tabweave.columns.vocabulary import Label
 from tabweave.counts.counts import Counts, checked_weight, counted_schema
 from tabweave.counts.unknown import value_vocabulary
-from tabweave.engines import by_parts, is_distributed, read_with_classes, vector_types
+from tabweave.engines import is_distributed, read_with_classes, vector_types
 from tabweave.engines.reading import (
+    by_parts,
     coordinates_of,
     count_first,
     count_more,

@@ -24,7 +24,8 @@ from tabweave.columns.column import Schema
 from tabweave.columns.inputs import check_input_features, read_with_fitted_schema
 from tabweave.columns.table import Table, remember_names, require_rows
 from tabweave.embed.register import embedder
-from tabweave.engines import by_parts, vector_types
+from tabweave.engines import vector_types
+from tabweave.engines.reading import by_parts
 from tabweave.io.register import storable
 from tabweave.updates import completing
 

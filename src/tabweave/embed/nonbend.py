@@ -29,9 +29,8 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_table_size
 from tabweave.embed.base import RowEmbedder, ValueEmbedder
 from tabweave.embed.register import embedder
-from tabweave.engines import by_parts
 from tabweave.engines.progress import ProgressCallback, progress_reporter
-from tabweave.engines.reading import read_fitted, read_rows
+from tabweave.engines.reading import by_parts, read_fitted, read_rows
 from tabweave.io.register import storable
 from tabweave.space.value_tables import ValueTables
 

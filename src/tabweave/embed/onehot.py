@@ -26,7 +26,8 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_table_size, check_values
 from tabweave.embed.base import ValueEmbedder
 from tabweave.embed.register import embedder
-from tabweave.engines import by_parts, vector_types
+from tabweave.engines import vector_types
+from tabweave.engines.reading import by_parts
 from tabweave.space.value_tables import ValueTables
 
 TOLERANCE = 1e-7  # One-hot rows lose little: at scikit-learn's 1e-4 learning has just begun.

@@ -31,8 +31,8 @@ from tabweave.columns.table import Table, remember_names, require_rows
 from tabweave.columns.vocabulary import Label, identity, order, positions, slices
 from tabweave.columns.vocabulary import union as label_union
 from tabweave.embed.register import embedder
-from tabweave.engines import by_parts
 from tabweave.engines.progress import ProgressCallback, progress_reporter
+from tabweave.engines.reading import by_parts
 from tabweave.io.register import storable
 from tabweave.updates import completing
 

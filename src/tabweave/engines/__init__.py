@@ -18,7 +18,6 @@ from tabweave.engines.opening import open_fitted as open_fitted
 from tabweave.engines.opening import read_with_classes as read_with_classes
 from tabweave.engines.progress import Estimate, Progress, ProgressCallback, progress_bar
 from tabweave.engines.progress import progress_reporter as progress_reporter
-from tabweave.engines.reading import by_parts as by_parts
 from tabweave.engines.source import Source
 from tabweave.engines.source import as_arrow as as_arrow
 from tabweave.engines.source import family as family

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import require
 from tabweave.counts.unknown import UnknownTally, tallying
@@ -228,6 +227,8 @@ def results_of_source(
     or Spark frame, workers make another frame of results, to which the model is sent. ``types``
     says what the columns of results are called, and hold.
     """
+    from sklearn.utils.validation import check_is_fitted  # commands that only read need none
+
     check_is_fitted(estimator)
     estimator.learn() if hasattr(estimator, "learn") else None
     source = open_for(estimator, X)

@@ -37,7 +37,8 @@ from tabweave.columns.vocabulary import Unknown, slices
 from tabweave.embed.base import Embedder
 from tabweave.embed.hierarchy import DistanceHierarchy
 from tabweave.embed.value_metric import fit_metric, read_asked
-from tabweave.engines import by_parts, class_types, probability_types, read_with_classes
+from tabweave.engines import class_types, probability_types, read_with_classes
+from tabweave.engines.reading import by_parts
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved
 from tabweave.neighbors.stored import LARGEST_COORDINATE, check_whole_number

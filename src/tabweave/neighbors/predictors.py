@@ -37,13 +37,12 @@ from tabweave.counts.counts import checked_weight
 from tabweave.embed.boosted import BoostedWeave
 from tabweave.embed.supervised import SupervisedWeave, Target
 from tabweave.engines import (
-    by_parts,
     class_types,
     kind_of_result,
     probability_types,
     read_with_classes,
 )
-from tabweave.engines.reading import read_queries, read_row
+from tabweave.engines.reading import by_parts, read_queries, read_row
 from tabweave.gpu import arrays as gpu
 from tabweave.io.register import storable
 from tabweave.io.store import CacheNotSaved

@@ -41,8 +41,8 @@ from tabweave.columns.table import Table, take_rows
 from tabweave.columns.texts import present_texts
 from tabweave.columns.vocabulary import Label, canonical, slices
 from tabweave.counts.counting import available_memory
-from tabweave.engines import SAME_TYPE, by_parts
-from tabweave.engines.reading import read_sampled
+from tabweave.engines import SAME_TYPE
+from tabweave.engines.reading import by_parts, read_sampled
 from tabweave.io.register import storable
 from tabweave.space.scan import Nodes, Queries, nearest_nodes
 from tabweave.tasks.row_model import (

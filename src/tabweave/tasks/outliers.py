@@ -26,8 +26,8 @@ from tabweave.columns.frames import row_labels
 from tabweave.columns.numeric import Numbers
 from tabweave.columns.table import Table, append_rows, datetime_as_numeric, take_rows
 from tabweave.columns.vocabulary import slices
-from tabweave.engines import by_parts
 from tabweave.engines.progress import ProgressCallback, progress_reporter
+from tabweave.engines.reading import by_parts
 from tabweave.io.register import storable
 from tabweave.tasks.row_model import (
     CodedRows,

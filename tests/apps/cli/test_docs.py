@@ -20,6 +20,7 @@ NOT_RUN = {
     "pip": "needs an index of packages; the installation is tried by hand",
     ".venv/bin/towncrier": "makes a release",
     "tabweave studio": "serves until it is stopped; tests/apps/studio starts it",
+    "tabweave demo --studio": "serves until it is stopped",
     "tabweave --install-completion": "writes into the user's own shell",
 }
 # Blocks that are no commands, and what they are.

@@ -479,7 +479,8 @@ tabweave.Map = class {
     const { matches } = this;
     if (c.numbers) {
       const wanted = Number(part.replaceAll(",", "") || NaN);
-      const near = Math.abs(wanted) * 5e-6; // numbers are shown with six digits
+      const digits = part.replace(/e.*|[^0-9]/g, "").replace(/^0+/, "").length;
+      const near = Math.abs(wanted) * 5 * 10 ** -Math.max(digits, 6); // numbers may be shown with six digits
       const gap = whole && part === "missing";
       for (let i = 0; i < matches.length; i++) if (c.numbers[i] === null ? gap : Math.abs(c.numbers[i] - wanted) <= near) matches[i] = 1;
       return;

@@ -70,7 +70,7 @@ def test_neighbours_show_their_cells_and_are_sent_without_them():
     assert ">blue<" in found._repr_html_() and ">2024-02-03<" not in found._repr_html_()
     assert ">red<" in index.query_radius({"colour": "red", "size": 1.0}, 1e9)[0]._repr_html_()
     sent = pickle.loads(pickle.dumps(found))
-    assert sent.table is None and (sent.ids == found.ids).all()
+    assert sent.stored is None and (sent.ids == found.ids).all()
     assert ">blue<" not in sent._repr_html_()
 
 
